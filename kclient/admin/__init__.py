@@ -1,0 +1,1 @@
+"""Topics, groups and the cluster, seen and changed."""

@@ -1,0 +1,1 @@
+"""The companion broker: Kafka's log, coordinator and protocol in one process."""

@@ -1,0 +1,1 @@
+"""Requests to a cluster: connections by node, requests in flight, versions, metadata."""

@@ -1,0 +1,194 @@
+"""Configuration as rows: one row defines a key's type, default, check and meaning.
+
+The canonical name of a key is Java's dotted one; the keyword form is the same with underscores.
+`ConfigDef.parse` accepts either form, never both for one key, and answers an unknown key with the
+nearest one or, where another client's spelling was used, with the right one.
+"""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kclient.common.config_aliases import OTHER_SPELLINGS
+from kclient.common.errors import ConfigError
+
+Check = Callable[[Any], str | None]
+"""Returns what form was expected, or None if the value is fine."""
+
+REQUIRED: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One configuration key.
+
+    Attributes:
+        name: Dotted name, as in Kafka's documentation.
+        convert: Turns what the user gave into the stored form, or raises TypeError or ValueError.
+        expected: The form in words, for error messages and the reference page.
+        default: Value where the user gave none; REQUIRED where there must be one.
+        doc: One or two sentences for the reference page.
+        secret: Whether the value must never be shown.
+    """
+
+    name: str
+    convert: Callable[[object], object]
+    expected: str
+    default: object
+    doc: str
+    secret: bool = False
+
+    @property
+    def keyword(self) -> str:
+        """The key as a Python keyword."""
+        return self.name.replace(".", "_")
+
+
+def describe(value: object) -> str:
+    """Return a value for an error message: its repr, at most 80 characters, and its type."""
+    return f"{value!r:.80} ({type(value).__name__})"
+
+
+class ConfigDef:
+    """A set of keys that one kind of client understands."""
+
+    def __init__(self, owner: str, keys: Iterable[ConfigKey]) -> None:
+        self.owner = owner
+        self.keys = {key.name: key for key in keys}
+        self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
+
+    def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """Return every key's value by keyword name, from what the user gave.
+
+        Raises:
+            ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form.
+        """
+        values: dict[str, Any] = {}
+        for spelling, raw in given.items():
+            key = self._by_spelling.get(spelling)
+            if key is None:
+                raise ConfigError(self._unknown(spelling))
+            if key.keyword in values:
+                raise ConfigError(
+                    f"{key.name}: got it twice, as {key.name!r} and {key.keyword!r}; give one"
+                )
+            values[key.keyword] = _converted(key, raw)
+        for key in self.keys.values():
+            if key.keyword not in values:
+                if key.default is REQUIRED:
+                    raise ConfigError(f"{key.keyword}: got nothing, expected {key.expected}")
+                values[key.keyword] = key.default
+        return values
+
+    def _unknown(self, spelling: object) -> str:
+        text = f"unknown option {spelling!r:.80} for {self.owner}"
+        if not isinstance(spelling, str):
+            return f"{text}; expected a str"
+        other = OTHER_SPELLINGS.get(spelling) or OTHER_SPELLINGS.get(spelling.replace("_", "."))
+        if other is not None:
+            return f"{text}; {other}"
+        near = difflib.get_close_matches(spelling.replace(".", "_"), self._keywords(), n=1)
+        if near:
+            return f"{text}; did you mean {near[0]!r}?"
+        return f"{text}; the options are listed in the configuration reference"
+
+    def _keywords(self) -> list[str]:
+        return [key.keyword for key in self.keys.values()]
+
+
+def _converted(key: ConfigKey, raw: object) -> object:
+    try:
+        return key.convert(raw)
+    except (TypeError, ValueError) as problem:
+        shown = "a secret value" if key.secret else describe(raw)
+        hint = f"; {problem}" if str(problem) else ""
+        raise ConfigError(f"{key.keyword}: got {shown}, expected {key.expected}{hint}") from None
+
+
+def whole_number(
+    name: str, default: object, doc: str, *, low: int = 0, high: int = 2**63 - 1
+) -> ConfigKey:
+    """Define a key that holds an int between `low` and `high`."""
+
+    def convert(raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+            raise TypeError
+        if isinstance(raw, float) and (math.isnan(raw) or raw != int(raw)):
+            raise ValueError
+        value = int(raw)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    upper = "" if high >= 2**31 - 1 else f" and <= {high}"
+    return ConfigKey(name, convert, f"a whole number >= {low}{upper}", default, doc)
+
+
+def text(name: str, default: object, doc: str, *, secret: bool = False) -> ConfigKey:
+    """Define a key that holds a non-empty str; None stands for unset where the default is None."""
+
+    def convert(raw: object) -> str | None:
+        if raw is None and default is None:
+            return None
+        if not isinstance(raw, str):
+            raise TypeError
+        if not raw and default != "":
+            raise ValueError
+        return raw
+
+    return ConfigKey(name, convert, "a non-empty str", default, doc, secret)
+
+
+def switch(name: str, default: bool, doc: str) -> ConfigKey:  # noqa: FBT001 (a row of a table)
+    """Define a key that holds a bool; the strings 'true' and 'false' are taken too."""
+
+    def convert(raw: object) -> bool:
+        if isinstance(raw, bool):
+            return raw
+        if isinstance(raw, str) and raw.lower() in {"true", "false"}:
+            return raw.lower() == "true"
+        raise TypeError
+
+    return ConfigKey(name, convert, "True or False", default, doc)
+
+
+def choice(name: str, default: object, values: Mapping[object, object], doc: str) -> ConfigKey:
+    """Define a key that takes one of a few spellings, each mapped to the stored value."""
+
+    def convert(raw: object) -> object:
+        folded = raw.lower() if isinstance(raw, str) else raw
+        if isinstance(folded, bool) or folded not in values:
+            raise ValueError
+        return values[folded]
+
+    shown = ", ".join(repr(value) for value in values)
+    return ConfigKey(name, convert, f"one of {shown}", default, doc)
+
+
+def anything(
+    name: str, default: object, expected: str, doc: str, check: Callable[[object], bool]
+) -> ConfigKey:
+    """Define a key that holds an object which `check` accepts."""
+
+    def convert(raw: object) -> object:
+        if not check(raw):
+            raise TypeError
+        return raw
+
+    return ConfigKey(name, convert, expected, default, doc)
+
+
+def merged(
+    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> dict[str, object]:
+    """Join a dict of dotted names with keyword arguments; a key in both is found by `parse`."""
+    if config is None:
+        return dict(keywords)
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"config: got {describe(config)}, expected a dict of option names")
+    twice = config.keys() & keywords.keys()
+    if twice:
+        raise ConfigError(f"{min(twice)}: got it twice, in the dict and as a keyword; give one")
+    return {**config, **keywords}

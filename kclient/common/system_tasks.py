@@ -1,0 +1,74 @@
+"""The real clock and real threads; the only place that reads the one and starts the other."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from kclient.common.runtime import Condition, Task
+
+_log = logging.getLogger(__name__)
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def monotonic_ms(self) -> float:
+        """Return milliseconds since an arbitrary start."""
+        return time.monotonic() * 1000.0
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        return time.time_ns() // 1_000_000
+
+
+class ThreadTask:
+    """A step function called in a loop by a daemon thread."""
+
+    def __init__(self, name: str, step: Callable[[], bool]) -> None:
+        self.name = name
+        self._step = step
+        # Daemon: a client that was never closed must not keep the interpreter from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                pass
+        except Exception:  # noqa: BLE001 (the top of a thread: nobody above could report it)
+            _log.exception("%s ended by an unexpected error", self.name)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait up to `timeout` seconds for the loop to end; return whether it has."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def is_alive(self) -> bool:
+        """Return whether the loop is still running."""
+        return self._thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Return whether the caller runs inside this loop."""
+        return threading.current_thread() is self._thread
+
+
+class SystemTasks:
+    """Threads of this process."""
+
+    def spawn(self, name: str, step: Callable[[], bool]) -> Task:
+        """Call `step` in a thread of its own until it returns False."""
+        return ThreadTask(name, step)
+
+    def condition(self) -> Condition:
+        """Return a condition with a re-entrant lock of its own."""
+        return threading.Condition()
+
+    def process_id(self) -> int:
+        """Return the id of this process."""
+        return os.getpid()
+
+    def caller_id(self) -> int:
+        """Return the id of the running thread."""
+        return threading.get_ident()

@@ -1,0 +1,1 @@
+"""From send() to an acknowledged record."""

@@ -1,0 +1,1 @@
+"""Messages and their bytes: pure functions between the two, nothing else."""

@@ -1,0 +1,1 @@
+"""Record batches: the bytes of records, compressed or not. Pure."""

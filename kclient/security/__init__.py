@@ -1,0 +1,1 @@
+"""Secrets, and later the SASL mechanisms and TLS settings."""

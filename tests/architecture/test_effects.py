@@ -1,0 +1,73 @@
+"""Effects live in their rooms: who may touch sockets, threads, clocks, randomness and files."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "kclient"
+
+# effect (module, or module.name, or builtin) -> where it may appear, as path prefixes
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "socket": ("network/",),
+    "selectors": ("network/",),
+    "ssl": ("network/", "security/"),
+    "time": ("common/system_tasks.py", "cli/"),
+    "random": ("common/runtime.py", "network/system_runtime.py"),
+    "secrets": ("security/",),
+    "uuid": ("common/uuids.py",),
+    "threading.Thread": ("common/system_tasks.py",),
+    "concurrent": ("producer/compression_pool.py",),
+    "multiprocessing": (),
+    "subprocess": (),
+    "asyncio": (),
+    "mmap": ("common/system_files.py",),
+    "fcntl": ("common/system_files.py",),
+    "shutil": ("common/system_files.py",),
+    "tempfile": ("testing/", "cli/"),
+    "os": (
+        "common/system_files.py",
+        "common/system_tasks.py",
+        "network/",
+        "record/__init__.py",
+        "cli/",
+    ),
+    "pickle": (),
+    "open()": ("cli/",),
+    "eval()": (),
+}
+
+
+def effects(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}", node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield f"{node.func.id}()", node.lineno
+
+
+def forbidden(effect: str, place: str) -> bool:
+    for name, places in ALLOWED.items():
+        if effect == name or effect.startswith(f"{name}."):
+            return not place.startswith(places)
+    return False
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_effects_stay_in_their_rooms(path: Path) -> None:
+    place = str(path.relative_to(PACKAGE))
+    found = [
+        f"{place}:{line} uses {effect}"
+        for effect, line in effects(ast.parse(path.read_text()))
+        if forbidden(effect, place)
+    ]
+    assert found == []
