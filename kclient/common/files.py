@@ -43,7 +43,14 @@ class MappedFile(Protocol):
     """A file mapped into memory."""
 
     def view(self) -> memoryview:
-        """Return the mapped bytes, writable."""
+        """Return the mapped bytes, for reading."""
+        ...
+
+    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data` through the file, or raise OSError; the view shows it at once.
+
+        A store into the mapping itself would end the process where the disk is full.
+        """
         ...
 
     def flush(self) -> None:
@@ -90,12 +97,20 @@ class Files(Protocol):
         """Create a directory and its parents with mode 0700; existing is no error."""
         ...
 
+    def flush_directory(self, path: Path) -> None:
+        """Force a directory's entries to the disk, so that files made in it outlive a crash."""
+        ...
+
     def list_directory(self, path: Path) -> list[str]:
         """Return the names in a directory, sorted."""
         ...
 
     def exists(self, path: Path) -> bool:
         """Return whether a path exists."""
+        ...
+
+    def is_directory(self, path: Path) -> bool:
+        """Return whether a path is a directory and not a link to one."""
         ...
 
     def size(self, path: Path) -> int:

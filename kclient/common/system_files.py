@@ -1,0 +1,290 @@
+"""The real file system; the only place that opens, maps, locks and deletes files."""
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from kclient.common.files import File, MappedFile
+
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+_TEMPORARY_SUFFIX = ".tmp"
+_LOCK_WHOLE_FILE = struct.Struct("hhqqi0q")
+
+
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, flags | _FLAGS, _FILE_MODE)
+
+
+def _open_existing(path: Path) -> int:
+    """Open for writing, or, where the permission for that is missing, for reading alone.
+
+    A reader of somebody else's files (a dump) needs no more; a writer fails at its first write.
+    """
+    try:
+        return _open(path, os.O_RDWR)
+    except OSError as problem:
+        if problem.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
+        return _open(path, os.O_RDONLY)
+
+
+def _write_all(descriptor: int, position: int, data: bytes | bytearray | memoryview) -> None:
+    view = memoryview(data).cast("B")
+    done = 0
+    while done < len(view):
+        # A short write is no error by itself: the next call says why the rest did not fit.
+        written = os.pwrite(descriptor, view[done:], position + done)
+        if written <= 0:
+            raise OSError(errno.EIO, f"wrote {done} of {len(view)} bytes")
+        done += written
+
+
+class SystemFile:
+    """A file of the operating system, addressed by position."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        self.close()
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+        return os.fstat(self.fileno()).st_size
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return up to `length` bytes from `position`; fewer at the end of the file."""
+        data = os.pread(self.fileno(), length, position)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        while missing:
+            part = os.pread(self.fileno(), missing, position + length - missing)
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data` at `position`, or raise OSError."""
+        _write_all(self.fileno(), position, data)
+
+    def truncate(self, length: int) -> None:
+        """Cut or extend the file to `length` bytes."""
+        os.ftruncate(self.fileno(), length)
+
+    def flush(self) -> None:
+        """Force the contents to the disk (fsync)."""
+        os.fsync(self.fileno())
+
+    def fileno(self) -> int:
+        """Return the descriptor for sendfile.
+
+        Raises:
+            OSError: The file was closed (EBADF).
+        """
+        descriptor = self._descriptor
+        if descriptor < 0:
+            raise OSError(errno.EBADF, "the file is closed", str(self.path))
+        return descriptor
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class SystemMappedFile:
+    """A file mapped into memory and shared with the page cache."""
+
+    __slots__ = ("_mapping", "_path", "_view", "_writer")
+
+    def __init__(self, path: Path, mapping: mmap.mmap) -> None:
+        self._path = path
+        self._mapping = mapping
+        self._view = memoryview(mapping)
+        self._writer: SystemFile | None = None
+
+    def view(self) -> memoryview:
+        """Return the mapped bytes."""
+        return self._view
+
+    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Write through the file; the mapping shows it at once."""
+        if position < 0 or position + len(data) > len(self._view):
+            raise OSError(errno.EINVAL, "write outside the mapping", str(self._path))
+        if self._writer is None:
+            self._writer = SystemFile(self._path, _open(self._path, os.O_RDWR))
+        self._writer.write_at(position, data)
+
+    def flush(self) -> None:
+        """Force the mapped bytes to the disk."""
+        self._mapping.flush()
+
+    def close(self) -> None:
+        """Unmap; idempotent.
+
+        Raises:
+            BufferError: A slice of the view is still alive.
+        """
+        self._view.release()
+        self._mapping.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+class SystemFiles:
+    """Files of the operating system. Symbolic links are not followed in a path's last part."""
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        """Open for reading and writing; with `create`, make the file if it is absent."""
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT) if create else _open_existing(path)
+        file = SystemFile(path, descriptor)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            file.close()
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file
+
+    def map(self, path: Path, length: int) -> MappedFile:
+        """Map `length` bytes of an existing file, which is extended where it is shorter."""
+        descriptor = _open_existing(path)
+        try:
+            if os.fstat(descriptor).st_size < length:
+                os.ftruncate(descriptor, length)
+            writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+            return SystemMappedFile(path, mmap.mmap(descriptor, length, access=access))
+        finally:
+            os.close(descriptor)
+
+    def read_bytes(self, path: Path) -> bytes:
+        """Return the whole contents."""
+        with os.fdopen(_open(path, os.O_RDONLY), "rb") as stream:
+            return stream.read()
+
+    def write_atomic(self, path: Path, data: bytes) -> None:
+        """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
+        temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
+        file = SystemFile(temporary, _open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+        try:
+            file.write_at(0, data)
+            file.flush()
+        except OSError:
+            file.close()
+            self.remove(temporary)
+            raise
+        file.close()
+        self.rename(temporary, path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename, replacing the target, and flush the directory."""
+        os.rename(source, target)
+        self.flush_directory(target.parent)
+        if source.parent != target.parent:
+            self.flush_directory(source.parent)
+
+    def remove(self, path: Path) -> None:
+        """Delete a file; absent is no error."""
+        path.unlink(missing_ok=True)
+
+    def remove_tree(self, path: Path) -> None:
+        """Delete a directory with all it holds; absent is no error."""
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            # Either the directory was not there, or something in it went away meanwhile.
+            if self.exists(path):
+                shutil.rmtree(path)
+
+    def make_directory(self, path: Path) -> None:
+        """Create a directory and its parents with mode 0700; existing is no error."""
+        missing = []
+        parent = path
+        while not parent.exists():
+            missing.append(parent)
+            parent = parent.parent
+        for directory in reversed(missing):
+            directory.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+        if not path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(path))
+
+    def flush_directory(self, path: Path) -> None:
+        """Force a directory's entries to the disk."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def list_directory(self, path: Path) -> list[str]:
+        """Return the names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+    def exists(self, path: Path) -> bool:
+        """Return whether a path exists."""
+        return os.path.lexists(path)
+
+    def is_directory(self, path: Path) -> bool:
+        """Return whether a path is a directory and not a link to one."""
+        return path.is_dir() and not path.is_symlink()
+
+    def size(self, path: Path) -> int:
+        """Return a file's length in bytes."""
+        return os.stat(path, follow_symlinks=False).st_size
+
+    def modified_ms(self, path: Path) -> int:
+        """Return when the file was last written, milliseconds since the epoch."""
+        return os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
+
+    def lock(self, path: Path) -> AbstractContextManager[None]:
+        """Take an exclusive lock on a file, held until the context ends.
+
+        The lock is taken here, not when the context is entered. It keeps out other holders in this
+        process as well as other processes, among them a JVM's file lock.
+
+        Raises:
+            BlockingIOError: Another holder has it.
+        """
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT)
+        try:
+            _lock(descriptor)
+        except OSError as problem:
+            os.close(descriptor)
+            if problem.errno in {errno.EACCES, errno.EAGAIN}:
+                raise BlockingIOError(errno.EAGAIN, "locked by another", str(path)) from None
+            raise
+        return _held(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    command = getattr(fcntl, "F_OFD_SETLK", None)
+    if command is None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    # Bound to the open file, not to the process: two brokers in one process exclude each other,
+    # and closing another descriptor of the same file does not give the lock away.
+    whole_file = _LOCK_WHOLE_FILE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    fcntl.fcntl(descriptor, command, whole_file)
+
+
+@contextmanager
+def _held(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(descriptor)
