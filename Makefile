@@ -1,0 +1,84 @@
+# Each target sets up what it needs, in a virtual environment of its own.
+#   make test                      on a machine with Python 3.11 or newer and pip
+#   make test VENV=/tmp/env        in another environment
+#   make test PYTEST_ARGS='-k log' with pytest's own options
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+JOBS ?= 2
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+# Set to 1 where a missing compiled extension is an error and not a fallback (CI sets it).
+KCLIENT_REQUIRE_EXTENSION ?= 0
+export KCLIENT_REQUIRE_EXTENSION
+
+# The first interpreter that is new enough and can make a virtual environment.
+PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	if "$$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
+		>/dev/null 2>&1; then command -v "$$candidate"; break; fi; done)
+
+RUN := $(VENV)/bin/python
+INSTALLED := $(VENV)/.kclient-installed
+COMPILED := $(VENV)/.kclient-compiled
+CHECKED := kclient tests integration examples
+
+.PHONY: help
+help:
+	@echo 'targets: demo test lint integration bench build-ext clean'
+
+$(INSTALLED): pyproject.toml
+	@if [ ! -x "$(RUN)" ]; then \
+		if [ -z "$(PYTHON)" ]; then \
+			echo 'make: no Python 3.11 or newer with venv and ensurepip found; name one: make PYTHON=…' >&2; \
+			exit 1; \
+		fi; \
+		"$(PYTHON)" -m venv "$(VENV)"; \
+	fi
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# The editable install compiles in silence; this shows the compiler's words and follows changes of the source.
+# Without a C compiler setuptools goes on (the extension is optional) and the Python implementation serves.
+$(COMPILED): $(INSTALLED) $(wildcard kclient/record/*.pyx kclient/record/*.pxd)
+	@mkdir -p build && find build kclient -name '*.so' ! -newer kclient/record/_speed.pyx -delete
+	$(RUN) -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace
+	@touch $@
+
+.PHONY: build-ext
+build-ext: $(COMPILED)
+	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then $(RUN) -c 'import kclient.record._speed'; fi
+
+.PHONY: test
+test: build-ext
+	$(RUN) -m pytest tests --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(INSTALLED)
+	$(RUN) -m ruff format --check $(CHECKED)
+	$(RUN) -m ruff check $(CHECKED)
+	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports
+
+# One process: the tests share two Kafka nodes, and the JVMs want the other core.
+.PHONY: integration
+integration: build-ext
+	$(RUN) -m pytest integration $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: build-ext
+	$(RUN) -m integration.benchmarks $(BENCH_ARGS)
+
+.PHONY: demo
+demo: build-ext
+	$(RUN) -m kclient.cli.main demo
+
+.PHONY: clean
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f kclient/record/*.c kclient/record/*.so $(INSTALLED) $(COMPILED)
+	find kclient tests integration examples -name __pycache__ -type d -prune -exec rm -rf {} +
