@@ -204,6 +204,14 @@ class Tasks(Protocol):
         """Return the id of the running process, which changes in the child of a fork."""
         ...
 
+    def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` once before the process ends, while loops still run.
+
+        Returns:
+            A function that takes the callback back; calling it again does nothing.
+        """
+        ...
+
     def caller_id(self) -> int:
         """Return an id of the running thread."""
         ...

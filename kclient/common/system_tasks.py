@@ -1,5 +1,6 @@
 """The real clock and real threads; the only place that reads the one and starts the other."""
 
+import atexit
 import logging
 import os
 import threading
@@ -9,6 +10,20 @@ from collections.abc import Callable
 from kclient.common.runtime import Condition, Task
 
 _log = logging.getLogger(__name__)
+
+
+class _ProcessId:
+    """The process id, remembered: clients ask at every call, and asking the kernel is slow."""
+
+    def __init__(self) -> None:
+        self.value = os.getpid()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self.value = os.getpid()
+
+
+_PROCESS_ID = _ProcessId()
 
 
 class SystemClock:
@@ -67,7 +82,12 @@ class SystemTasks:
 
     def process_id(self) -> int:
         """Return the id of this process."""
-        return os.getpid()
+        return _PROCESS_ID.value
+
+    def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when the interpreter ends, before daemon threads are stopped."""
+        atexit.register(callback)
+        return lambda: atexit.unregister(callback)
 
     def caller_id(self) -> int:
         """Return the id of the running thread."""

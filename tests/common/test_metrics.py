@@ -1,0 +1,62 @@
+import math
+
+from kclient.common.metrics import Metrics
+from kclient.common.system_tasks import SystemTasks
+
+
+class StillClock:
+    def __init__(self) -> None:
+        self.now_ms = 1_000.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)
+
+
+def metrics(clock: StillClock) -> Metrics:
+    return Metrics(clock, SystemTasks(), num_samples=2, sample_window_ms=1_000.0)
+
+
+def test_one_recorded_value_feeds_every_statistic() -> None:
+    clock = StillClock()
+    registry = metrics(clock)
+    sensor = registry.sensor(average="avg", maximum="max", rate="rate", total="total", value="last")
+    for value in (1.0, 2.0, 6.0):
+        sensor.record(value)
+    assert registry.snapshot() == {"avg": 3.0, "last": 6.0, "max": 6.0, "rate": 9.0, "total": 9.0}
+
+
+def test_values_leave_the_window_and_stay_in_the_total() -> None:
+    clock = StillClock()
+    registry = metrics(clock)
+    sensor = registry.sensor(average="avg", maximum="max", rate="rate", total="total")
+    sensor.record(10.0)
+    clock.now_ms += 1_000
+    sensor.record(2.0)
+    assert registry.snapshot()["avg"] == 6.0
+    clock.now_ms += 1_500
+    assert registry.snapshot() == {"avg": 2.0, "max": 2.0, "rate": 2.0 * 1000 / 1500, "total": 12.0}
+    clock.now_ms += 60_000
+    after = registry.snapshot()
+    assert math.isnan(after["avg"])
+    assert math.isnan(after["max"])
+    assert (after["rate"], after["total"]) == (0.0, 12.0)
+
+
+def test_the_first_value_does_not_read_as_an_enormous_rate() -> None:
+    clock = StillClock()
+    registry = metrics(clock)
+    sensor = registry.sensor(rate="rate")
+    sensor.record(5.0)
+    clock.now_ms += 1
+    assert registry.snapshot()["rate"] == 5.0
+
+
+def test_gauges_are_read_when_asked() -> None:
+    registry = metrics(StillClock())
+    level = [1]
+    registry.gauge("level", lambda: level[0])
+    level[0] = 7
+    assert registry.snapshot() == {"level": 7.0}
