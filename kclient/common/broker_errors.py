@@ -469,7 +469,7 @@ def error_for_code(code: int, message: str | None = None) -> KafkaError | None:
     return kind(f"{kind.error_name}: {message}" if message else kind.error_name)
 
 
-def code_of(error: BaseException) -> int:
-    """Return the code to put on the wire for an error; UNKNOWN_SERVER_ERROR where it has none."""
+def code_of(error: BaseException | type[BaseException]) -> int:
+    """Return an error's code for the wire; UNKNOWN_SERVER_ERROR where it has none."""
     code = getattr(error, "code", None)
     return code if isinstance(code, int) else -1

@@ -6,7 +6,6 @@ nearest one or, where another client's spelling was used, with the right one.
 """
 
 import difflib
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -115,7 +114,7 @@ def whole_number(
     def convert(raw: object) -> int:
         if isinstance(raw, bool) or not isinstance(raw, int | float | str):
             raise TypeError
-        if isinstance(raw, float) and (math.isnan(raw) or raw != int(raw)):
+        if isinstance(raw, float) and not raw.is_integer():
             raise ValueError
         value = int(raw)
         if not low <= value <= high:
