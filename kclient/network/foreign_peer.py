@@ -1,0 +1,27 @@
+"""Names what answers where Kafka was expected, from the bytes that stand in a size prefix's place.
+
+The first four bytes of every Kafka frame are its size. Other protocols put text or a record type
+there, which reads as a size far beyond any limit: "HTTP" is 1,213,486,160 (KIP-498).
+"""
+
+_TLS_ALERT = 0x15
+_TLS_HANDSHAKE = 0x16
+_HTTP_WORDS = frozenset({b"HTTP", b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC"})
+
+
+def foreign_peer(prefix: bytes) -> str | None:
+    """Say what the peer seems to speak, or None if nothing speaks against a size.
+
+    Args:
+        prefix: The four bytes received in place of a size.
+    """
+    if prefix[0] in {_TLS_ALERT, _TLS_HANDSHAKE} and prefix[1] == 3:
+        kind = "a TLS alert" if prefix[0] == _TLS_ALERT else "a TLS handshake"
+        return f"{kind}: the peer expects TLS, this side speaks plaintext; check security.protocol"
+    if prefix in _HTTP_WORDS:
+        return "HTTP: the address is that of a web server or proxy, not of a Kafka listener"
+    if prefix == b"SSH-":
+        return "SSH: the address is that of an SSH server, not of a Kafka listener"
+    if all(0x20 <= byte < 0x7F or byte in b"\r\n\t" for byte in prefix):
+        return f"text ({prefix!r}), not Kafka's protocol"
+    return None

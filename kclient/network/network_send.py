@@ -1,0 +1,88 @@
+"""One frame on its way out."""
+
+import struct
+from collections.abc import Sequence
+
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import FileSlice, WireBytes, WirePart
+from kclient.network.transport_layer import TransportLayer
+
+_SIZE = struct.Struct(">i")
+_MAX_FRAME = 2**31 - 1
+_MAX_GATHER = 64  # parts given to one system call; the system's own limit is 1024
+
+
+class NetworkSend:
+    """A frame for one channel, with how much of it was written (Kafka: NetworkSend).
+
+    Attributes:
+        channel_id: Whom it is for.
+        size: Bytes on the wire, size prefix included.
+        awaits_reply: Whether the sender cares for the reply only, so that a `Selector.poll` need
+            not return just to tell that the frame was written.
+    """
+
+    __slots__ = ("_next", "_offset", "_parts", "_written", "awaits_reply", "channel_id", "size")
+
+    def __init__(
+        self, channel_id: str, parts: Sequence[WirePart], *, awaits_reply: bool = False
+    ) -> None:
+        length = 0
+        for part in parts:
+            length += len(part)
+        if length > _MAX_FRAME:
+            raise InvalidArgumentError(f"frame: got {length} bytes, expected at most {_MAX_FRAME}")
+        self.channel_id = channel_id
+        self.awaits_reply = awaits_reply
+        self.size = length + _SIZE.size
+        self._parts: list[WirePart] = [_SIZE.pack(length), *parts]
+        self._next = 0
+        self._offset = 0
+        self._written = 0
+
+    def completed(self) -> bool:
+        """Return whether every byte was written."""
+        return self._written == self.size
+
+    def write_to(self, transport: TransportLayer) -> int:
+        """Write as much as the transport takes now; return the number of bytes.
+
+        Raises:
+            OSError: The connection broke.
+        """
+        before = self._written
+        while self._written < self.size:
+            taken = self._write_some(transport)
+            if not taken:
+                break
+            self._written += taken
+            self._advance(taken)
+        return self._written - before
+
+    def _write_some(self, transport: TransportLayer) -> int:
+        part = self._parts[self._next]
+        if isinstance(part, FileSlice):
+            return transport.write_file(part, self._offset)
+        return transport.write(self._gather())
+
+    def _gather(self) -> list[WireBytes]:
+        gathered: list[WireBytes] = []
+        for part in self._parts[self._next : self._next + _MAX_GATHER]:
+            if isinstance(part, FileSlice):
+                break
+            gathered.append(part)
+        if self._offset:
+            gathered[0] = memoryview(gathered[0])[self._offset :]
+        return gathered
+
+    def _advance(self, taken: int) -> None:
+        # Steps over empty parts as well: writing nothing would look like a full socket.
+        position = self._offset + taken
+        while self._next < len(self._parts):
+            length = len(self._parts[self._next])
+            if position < length:
+                break
+            position -= length
+            self._parts[self._next] = b""  # sent: the memory or the file may go
+            self._next += 1
+        self._offset = position
