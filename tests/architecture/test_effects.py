@@ -20,7 +20,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "threading.Thread": ("common/system_tasks.py",),
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
-    "subprocess": (),
+    "subprocess": ("cli/demo/processes.py",),
     "asyncio": (),
     "mmap": ("common/system_files.py",),
     "fcntl": ("common/system_files.py",),

@@ -1,0 +1,180 @@
+"""The main job, end to end: produce, kill a member midway, lose nothing, and prove it."""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from kclient import AdminClient, NewTopic, Producer, TopicPartition
+from kclient.cli.demo import summary
+from kclient.cli.demo.flights import ROW_COUNT, airline_names, read_flights
+from kclient.cli.demo.processes import Process, start_broker
+from kclient.cli.demo.progress import Progress
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+
+TOPIC = "flights"
+GROUP = "flight-statistics"
+PARTITIONS = 6
+KILL_AT = 0.4  # of all records
+DEADLINE_S = 90.0
+
+Position = tuple[int, int]
+Seen = tuple[str, int | None]
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient demo`` to the command line."""
+    parser = commands.add_parser(
+        "demo",
+        help="send 336,776 real flights through the companion broker and a consumer group",
+        description=__doc__,
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        help="where the broker keeps its data; a new temporary directory if not given",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demonstration; return 0 if every record arrived and every figure matches."""
+    directory = options.data_dir or Path(tempfile.mkdtemp(prefix="kclient-demo-"))
+    directory.mkdir(parents=True, exist_ok=True)
+    print("kclient demo: flights from New York City, 2013", flush=True)
+    broker, bootstrap = start_broker(directory / "data", directory / "broker.log")
+    with broker:
+        print(f"  broker    {bootstrap}, process {broker.pid}", flush=True)
+        source = produce(bootstrap)
+        seen, redelivered = consume(bootstrap, directory)
+        intact = report(bootstrap, source, seen, redelivered)
+    show_directory(directory / "data")
+    return 0 if intact else 1
+
+
+def produce(bootstrap: str) -> summary.Summary:
+    """Send every flight, keyed by carrier; return the source's own totals."""
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
+    flights = list(read_flights())
+    bar = Progress("produced", ROW_COUNT)
+    failures: list[BaseException] = []
+    began = time.perf_counter()
+    with Producer(bootstrap_servers=bootstrap, linger_ms=20, compression_type="lz4") as producer:
+        for count, flight in enumerate(flights, start=1):
+            producer.send(
+                TOPIC,
+                flight.value,
+                key=flight.carrier.encode(),
+                on_delivery=lambda _, error: failures.append(error) if error else None,
+            )
+            if count % 2_000 == 0:
+                bar.update(count)
+        producer.flush(timeout=60.0)
+    bar.update(len(flights))
+    if failures:
+        raise KafkaError(f"{len(failures)} records were not delivered") from failures[0]
+    elapsed = time.perf_counter() - began
+    megabytes = sum(len(flight.value) for flight in flights) / 1e6
+    print(
+        f"            {len(flights) / elapsed:,.0f} records/s, {megabytes / elapsed:.1f} MB/s,"
+        " every record acknowledged",
+        flush=True,
+    )
+    return summary.summarize((flight.carrier, flight.departure_delay) for flight in flights)
+
+
+def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]:
+    """Consume in two processes and kill one of them; return what was seen, and how often twice."""
+    journals = [directory / "member-1.journal", directory / "member-2.journal"]
+    for journal in journals:
+        journal.write_text("")
+    members = [start_member(bootstrap, journal) for journal in journals]
+    bar = Progress("consumed", ROW_COUNT)
+    seen: dict[Position, Seen] = {}
+    lines = 0
+    began = time.monotonic()
+    victim = members[0]
+    readers = [follow(journal) for journal in journals]
+    with members[0], members[1]:
+        while len(seen) < ROW_COUNT:
+            check_progress(members, victim, began, len(seen))
+            fresh = [line for reader in readers for line in next(reader)]
+            if not fresh:
+                time.sleep(0.02)
+            lines += len(fresh)
+            seen.update(fresh)
+            bar.update(len(seen))
+            if victim.is_running() and len(seen) > KILL_AT * ROW_COUNT:
+                victim.kill()
+                print(f"            killed member 1 (SIGKILL) after {len(seen):,}", flush=True)
+        members[1].close_input()
+    return seen, lines - len(seen)
+
+
+def start_member(bootstrap: str, journal: Path) -> Process:
+    """Start a member of the group that writes into `journal`."""
+    arguments = ["--bootstrap", bootstrap, "--topic", TOPIC, "--group", GROUP]
+    return Process(
+        journal.stem,
+        "kclient.cli.demo.member",
+        [*arguments, "--journal", str(journal)],
+        journal.with_suffix(".log"),
+    )
+
+
+def check_progress(members: list[Process], victim: Process, began: float, count: int) -> None:
+    """Raise if a member died that nobody killed, or if time is up."""
+    for member in members:
+        if member is not victim and not member.is_running():
+            raise KafkaError(f"{member.name} ended by itself; see {member.log}")
+    if time.monotonic() - began > DEADLINE_S:
+        raise KafkaTimeoutError(f"consumed {count:,} of {ROW_COUNT:,} records in {DEADLINE_S:g} s")
+
+
+def follow(journal: Path) -> Iterator[list[tuple[Position, Seen]]]:
+    """Yield the complete lines that were added since the last time, for ever."""
+    with journal.open(encoding="ascii") as text:
+        rest = ""
+        while True:
+            *complete, rest = (rest + text.read()).split("\n")
+            yield [parse_line(line) for line in complete]
+
+
+def parse_line(line: str) -> tuple[Position, Seen]:
+    """Read a line of a member's journal."""
+    partition, offset, carrier, delay = line.split(" ")
+    return (int(partition), int(offset)), (carrier, None if delay == "-" else int(delay))
+
+
+def report(
+    bootstrap: str, source: summary.Summary, seen: dict[Position, Seen], redelivered: int
+) -> bool:
+    """Print what came out; return whether nothing is missing and every figure matches."""
+    consumed = summary.summarize(seen.values())
+    print()
+    print("\n".join(summary.table(consumed, source, airline_names())))
+    missing = ROW_COUNT - len(seen)
+    print()
+    print(f"  lost {missing}, read again after the kill {redelivered:,}", flush=True)
+    committed = committed_offsets(bootstrap)
+    print(f"  committed by the group: {committed:,} of {ROW_COUNT:,}", flush=True)
+    return missing == 0 and consumed == source and committed == ROW_COUNT
+
+
+def committed_offsets(bootstrap: str) -> int:
+    """Return the sum of the group's committed offsets."""
+    partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        offsets = admin.list_consumer_group_offsets(GROUP)
+    return sum(offsets[partition].offset for partition in partitions if partition in offsets)
+
+
+def show_directory(data: Path) -> None:
+    """Print where the data lies."""
+    print(f"\n  data in Kafka's format: {data}")
+    for log in sorted(data.glob(f"{TOPIC}-*/*.log")):
+        print(f"    {log.relative_to(data)}  {log.stat().st_size / 1e6:6.2f} MB")
+    print(f"  look inside: kclient dump-log {data}/{TOPIC}-0/{'0' * 20}.log")
+    print(f"  remove:      rm -r {data.parent}")

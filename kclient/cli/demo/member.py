@@ -1,0 +1,58 @@
+"""One member of the demonstration's consumer group, as a process of its own.
+
+It writes a line for each record to its journal, forces the journal to the disk, and only then
+commits. Whoever kills it between the two makes another member read those records again; nobody can
+make a record vanish.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from kclient import Consumer, ConsumerRecord
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Consume until the input is closed."""
+    parser = argparse.ArgumentParser(prog="kclient-demo-member")
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--journal", required=True, type=Path)
+    options = parser.parse_args(arguments)
+    # The parent closes our input when it is done with us, or ceases to be.
+    os.set_blocking(sys.stdin.fileno(), False)
+    consumer = Consumer(
+        bootstrap_servers=options.bootstrap,
+        group_id=options.group,
+        client_id=options.journal.stem,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=1_000,
+        max_poll_records=2_000,
+    )
+    with consumer, options.journal.open("a", encoding="ascii") as journal:
+        consumer.subscribe(options.topic)
+        while sys.stdin.buffer.read(1) != b"":
+            records = consumer.poll(0.2)
+            if not records:
+                continue
+            journal.writelines(journal_line(record) for record in records)
+            journal.flush()
+            os.fsync(journal.fileno())
+            consumer.commit()
+    return 0
+
+
+def journal_line(record: ConsumerRecord) -> str:
+    """Return what the journal keeps of a record: partition, offset, carrier, departure delay."""
+    delay = json.loads(record.value or b"{}").get("dep_delay")
+    carrier = (record.key or b"").decode()
+    return f"{record.partition} {record.offset} {carrier} {'-' if delay is None else delay}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
