@@ -1,1 +1,94 @@
-"""Record batches: the bytes of records, compressed or not. Pure."""
+"""Record batches: the bytes of records, compressed or not. Pure.
+
+Everything that touches single records exists twice with the same behaviour: compiled, in
+``_speed.pyx``, and as a readable reference. The compiled one serves where it was built, unless the
+environment says ``KCLIENT_PURE_PYTHON=1``; `IMPLEMENTATION` tells which one is active.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from crc32c import crc32c
+
+from kclient.record.batch_format import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kclient.record.columns import BinaryColumn, Columns
+from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
+from kclient.record.compression_type import CompressionType
+from kclient.record.control_record_type import ControlRecordType
+from kclient.record.end_txn_marker import EndTxnMarker, build_end_txn_batch
+from kclient.record.errors import RecordDeserializationError
+from kclient.record.record import Header, Record, RecordsSummary
+from kclient.record.reference.batch_cursor import Deserializer
+from kclient.record.reference.murmur2 import to_positive
+from kclient.record.timestamp_type import TimestampType
+
+__all__ = [
+    "DEFAULT_MAX_DECOMPRESSED",
+    "IMPLEMENTATION",
+    "LOG_OVERHEAD",
+    "RECORD_BATCH_OVERHEAD",
+    "BatchCursor",
+    "BinaryColumn",
+    "ColumnBuilder",
+    "Columns",
+    "CompressionType",
+    "ConsumerRecord",
+    "ControlRecordType",
+    "Deserializer",
+    "EndTxnMarker",
+    "Header",
+    "Record",
+    "RecordBatch",
+    "RecordBatchBuilder",
+    "RecordDeserializationError",
+    "RecordsSummary",
+    "TimestampType",
+    "build_end_txn_batch",
+    "check_level",
+    "compress",
+    "crc32c",
+    "decode_columns",
+    "decode_varint",
+    "decode_varlong",
+    "decompress",
+    "encode_varint",
+    "murmur2",
+    "patch_for_append",
+    "read_batches",
+    "record_size_upper_bound",
+    "size_of_varint",
+    "to_positive",
+]
+
+_PURE_PYTHON = os.environ.get("KCLIENT_PURE_PYTHON", "") not in {"", "0"}
+
+if TYPE_CHECKING:
+    from kclient.record import reference as _implementation
+
+    IMPLEMENTATION: str
+else:
+    from kclient.record import reference as _implementation
+
+    IMPLEMENTATION = "python"
+    if not _PURE_PYTHON:
+        try:
+            from kclient.record import _speed as _implementation
+
+            IMPLEMENTATION = "compiled"
+        except ImportError:  # built without a compiler
+            pass
+
+BatchCursor = _implementation.BatchCursor
+ColumnBuilder = _implementation.ColumnBuilder
+ConsumerRecord = _implementation.ConsumerRecord
+RecordBatch = _implementation.RecordBatch
+RecordBatchBuilder = _implementation.RecordBatchBuilder
+decode_columns = _implementation.decode_columns
+decode_varint = _implementation.decode_varint
+decode_varlong = _implementation.decode_varlong
+encode_varint = _implementation.encode_varint
+murmur2 = _implementation.murmur2
+patch_for_append = _implementation.patch_for_append
+read_batches = _implementation.read_batches
+record_size_upper_bound = _implementation.record_size_upper_bound
+size_of_varint = _implementation.size_of_varint

@@ -1,0 +1,56 @@
+"""Records as columns: the buffers that Arrow arrays are made of, without an object per record."""
+
+from dataclasses import dataclass
+
+from kclient.common.files import WireBytes
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryColumn:
+    """Byte strings laid end to end, in Arrow's layout of a binary array.
+
+    Attributes:
+        length: Number of rows.
+        offsets: ``length + 1`` integers, native order: row i is ``data[offsets[i]:offsets[i+1]]``.
+        data: Bytes of all rows.
+        validity: Bit i (least significant first) is 0 where row i is null; None: no row is null.
+        first: Row of the buffers at which the column starts.
+        wide: Whether `offsets` are 64 bits wide instead of 32.
+    """
+
+    length: int
+    offsets: WireBytes
+    data: WireBytes
+    validity: WireBytes | None = None
+    first: int = 0
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Records of one partition as columns.
+
+    Attributes:
+        length: Number of records.
+        next_offset: Offset to go on from: behind the last batch or record taken.
+        offsets: Offsets, 64 bits, native order.
+        timestamps: Milliseconds since the epoch, 64 bits, native order.
+        timestamp_types: One byte a record, see `TimestampType`.
+        keys: Keys.
+        values: Values.
+        header_offsets: ``length + 1`` integers of 32 bits: record i has the headers from
+            ``header_offsets[i]`` to before ``header_offsets[i + 1]``.
+        header_keys: Names of all headers, UTF-8.
+        header_values: Values of all headers.
+    """
+
+    length: int
+    next_offset: int
+    offsets: bytearray
+    timestamps: bytearray
+    timestamp_types: bytearray
+    keys: BinaryColumn
+    values: BinaryColumn
+    header_offsets: bytearray
+    header_keys: BinaryColumn
+    header_values: BinaryColumn

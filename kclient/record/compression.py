@@ -1,0 +1,248 @@
+"""Compression of a batch's records: five codecs, their levels, and a bound on what unfolds.
+
+Decompression never believes a size it was told: output grows with what really comes out and stops
+at the caller's limit, so a small batch cannot take the memory of a large one.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import lz4.frame
+import zstandard
+
+from kclient.common.errors import CompressionError, InvalidArgumentError
+from kclient.common.files import WireBytes
+from kclient.record.compression_type import CompressionType
+from kclient.record.xerial import compress_xerial, decompress_snappy
+
+DEFAULT_MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
+"""Bytes that one batch may unfold to unless the caller says otherwise."""
+
+_INPUT_STEP: Final = 64 * 1024
+_OUTPUT_STEP: Final = 256 * 1024
+_GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
+_GZIP_MEMORY: Final = 8
+
+# A frame with a greater window than this is decompressed in one piece, since a streaming
+# decompressor would hold the window beside the output.
+_ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
+
+_LZ4_FAST: Final = 0
+_LZ4_HIGH_MIN: Final = 3
+_LZ4_HIGH_MAX: Final = 12
+
+
+class LevelRange(NamedTuple):
+    """The levels a codec takes.
+
+    Attributes:
+        minimum: Least effort.
+        maximum: Most effort.
+        default: Level where none is configured.
+    """
+
+    minimum: int
+    maximum: int
+    default: int
+
+
+LEVELS: Final = {
+    CompressionType.GZIP: LevelRange(1, 9, -1),
+    CompressionType.LZ4: LevelRange(1, 17, 9),
+    CompressionType.ZSTD: LevelRange(-131072, 22, 3),
+}
+"""Ranges and defaults of ``compression.<codec>.level`` (KIP-390); -1 is zlib's own choice."""
+
+
+def check_level(kind: CompressionType, level: int | None) -> int:
+    """Return the level to use: `level`, or the codec's default for None; 0 without levels.
+
+    Raises:
+        InvalidArgumentError: The level is outside of the codec's range.
+    """
+    allowed = LEVELS.get(kind)
+    if allowed is None:
+        return 0
+    if level is None or level == allowed.default:
+        return allowed.default
+    if not allowed.minimum <= level <= allowed.maximum:
+        raise InvalidArgumentError(
+            f"compression level: got {level}, expected {allowed.minimum} to {allowed.maximum} "
+            f"for {kind.name.lower()}; the default is {allowed.default}"
+        )
+    return level
+
+
+def compress(kind: CompressionType, data: WireBytes, level: int | None = None) -> WireBytes:
+    """Return `data` compressed; without a codec, `data` itself.
+
+    Raises:
+        InvalidArgumentError: The level is outside of the codec's range.
+    """
+    return _COMPRESSORS[kind](data, check_level(kind, level))
+
+
+def decompress(
+    kind: CompressionType, data: WireBytes, limit: int = DEFAULT_MAX_DECOMPRESSED
+) -> WireBytes:
+    """Return what `data` unfolds to; without a codec, `data` itself.
+
+    Args:
+        kind: Codec.
+        data: The whole compressed stream.
+        limit: Bytes that may come out.
+
+    Raises:
+        CompressionError: The stream is broken, ends early, is followed by something else, or holds
+            more than `limit` bytes.
+    """
+    return _DECOMPRESSORS[kind](data, limit)
+
+
+def _unchanged(data: WireBytes, _: int) -> WireBytes:
+    return data
+
+
+def _compress_gzip(data: WireBytes, level: int) -> bytes:
+    codec = zlib.compressobj(level, zlib.DEFLATED, _GZIP_FORMAT, _GZIP_MEMORY)
+    return codec.compress(data) + codec.flush()
+
+
+def _compress_snappy(data: WireBytes, _: int) -> bytes:
+    return compress_xerial(data)
+
+
+def _compress_lz4(data: WireBytes, level: int) -> bytes:
+    # As in Kafka, the default level stands for the fast compressor, any other for the high one.
+    effort = _LZ4_FAST
+    if level != LEVELS[CompressionType.LZ4].default:
+        effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
+    # Kafka's reader takes independent blocks only.
+    output: bytes = lz4.frame.compress(
+        data,
+        compression_level=effort,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    return output
+
+
+def _compress_zstd(data: WireBytes, level: int) -> bytes:
+    return zstandard.ZstdCompressor(level=level).compress(data)
+
+
+class _Output:
+    """What came out so far, never more than the limit."""
+
+    __slots__ = ("_codec", "_limit", "data")
+
+    def __init__(self, codec: str, limit: int) -> None:
+        self._codec = codec
+        self._limit = limit
+        self.data = bytearray()
+
+    def room(self) -> int:
+        """Return how many bytes to ask for next: one more than allowed tells a stream too long."""
+        return min(_OUTPUT_STEP, self._limit - len(self.data) + 1)
+
+    def add(self, piece: bytes) -> None:
+        """Take a piece.
+
+        Raises:
+            CompressionError: The limit is passed.
+        """
+        self.data += piece
+        if len(self.data) > self._limit:
+            raise CompressionError(f"{self._codec}: got more than the limit of {self._limit} bytes")
+
+
+def _pieces(data: WireBytes) -> list[memoryview]:
+    """Cut the input, since a decompressor copies what it leaves over each time it stops."""
+    view = memoryview(data)
+    return [view[start : start + _INPUT_STEP] for start in range(0, len(view), _INPUT_STEP)]
+
+
+def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
+    output = _Output("gzip", limit)
+    codec = zlib.decompressobj(_GZIP_FORMAT)
+    for piece in _pieces(data):
+        rest: WireBytes = piece
+        while len(rest) > 0:
+            if codec.eof:  # a further member, as a stream of concatenated files has
+                codec = zlib.decompressobj(_GZIP_FORMAT)
+            try:
+                output.add(codec.decompress(rest, output.room()))
+            except zlib.error as error:
+                raise CompressionError("gzip: the stream is broken") from error
+            rest = codec.unused_data if codec.eof else codec.unconsumed_tail
+    # What the window still holds when all input was taken.
+    while not codec.eof:
+        last = codec.decompress(b"", output.room())
+        if not last:
+            raise CompressionError("gzip: the stream ends early")
+        output.add(last)
+    return output.data
+
+
+def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
+    output = _Output("lz4", limit)
+    codec: Any = lz4.frame.LZ4FrameDecompressor()
+    for piece in _pieces(data):
+        rest: WireBytes = piece
+        while len(rest) > 0 or not (codec.needs_input or codec.eof):
+            if codec.eof:
+                raise CompressionError("lz4: something follows the end of the frame")
+            try:
+                output.add(codec.decompress(rest, max_length=output.room()))
+            except RuntimeError as error:
+                raise CompressionError("lz4: the stream is broken") from error
+            rest = codec.unused_data or b""
+    if not codec.eof:
+        raise CompressionError("lz4: the stream ends early")
+    return output.data
+
+
+def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
+    try:
+        frame = zstandard.get_frame_parameters(data)
+        claimed = zstandard.frame_content_size(data)
+        if claimed > limit:
+            raise CompressionError(f"zstd: got {claimed} bytes, more than the limit of {limit}")
+        if claimed > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
+            return zstandard.ZstdDecompressor().decompress(
+                data, max_output_size=limit, allow_extra_data=False
+            )
+        return _stream_zstd(data, limit)
+    except zstandard.ZstdError as error:
+        raise CompressionError(f"zstd: the stream is broken: {error}") from error
+
+
+def _stream_zstd(data: WireBytes, limit: int) -> bytearray:
+    """Decompress a frame that does not say how much it holds."""
+    output = _Output("zstd", limit)
+    codec = zstandard.ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
+    with codec.stream_reader(data, read_across_frames=True) as reader:
+        while piece := reader.read(output.room()):
+            output.add(piece)
+    return output.data
+
+
+_Codec = Callable[[WireBytes, int], WireBytes]
+
+_COMPRESSORS: Final[dict[CompressionType, _Codec]] = {
+    CompressionType.NONE: _unchanged,
+    CompressionType.GZIP: _compress_gzip,
+    CompressionType.SNAPPY: _compress_snappy,
+    CompressionType.LZ4: _compress_lz4,
+    CompressionType.ZSTD: _compress_zstd,
+}
+
+_DECOMPRESSORS: Final[dict[CompressionType, _Codec]] = {
+    CompressionType.NONE: _unchanged,
+    CompressionType.GZIP: _decompress_gzip,
+    CompressionType.SNAPPY: decompress_snappy,
+    CompressionType.LZ4: _decompress_lz4,
+    CompressionType.ZSTD: _decompress_zstd,
+}

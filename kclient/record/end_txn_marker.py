@@ -1,0 +1,85 @@
+"""The marker that ends a transaction in a partition."""
+
+import struct
+from typing import NamedTuple
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import WireBytes
+from kclient.record.batch_format import NO_PARTITION_LEADER_EPOCH
+from kclient.record.control_record_type import ControlRecordType
+from kclient.record.reference.record_batch_builder import RecordBatchBuilder
+
+_BATCH_SIZE = 128
+_VALUE = struct.Struct(">hi")
+_CURRENT_VERSION = 0
+_KINDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+
+
+class EndTxnMarker(NamedTuple):
+    """A commit or an abort, as a control record holds it (Kafka: EndTransactionMarker).
+
+    Attributes:
+        control_type: COMMIT or ABORT.
+        coordinator_epoch: Epoch of the transaction coordinator that wrote it.
+    """
+
+    control_type: ControlRecordType
+    coordinator_epoch: int
+
+    def record_key(self) -> bytes:
+        """Return the control record's key.
+
+        Raises:
+            InvalidArgumentError: The kind does not end a transaction.
+        """
+        if self.control_type not in _KINDS:
+            raise InvalidArgumentError(
+                f"control_type: got {self.control_type!r}, expected ABORT or COMMIT"
+            )
+        return self.control_type.record_key()
+
+    def record_value(self) -> bytes:
+        """Return the control record's value."""
+        return _VALUE.pack(_CURRENT_VERSION, self.coordinator_epoch)
+
+    @classmethod
+    def parse(cls, key: WireBytes | None, value: WireBytes | None) -> "EndTxnMarker":
+        """Read the marker from a control record.
+
+        Raises:
+            CorruptRecordError: It is another kind of control record, or too short.
+        """
+        kind = ControlRecordType.parse(key)
+        if kind not in _KINDS:
+            raise CorruptRecordError(
+                f"control record: got type {kind.name}, expected ABORT or COMMIT"
+            )
+        if value is None or len(value) < _VALUE.size:
+            size = "none" if value is None else f"{len(value)} bytes"
+            raise CorruptRecordError(f"end transaction marker: got {size}, expected 6 bytes")
+        version, epoch = _VALUE.unpack_from(value)
+        if version < _CURRENT_VERSION:
+            raise CorruptRecordError(f"end transaction marker: got version {version}")
+        return cls(kind, epoch)
+
+
+def build_end_txn_batch(
+    marker: EndTxnMarker,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp_ms: int,
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> memoryview:
+    """Return the control batch that ends a transaction (Kafka: withEndTransactionMarker)."""
+    builder = RecordBatchBuilder(bytearray(_BATCH_SIZE), base_offset=base_offset)
+    builder.append(timestamp_ms, marker.record_key(), marker.record_value())
+    return builder.seal(
+        producer_id,
+        producer_epoch,
+        transactional=True,
+        control=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )

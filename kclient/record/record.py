@@ -1,0 +1,44 @@
+"""One record of a batch, and the sum of all of them."""
+
+from typing import NamedTuple
+
+Header = tuple[str, bytes | None]
+"""A record header: a name that need not be unique, and a value."""
+
+
+class Record(NamedTuple):
+    """A record as the batch holds it (Kafka: Record).
+
+    Attributes:
+        offset: Place in the partition's log.
+        timestamp: Milliseconds since the epoch, -1 for none.
+        key: Key, or None.
+        value: Value, or None: a tombstone on a compacted topic.
+        headers: Headers in order.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+class RecordsSummary(NamedTuple):
+    """What a broker must know of a batch's records before it appends them.
+
+    Attributes:
+        record_count: Number of records.
+        min_timestamp: Smallest timestamp, -1 for an empty batch.
+        max_timestamp: Greatest timestamp, -1 for an empty batch.
+        offset_of_max_timestamp: Offset of the first record with the greatest timestamp, or -1.
+        null_keys: Number of records without a key.
+        consecutive: Whether the offset deltas are 0, 1, 2 and so on without a hole.
+    """
+
+    record_count: int
+    min_timestamp: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    null_keys: int
+    consecutive: bool

@@ -1,0 +1,32 @@
+"""The record code in plain Python: what the compiled module does, written to be read."""
+
+from kclient.record.reference.batch_cursor import BatchCursor, decode_columns
+from kclient.record.reference.column_builder import ColumnBuilder
+from kclient.record.reference.consumer_record import ConsumerRecord
+from kclient.record.reference.murmur2 import murmur2
+from kclient.record.reference.record_batch import RecordBatch, patch_for_append, read_batches
+from kclient.record.reference.record_batch_builder import RecordBatchBuilder
+from kclient.record.reference.record_encoder import record_size_upper_bound
+from kclient.record.reference.varints import (
+    decode_varint,
+    decode_varlong,
+    encode_varint,
+    size_of_varint,
+)
+
+__all__ = [
+    "BatchCursor",
+    "ColumnBuilder",
+    "ConsumerRecord",
+    "RecordBatch",
+    "RecordBatchBuilder",
+    "decode_columns",
+    "decode_varint",
+    "decode_varlong",
+    "encode_varint",
+    "murmur2",
+    "patch_for_append",
+    "read_batches",
+    "record_size_upper_bound",
+    "size_of_varint",
+]

@@ -1,0 +1,246 @@
+"""Reads the records of a batch in slices, for the consumer."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.types import TopicPartition
+from kclient.record.batch_format import MAX_INT32
+from kclient.record.columns import Columns
+from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
+from kclient.record.errors import RecordDeserializationError
+from kclient.record.record import Header
+from kclient.record.reference.column_builder import ColumnBuilder
+from kclient.record.reference.consumer_record import ConsumerRecord
+from kclient.record.reference.record_batch import RecordBatch
+from kclient.record.reference.record_parser import ParsedRecord
+
+Deserializer = Callable[[str, list[Header], bytes], Any]
+"""Called with topic, headers and data, as in `kclient.serialization`; never for a null."""
+
+
+class BatchCursor:
+    """A place in a batch, from which records are taken.
+
+    The payload is decompressed when the first record is taken. A record that cannot be read or
+    deserialized stops the cursor before it: what came before is returned, and the next call raises.
+    After a deserializer's error the caller may call `skip`, or try again.
+
+    Args:
+        batch: Batch to read; its checksum is the caller's business.
+        topic: Topic it came from.
+        partition: Partition it came from.
+        start_offset: First offset wanted; records before it are passed over.
+        key_deserializer: Makes the key, or None to leave it bytes.
+        value_deserializer: Makes the value, or None to leave it bytes.
+        max_decompressed: Bytes that the payload may unfold to.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_byte",
+        "_data",
+        "_index",
+        "_key_deserializer",
+        "_max_decompressed",
+        "_partition",
+        "_position",
+        "_previous",
+        "_topic",
+        "_value_deserializer",
+    )
+
+    def __init__(
+        self,
+        batch: RecordBatch,
+        topic: str,
+        partition: int,
+        start_offset: int = 0,
+        *,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+        max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    ) -> None:
+        self._batch = batch
+        self._topic = topic
+        self._partition = partition
+        self._position = max(start_offset, batch.base_offset)
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._max_decompressed = max_decompressed
+        self._data: bytes | None = None
+        self._byte = 0
+        self._index = 0
+        self._previous = -1
+
+    @property
+    def position(self) -> int:
+        """Offset to read next; behind the whole batch once all its records were taken."""
+        return max(self._position, self._batch.next_offset) if self.exhausted else self._position
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing is left to take."""
+        return self._index >= self._batch.count or self._position > self._batch.last_offset
+
+    def take(self, max_records: int = MAX_INT32) -> list[ConsumerRecord]:
+        """Return the next records, at most `max_records`; an empty list if there are none.
+
+        Raises:
+            RecordDeserializationError: A deserializer raised at the very next record.
+            CorruptRecordError: The very next record is malformed.
+            CompressionError: The payload is broken or too large.
+        """
+        _check_max_records(max_records)
+        taken: list[ConsumerRecord] = []
+        while len(taken) < max_records:
+            try:
+                record = self._next()
+                if record is None:
+                    break
+                taken.append(self._consumer_record(record))
+            except (CorruptRecordError, RecordDeserializationError):
+                if not taken:
+                    raise
+                break
+            self._pass(record)
+        return taken
+
+    def take_columns(self, columns: ColumnBuilder, max_records: int = MAX_INT32) -> int:
+        """Move the next records into columns, as they are, and return how many.
+
+        Raises:
+            CorruptRecordError: As `take`.
+            CompressionError: As `take`.
+        """
+        _check_max_records(max_records)
+        taken = 0
+        while taken < max_records:
+            try:
+                record = self._next()
+            except CorruptRecordError:
+                if not taken:
+                    raise
+                break
+            if record is None or not columns.has_room(record[0] - self._byte):
+                break
+            _, timestamp, delta, key, value, headers = record
+            offset = self._batch.base_offset + delta
+            columns.add(offset, timestamp, self._batch.timestamp_type, key, value, headers)
+            taken += 1
+            self._pass(record)
+        if self.exhausted:
+            columns.next_offset = max(columns.next_offset, self.position)
+        return taken
+
+    def skip(self) -> None:
+        """Pass over the next record without deserializing it.
+
+        Raises:
+            CorruptRecordError: As `take`.
+            CompressionError: As `take`.
+        """
+        record = self._next()
+        if record is not None:
+            self._pass(record)
+
+    def _next(self) -> ParsedRecord | None:
+        """Read the next wanted record without passing it."""
+        if self._data is None:
+            self._data = bytes(self._batch.payload(self._max_decompressed))
+            if self._batch.count == 0:
+                self._batch.check_end(self._data, 0)
+        wanted = self._position - self._batch.base_offset
+        while not self.exhausted:
+            record = self._batch.parse_record(self._data, self._byte, self._index, self._previous)
+            if self._index == self._batch.count - 1:
+                self._batch.check_end(self._data, record[0])
+            if record[2] >= wanted:
+                return record
+            self._byte, self._previous = record[0], record[2]
+            self._index += 1
+        return None
+
+    def _pass(self, record: ParsedRecord) -> None:
+        self._byte, self._previous = record[0], record[2]
+        self._position = self._batch.base_offset + self._previous + 1
+        self._index += 1
+
+    def _consumer_record(self, record: ParsedRecord) -> ConsumerRecord:
+        _, timestamp, delta, key, value, headers = record
+        return ConsumerRecord(
+            self._topic,
+            self._partition,
+            self._batch.base_offset + delta,
+            timestamp,
+            self._batch.timestamp_type,
+            self._deserialized("key", self._key_deserializer, key, record),
+            self._deserialized("value", self._value_deserializer, value, record),
+            headers,
+            self._batch.partition_leader_epoch,
+            -1 if key is None else len(key),
+            -1 if value is None else len(value),
+        )
+
+    def _deserialized(
+        self,
+        origin: str,
+        deserializer: Deserializer | None,
+        data: bytes | None,
+        record: ParsedRecord,
+    ) -> Any:
+        if deserializer is None or data is None:
+            return data
+        _, timestamp, delta, key, value, headers = record
+        try:
+            return deserializer(self._topic, headers, data)
+        except Exception as error:
+            raise RecordDeserializationError(
+                origin,
+                TopicPartition(self._topic, self._partition),
+                self._batch.base_offset + delta,
+                timestamp,
+                key,
+                value,
+                headers,
+            ) from error
+
+
+def _check_max_records(max_records: int) -> None:
+    if max_records < 0:
+        raise InvalidArgumentError(f"max_records: got {max_records}, expected >= 0")
+
+
+def decode_columns(
+    batches: Iterable[RecordBatch],
+    start_offset: int = 0,
+    *,
+    max_records: int = MAX_INT32,
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+) -> Columns:
+    """Return the records of batches of one partition as columns, control batches excepted.
+
+    Args:
+        batches: Batches in order; their checksums are the caller's business.
+        start_offset: First offset wanted.
+        max_records: Stop after this many.
+        max_decompressed: Bytes that one batch may unfold to.
+
+    Raises:
+        CorruptRecordError: A record is malformed.
+        CompressionError: A payload is broken or too large.
+    """
+    columns = ColumnBuilder()
+    columns.next_offset = start_offset
+    for batch in batches:
+        if columns.length >= max_records:
+            break
+        if batch.is_control:
+            columns.next_offset = max(columns.next_offset, batch.next_offset)
+            continue
+        cursor = BatchCursor(batch, "", 0, start_offset, max_decompressed=max_decompressed)
+        cursor.take_columns(columns, max_records - columns.length)
+        if not cursor.exhausted:
+            break
+    return columns.finish()

@@ -1,0 +1,383 @@
+"""Reads a record batch."""
+
+from collections.abc import Iterator
+
+from crc32c import crc32c
+
+from kclient.common.broker_errors import CorruptRecordError, UnsupportedForMessageFormatError
+from kclient.common.errors import CompressionError, InvalidArgumentError
+from kclient.common.files import WireBytes
+from kclient.record.batch_format import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CRC,
+    CRC_AT,
+    CRC_TO_MAX_TIMESTAMP,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    LEADER_EPOCH,
+    LEADER_EPOCH_AT,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_AT,
+    MAX_INT32,
+    MAX_INT64,
+    MIN_RECORD_SIZE,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    OFFSET_AND_LENGTH,
+    RECORD_BATCH_OVERHEAD,
+    SMALLEST_LEGACY_LENGTH,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+)
+from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, decompress
+from kclient.record.compression_type import CompressionType
+from kclient.record.record import Record, RecordsSummary
+from kclient.record.reference.record_parser import ParsedRecord, parse_record
+from kclient.record.reference.varints import MalformedRecordError
+from kclient.record.timestamp_type import TimestampType
+
+
+class RecordBatch:
+    """A view of one batch in a buffer; nothing is copied (Kafka: DefaultRecordBatch).
+
+    The constructor checks that the header does not contradict itself; the checksum is checked by
+    `ensure_valid`, the records as they are read.
+
+    Args:
+        buffer: Memory that begins with the batch, or has it at `position`.
+        position: Where the batch begins.
+
+    Raises:
+        CorruptRecordError: The memory does not hold a whole batch, or its header lies.
+        UnsupportedForMessageFormatError: The batch is of magic 0 or 1.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "buffer",
+        "count",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "size_in_bytes",
+    )
+
+    buffer: memoryview
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    size_in_bytes: int
+
+    def __init__(self, buffer: WireBytes, position: int = 0) -> None:
+        view = memoryview(buffer)
+        size = batch_size_at(view, position)
+        if size == 0 or size > len(view) - position:
+            raise CorruptRecordError(f"record batch: the {len(view) - position} bytes end early")
+        self.buffer = view[position : position + size]
+        self.size_in_bytes = size
+        (
+            self.base_offset,
+            _,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = HEADER.unpack_from(self.buffer)
+        lie = self._contradiction()
+        if lie is not None:
+            raise self._corrupt(lie)
+
+    def _contradiction(self) -> str | None:
+        if not 0 <= self.last_offset_delta <= MAX_INT64 - self.base_offset:
+            return f"its last offset delta is {self.last_offset_delta}"
+        if not 0 <= self.count <= self.last_offset_delta + 1:
+            return f"it claims {self.count} records in {self.last_offset_delta + 1} offsets"
+        return None
+
+    def _corrupt(self, what: str) -> CorruptRecordError:
+        return CorruptRecordError(f"record batch at offset {self.base_offset}: {what}")
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, also where compaction removed it."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset behind the batch."""
+        return self.last_offset + 1
+
+    @property
+    def compression_type(self) -> CompressionType:
+        """Codec of the records.
+
+        Raises:
+            CompressionError: The attributes name a codec that does not exist.
+        """
+        return CompressionType.for_id(self.attributes & COMPRESSION_MASK)
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        if self.attributes & TIMESTAMP_TYPE_FLAG:
+            return TimestampType.LOG_APPEND_TIME
+        return TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records, which applications never see."""
+        return bool(self.attributes & CONTROL_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones, or None if that is not set (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether an idempotent producer wrote the batch."""
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record, -1 without one; numbers wrap after 2**31 - 1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & MAX_INT32
+
+    def is_valid(self) -> bool:
+        """Return whether the checksum is right."""
+        return self._computed_crc() == self.crc
+
+    def _computed_crc(self) -> int:
+        return crc32c(self.buffer[ATTRIBUTES_AT:])
+
+    def ensure_valid(self) -> None:
+        """Check the checksum.
+
+        Raises:
+            CorruptRecordError: It is wrong.
+        """
+        computed = self._computed_crc()
+        if self.crc != computed:
+            raise self._corrupt(f"got checksum {self.crc:#010x}, expected {computed:#010x}")
+
+    def payload(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> WireBytes:
+        """Return the bytes of the records, decompressed; a view where there is no codec.
+
+        Raises:
+            CompressionError: The stream is broken or unfolds to more than `max_decompressed` bytes.
+            CorruptRecordError: It is too short for the number of records.
+        """
+        try:
+            payload = decompress(
+                self.compression_type, self.buffer[RECORD_BATCH_OVERHEAD:], max_decompressed
+            )
+        except CompressionError as error:
+            raise CompressionError(f"record batch at offset {self.base_offset}: {error}") from error
+        if self.count > len(payload) // MIN_RECORD_SIZE:
+            raise self._corrupt(f"it claims {self.count} records in {len(payload)} bytes")
+        return payload
+
+    def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[Record]:
+        """Return all records.
+
+        Raises:
+            CompressionError: As `payload`.
+            CorruptRecordError: A record is malformed, or there are more or fewer than claimed.
+        """
+        return [
+            Record(self.base_offset + delta, timestamp, key, value, headers)
+            for _, timestamp, delta, key, value, headers in self._parsed(max_decompressed)
+        ]
+
+    def summary(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> RecordsSummary:
+        """Read all records and return what a broker must know of them.
+
+        Raises:
+            CompressionError: As `payload`.
+            CorruptRecordError: As `records`.
+        """
+        parsed = list(self._parsed(max_decompressed))
+        timestamps = [record[1] for record in parsed]
+        top = max(timestamps, default=NO_TIMESTAMP)
+        at = self.base_offset + parsed[timestamps.index(top)][2] if parsed else -1
+        return RecordsSummary(
+            record_count=len(parsed),
+            min_timestamp=min(timestamps, default=NO_TIMESTAMP),
+            max_timestamp=top,
+            offset_of_max_timestamp=at,
+            null_keys=sum(record[3] is None for record in parsed),
+            consecutive=not parsed or parsed[-1][2] == len(parsed) - 1,
+        )
+
+    def _parsed(self, max_decompressed: int) -> Iterator[ParsedRecord]:
+        """Yield all records, with the timestamp in place of its delta."""
+        data = bytes(self.payload(max_decompressed))
+        position = 0
+        previous = -1
+        for index in range(self.count):
+            record = self.parse_record(data, position, index, previous)
+            position = record[0]
+            previous = record[2]
+            yield record
+        self.check_end(data, position)
+
+    def parse_record(self, data: bytes, position: int, index: int, previous: int) -> ParsedRecord:
+        """Read one record, with the timestamp in place of its delta.
+
+        Args:
+            data: The batch's payload.
+            position: Where the record begins.
+            index: Its number, for the error.
+            previous: Offset delta of the record before it, -1 for the first.
+
+        Raises:
+            CorruptRecordError: The record is malformed or contradicts the batch.
+        """
+        try:
+            end, delta, offset_delta, key, value, headers = parse_record(data, position)
+        except MalformedRecordError as error:
+            raise self._corrupt(f"record {index}: {error}") from None
+        if not previous < offset_delta <= self.last_offset_delta:
+            raise self._corrupt(
+                f"record {index}: its offset delta {offset_delta} is not between the one before, "
+                f"{previous}, and the last one, {self.last_offset_delta}"
+            )
+        timestamp = self.base_timestamp + delta
+        if not -MAX_INT64 <= timestamp <= MAX_INT64:
+            raise self._corrupt(f"record {index}: its timestamp has more than 64 bits")
+        if self.attributes & TIMESTAMP_TYPE_FLAG:
+            timestamp = self.max_timestamp
+        return end, timestamp, offset_delta, key, value, headers
+
+    def check_end(self, data: bytes, position: int) -> None:
+        """Check that nothing follows the last record.
+
+        Raises:
+            CorruptRecordError: Something does.
+        """
+        if position != len(data):
+            raise self._corrupt(
+                f"{len(data) - position} bytes follow the last of its {self.count} records"
+            )
+
+
+def batch_size_at(view: memoryview, position: int) -> int:
+    """Return the size of the batch that begins at `position`, or 0 if its header is incomplete.
+
+    Raises:
+        CorruptRecordError: The size or the magic is impossible.
+        UnsupportedForMessageFormatError: The batch is of magic 0 or 1.
+    """
+    if not 0 <= position <= len(view):
+        raise InvalidArgumentError(f"position: got {position}, expected 0 to {len(view)}")
+    if len(view) - position <= MAGIC_AT:
+        return 0
+    base_offset, length = OFFSET_AND_LENGTH.unpack_from(view, position)
+    magic = view[position + MAGIC_AT]
+    where = f"record batch at offset {base_offset}"
+    if length < SMALLEST_LEGACY_LENGTH:
+        raise CorruptRecordError(f"{where}: its length is {length}")
+    if magic < MAGIC:
+        raise UnsupportedForMessageFormatError(
+            f"{where}: got magic {magic}, expected {MAGIC}; formats before Kafka 0.11 are not read"
+        )
+    if magic > MAGIC:
+        raise CorruptRecordError(f"{where}: got magic {magic}, expected {MAGIC}")
+    if length < RECORD_BATCH_OVERHEAD - LOG_OVERHEAD or base_offset < 0:
+        raise CorruptRecordError(f"{where}: its length is {length}")
+    return int(length) + LOG_OVERHEAD
+
+
+def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Iterator[RecordBatch]:
+    """Yield the batches that lie in `buffer` one behind the other.
+
+    A batch cut off by the end of the buffer ends the iteration: a fetch response may stop anywhere.
+
+    Args:
+        buffer: Memory that begins with a batch; the batches are views of it.
+        max_batch_size: Bytes that one batch may claim; None for any size.
+
+    Raises:
+        CorruptRecordError: A header lies, or a batch is larger than `max_batch_size`.
+        UnsupportedForMessageFormatError: A batch is of magic 0 or 1.
+    """
+    view = memoryview(buffer)
+    position = 0
+    while size := batch_size_at(view, position):
+        if max_batch_size is not None and size > max_batch_size:
+            raise CorruptRecordError(
+                f"record batch at offset {BASE_OFFSET.unpack_from(view, position)[0]}: "
+                f"got {size} bytes, expected at most {max_batch_size}"
+            )
+        if size > len(view) - position:
+            return
+        yield RecordBatch(view, position)
+        position += size
+
+
+def patch_for_append(
+    buffer: bytearray | memoryview,
+    base_offset: int,
+    leader_epoch: int,
+    *,
+    log_append_time: int | None = None,
+) -> None:
+    """Write what the leader assigns into a batch, in place.
+
+    Args:
+        buffer: Writable memory that begins with a valid batch.
+        base_offset: Offset of the first record.
+        leader_epoch: Epoch of the leader that appends.
+        log_append_time: Timestamp of all records, milliseconds since the epoch, for a topic of that
+            timestamp type; None leaves the producer's, and the checksum, as they are.
+
+    Raises:
+        CorruptRecordError: The memory does not hold a whole batch.
+    """
+    view = memoryview(buffer)
+    batch = RecordBatch(view).buffer
+    BASE_OFFSET.pack_into(batch, 0, base_offset)
+    LEADER_EPOCH.pack_into(batch, LEADER_EPOCH_AT, leader_epoch)
+    if log_append_time is None:
+        return
+    _, attributes, last_delta, base_timestamp, _ = CRC_TO_MAX_TIMESTAMP.unpack_from(batch, CRC_AT)
+    attributes |= TIMESTAMP_TYPE_FLAG
+    CRC_TO_MAX_TIMESTAMP.pack_into(
+        batch, CRC_AT, 0, attributes, last_delta, base_timestamp, log_append_time
+    )
+    CRC.pack_into(batch, CRC_AT, crc32c(batch[ATTRIBUTES_AT:]))

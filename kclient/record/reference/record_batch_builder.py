@@ -1,0 +1,304 @@
+"""Writes a record batch."""
+
+from collections.abc import Sequence
+
+from kclient.common.broker_errors import RecordTooLargeError
+from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
+from kclient.record.batch_format import (
+    MAX_INT32,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    RECORD_BATCH_OVERHEAD,
+)
+from kclient.record.compression_type import CompressionType
+from kclient.record.record import Header
+from kclient.record.reference.record_encoder import (
+    NO_HEADERS,
+    as_bytes,
+    check_timestamp,
+    encode_bytes,
+    encode_headers,
+)
+from kclient.record.reference.varints import encode_varint
+from kclient.record.sealing import BatchHeader, restamp_batch, seal_batch
+from kclient.record.timestamp_type import TimestampType
+
+
+class RecordBatchBuilder:
+    """Appends records to a buffer and makes a batch of them (Kafka: MemoryRecordsBuilder).
+
+    Not safe for use by several threads; the accumulator's lock guards it.
+
+    Args:
+        buffer: Room for the batch, its 61 bytes of header included. The builder owns it until the
+            batch is done with; see `buffer`.
+        base_offset: Offset of the first record.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_buffer",
+        "_count",
+        "_end",
+        "_first_timestamp",
+        "_last_delta",
+        "_max_timestamp",
+        "_sealed",
+    )
+
+    def __init__(self, buffer: bytearray | memoryview, *, base_offset: int = 0) -> None:
+        if memoryview(buffer).readonly:
+            raise InvalidArgumentError("buffer: got read-only memory, expected a bytearray")
+        if base_offset < 0:
+            raise InvalidArgumentError(f"base_offset: got {base_offset}, expected >= 0")
+        self._buffer = buffer
+        self._base_offset = base_offset
+        self._end = RECORD_BATCH_OVERHEAD
+        self._count = 0
+        self._last_delta = -1
+        self._first_timestamp = NO_TIMESTAMP
+        self._max_timestamp = NO_TIMESTAMP
+        self._sealed: memoryview | None = None
+
+    @property
+    def buffer(self) -> bytearray | memoryview:
+        """The memory written to: the one given, or a larger one if the first record needed it."""
+        return self._buffer
+
+    @property
+    def record_count(self) -> int:
+        """Number of records appended."""
+        return self._count
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the batch: the sealed one if sealed, else what it takes without compression."""
+        return self._end if self._sealed is None else len(self._sealed)
+
+    @property
+    def first_timestamp(self) -> int:
+        """Timestamp of the first record, -1 without one."""
+        return self._first_timestamp
+
+    @property
+    def max_timestamp(self) -> int:
+        """Greatest timestamp, -1 without one."""
+        return self._max_timestamp
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+        return self._base_offset
+
+    @property
+    def next_offset(self) -> int:
+        """Offset behind the last record."""
+        return self._base_offset + self._last_delta + 1
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether `seal` was called; a sealed batch takes no records."""
+        return self._sealed is not None
+
+    def append(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None = None,
+    ) -> int:
+        """Append a record; the first always fits.
+
+        Args:
+            timestamp_ms: Milliseconds since the epoch, or -1.
+            key: Key; anything bytes-like is copied.
+            value: Value; anything bytes-like is copied.
+            headers: Pairs of str and bytes or None.
+
+        Returns:
+            The record's index in the batch, or -1 if it does not fit or the batch is sealed.
+
+        Raises:
+            InvalidTypeError: Key, value or a header is not bytes-like.
+            InvalidArgumentError: The timestamp is out of range.
+            RecordTooLargeError: The record has 2 GiB or more.
+        """
+        tail = NO_HEADERS if not headers else encode_headers(headers)
+        return self._append(self._last_delta + 1, check_timestamp(timestamp_ms), key, value, tail)
+
+    def append_with_offset(
+        self,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None = None,
+    ) -> int:
+        """Append a record at an offset, leaving a hole before it; otherwise as `append`.
+
+        Raises:
+            InvalidArgumentError: The offset is not behind the last record's, or too far from it.
+        """
+        delta = offset - self._base_offset
+        if not self._last_delta < delta <= MAX_INT32:
+            raise InvalidArgumentError(
+                f"offset: got {offset}, expected {self.next_offset} or later, "
+                f"within 2**31 of {self._base_offset}"
+            )
+        return self._append(
+            delta, check_timestamp(timestamp_ms), key, value, encode_headers(headers)
+        )
+
+    def append_many(
+        self,
+        timestamps_ms: int | Sequence[int],
+        keys: Sequence[bytes | None] | None,
+        values: Sequence[bytes | None],
+        start: int = 0,
+        headers: Sequence[Header] | None = None,
+    ) -> int:
+        """Append records from index `start` on, as many as fit.
+
+        Args:
+            timestamps_ms: One for all, or one a record.
+            keys: One a record, or None for none.
+            values: List or tuple of the values.
+            start: Index of the first record to append.
+            headers: Headers that every record gets.
+
+        Returns:
+            How many were appended.
+
+        Raises:
+            InvalidTypeError: As `append`; nothing of this call was appended.
+            InvalidArgumentError: As `append`, or the sequences differ in length.
+            RecordTooLargeError: As `append`.
+        """
+        _check_rows(timestamps_ms, keys, values, start)
+        tail = encode_headers(headers)
+        before = (
+            self._end, self._count, self._last_delta, self._first_timestamp, self._max_timestamp
+        )  # fmt: skip
+        try:
+            for row in range(start, len(values)):
+                timestamp = timestamps_ms if isinstance(timestamps_ms, int) else timestamps_ms[row]
+                index = self._append(
+                    self._last_delta + 1,
+                    check_timestamp(timestamp),
+                    None if keys is None else keys[row],
+                    values[row],
+                    tail,
+                )
+                if index < 0:
+                    return row - start
+        except Exception:
+            (self._end, self._count, self._last_delta, self._first_timestamp,
+             self._max_timestamp) = before  # fmt: skip
+            raise
+        return len(values) - start
+
+    def _append(
+        self, delta: int, timestamp_ms: int, key: object, value: object, encoded_headers: bytes
+    ) -> int:
+        if self._sealed is not None:
+            return -1
+        count = self._count
+        first = self._first_timestamp if count else timestamp_ms
+        body = b"\x00%b%b%b%b%b" % (
+            encode_varint(timestamp_ms - first),
+            encode_varint(delta),
+            encode_bytes(as_bytes(key, "key")),
+            encode_bytes(as_bytes(value, "value")),
+            encoded_headers,
+        )
+        if len(body) > MAX_INT32:
+            raise RecordTooLargeError(f"record: got {len(body)} bytes, expected less than 2 GiB")
+        record = encode_varint(len(body)) + body
+        end = self._end + len(record)
+        if end > len(self._buffer):
+            if count:
+                return -1
+            self._buffer = bytearray(end)
+        self._buffer[self._end : end] = record
+        self._end = end
+        self._count = count + 1
+        self._last_delta = delta
+        self._first_timestamp = first
+        self._max_timestamp = max(self._max_timestamp, timestamp_ms)
+        return count
+
+    def seal(
+        self,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        *,
+        transactional: bool = False,
+        control: bool = False,
+        compression: CompressionType = CompressionType.NONE,
+        level: int | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    ) -> memoryview:
+        """Close the batch and return it as it goes to the wire, checksum and all.
+
+        Without compression the result is a view of `buffer`, which must stay untouched while it is
+        in use.
+
+        Raises:
+            IllegalStateError: There are no records, or the batch is sealed already.
+            InvalidArgumentError: The compression level is out of range.
+        """
+        if self._sealed is not None:
+            raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
+        header = BatchHeader(
+            base_offset=self._base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            compression=compression,
+            timestamp_type=timestamp_type,
+            transactional=transactional,
+            control=control,
+            last_offset_delta=self._last_delta,
+            base_timestamp=self._first_timestamp,
+            max_timestamp=self._max_timestamp,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            record_count=self._count,
+        )
+        self._sealed = seal_batch(memoryview(self._buffer)[: self._end], header, level)
+        return self._sealed
+
+    def restamp(self, producer_id: int, producer_epoch: int, base_sequence: int) -> memoryview:
+        """Give the sealed batch another producer state, without compressing it again.
+
+        Raises:
+            IllegalStateError: The batch is not sealed.
+        """
+        if self._sealed is None:
+            raise IllegalStateError("restamp: the batch is not sealed")
+        restamp_batch(self._sealed, producer_id, producer_epoch, base_sequence)
+        return self._sealed
+
+
+def _check_rows(
+    timestamps_ms: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    start: int,
+) -> None:
+    for name, rows in (("values", values), ("keys", keys), ("timestamps_ms", timestamps_ms)):
+        if isinstance(rows, list | tuple):
+            if len(rows) != len(values):
+                raise InvalidArgumentError(
+                    f"{name}: got {len(rows)} items, expected {len(values)}, one for each value"
+                )
+        elif (rows is not None or name == "values") and not (
+            name == "timestamps_ms" and isinstance(rows, int)
+        ):
+            raise InvalidTypeError(f"{name}: got {type(rows).__name__}, expected a list or tuple")
+    if not 0 <= start <= len(values):
+        raise InvalidArgumentError(f"start: got {start}, expected 0 to {len(values)}")

@@ -1,0 +1,86 @@
+"""Turns keys, values and headers into the bytes of a record."""
+
+from collections.abc import Sequence
+
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.record.batch_format import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
+from kclient.record.record import Header
+from kclient.record.reference.varints import encode_varint
+
+_NULL = encode_varint(-1)
+NO_HEADERS = encode_varint(0)
+
+
+def as_bytes(data: object, what: str) -> bytes | None:
+    """Return bytes-like data as bytes, None as None.
+
+    Raises:
+        InvalidTypeError: It is neither.
+    """
+    if data is None or isinstance(data, bytes):
+        return data
+    try:
+        return bytes(memoryview(data))  # type: ignore[arg-type]  # what this checks
+    except (TypeError, BufferError):
+        raise InvalidTypeError(
+            f"{what}: got {type(data).__name__}, expected bytes-like or None"
+        ) from None
+
+
+def check_timestamp(timestamp_ms: object) -> int:
+    """Return a timestamp that a record may bear.
+
+    Raises:
+        InvalidTypeError: It is no integer.
+        InvalidArgumentError: It is negative (but for -1, no timestamp) or over 63 bits.
+    """
+    if not isinstance(timestamp_ms, int):
+        raise InvalidTypeError(
+            f"timestamp_ms: got {type(timestamp_ms).__name__}, expected milliseconds as int"
+        )
+    if not NO_TIMESTAMP <= timestamp_ms <= MAX_INT64:
+        raise InvalidArgumentError(
+            f"timestamp_ms: got {timestamp_ms}, expected milliseconds since the epoch, or -1"
+        )
+    return timestamp_ms
+
+
+def encode_bytes(data: bytes | None) -> bytes:
+    """Return the length and the bytes, or the length of null."""
+    return _NULL if data is None else encode_varint(len(data)) + data
+
+
+def encode_headers(headers: Sequence[Header] | None) -> bytes:
+    """Return the header count and the headers.
+
+    Raises:
+        InvalidTypeError: A header is not a pair of str and bytes-like or None.
+    """
+    if not headers:
+        return NO_HEADERS
+    if not isinstance(headers, list | tuple):
+        raise InvalidTypeError(
+            f"headers: got {type(headers).__name__}, expected a list of (str, bytes or None)"
+        )
+    parts = [encode_varint(len(headers))]
+    for index, header in enumerate(headers):
+        if not isinstance(header, tuple) or len(header) != 2 or not isinstance(header[0], str):
+            raise InvalidTypeError(
+                f"headers[{index}]: got {header!r:.80}, expected a tuple (str, bytes or None)"
+            )
+        parts.append(encode_bytes(header[0].encode()))
+        parts.append(encode_bytes(as_bytes(header[1], f"headers[{index}]: value")))
+    return b"".join(parts)
+
+
+def record_size_upper_bound(
+    key: bytes | None, value: bytes | None, headers: Sequence[Header] | None = None
+) -> int:
+    """Return a size that no record of this content exceeds, without the batch's 61 bytes of header.
+
+    (Kafka: DefaultRecord.recordSizeUpperBound)
+    """
+    size = MAX_RECORD_OVERHEAD + len(encode_headers(headers)) + 10
+    for part in (as_bytes(key, "key"), as_bytes(value, "value")):
+        size += 0 if part is None else len(part)
+    return size

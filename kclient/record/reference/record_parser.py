@@ -1,0 +1,62 @@
+"""Reads one record of an uncompressed payload."""
+
+from kclient.record.batch_format import MIN_RECORD_SIZE
+from kclient.record.record import Header
+from kclient.record.reference.varints import MalformedRecordError, read_varint, read_varlong
+
+ParsedRecord = tuple[int, int, int, bytes | None, bytes | None, list[Header]]
+"""Position behind the record, timestamp delta, offset delta, key, value, headers."""
+
+
+def parse_record(data: bytes, position: int) -> ParsedRecord:
+    """Return the fields of the record at a position.
+
+    Raises:
+        MalformedRecordError: The record contradicts itself or leaves `data`.
+    """
+    try:
+        return _parse(data, position)
+    except IndexError:
+        raise MalformedRecordError("the data end early") from None
+
+
+def _parse(data: bytes, position: int) -> ParsedRecord:
+    length, position = read_varint(data, position)
+    end = position + length
+    if length < MIN_RECORD_SIZE - 1 or end > len(data):
+        raise MalformedRecordError(f"it claims {length} bytes where {len(data) - position} remain")
+    timestamp_delta, position = read_varlong(data, position + 1)  # one byte of unused attributes
+    offset_delta, position = read_varint(data, position)
+    key, position = _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    headers: list[Header] = []
+    if data[position] == 0:
+        position += 1
+    else:
+        position = _read_headers(data, position, end, headers)
+    if position != end:
+        raise MalformedRecordError(f"its fields end {position - end:+d} bytes off its length")
+    return end, timestamp_delta, offset_delta, key, value, headers
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise MalformedRecordError(f"a field claims {length} bytes, {end - position} remain")
+    return data[position : position + length], position + length
+
+
+def _read_headers(data: bytes, position: int, end: int, headers: list[Header]) -> int:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= (end - position) // 2:  # a header has two bytes at least
+        raise MalformedRecordError(f"it claims {count} headers in {end - position} bytes")
+    for _ in range(count):
+        name, position = _read_bytes(data, position, end)
+        if name is None:
+            raise MalformedRecordError("a header has no name")
+        value, position = _read_bytes(data, position, end)
+        # As Kafka does it: a name that is not UTF-8 must not make the partition unreadable.
+        headers.append((name.decode(errors="replace"), value))
+    return position

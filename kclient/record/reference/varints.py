@@ -1,0 +1,99 @@
+"""Integers of variable length: zigzag, then seven bits a byte, the lowest first."""
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import WireBytes
+
+_MAX_VARINT_BYTES = 5
+_MAX_VARLONG_BYTES = 10
+
+
+class MalformedRecordError(Exception):
+    """A record cannot be read; whoever knows the batch turns this into `CorruptRecordError`."""
+
+
+def _encode(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while rest >= 0x80:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+_SMALL = tuple(_encode(value) for value in range(2048))
+
+
+def encode_varint(value: int) -> bytes:
+    """Return the bytes of an integer of up to 64 bits.
+
+    Raises:
+        InvalidArgumentError: The value has more than 64 bits.
+    """
+    if 0 <= value < 2048:
+        return _SMALL[value]
+    if not -(2**63) <= value < 2**63:
+        raise InvalidArgumentError(f"varint: got {value}, expected an integer of 64 bits")
+    return _encode(value)
+
+
+def size_of_varint(value: int) -> int:
+    """Return how many bytes `encode_varint` makes of a value."""
+    return len(encode_varint(value))
+
+
+def read_varint(
+    data: WireBytes, position: int, max_bytes: int = _MAX_VARINT_BYTES
+) -> tuple[int, int]:
+    """Return an integer and the position behind it; IndexError at the end of `data`.
+
+    Raises:
+        MalformedRecordError: The integer is longer than a field of this width may be.
+    """
+    byte = data[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    value = byte & 0x7F
+    for index in range(1, max_bytes):
+        byte = data[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value >> (64 if max_bytes == _MAX_VARLONG_BYTES else 32):
+                break
+            return (value >> 1) ^ -(value & 1), position + index + 1
+    raise MalformedRecordError(f"an integer has more than {max_bytes} bytes or too many bits")
+
+
+def read_varlong(data: WireBytes, position: int) -> tuple[int, int]:
+    """Return an integer of up to 64 bits and the position behind it, as `read_varint`."""
+    return read_varint(data, position, _MAX_VARLONG_BYTES)
+
+
+def decode_varint(data: WireBytes, position: int = 0) -> tuple[int, int]:
+    """Return an integer of up to 32 bits and the position behind it.
+
+    Raises:
+        CorruptRecordError: The data end early, or the integer has more than 32 bits.
+    """
+    return _decode(data, position, _MAX_VARINT_BYTES)
+
+
+def decode_varlong(data: WireBytes, position: int = 0) -> tuple[int, int]:
+    """Return an integer of up to 64 bits and the position behind it.
+
+    Raises:
+        CorruptRecordError: The data end early, or the integer has more than 64 bits.
+    """
+    return _decode(data, position, _MAX_VARLONG_BYTES)
+
+
+def _decode(data: WireBytes, position: int, max_bytes: int) -> tuple[int, int]:
+    if position < 0:
+        raise InvalidArgumentError(f"position: got {position}, expected >= 0")
+    try:
+        return read_varint(data, position, max_bytes)
+    except IndexError:
+        raise CorruptRecordError("varint: the data end early") from None
+    except MalformedRecordError as error:
+        raise CorruptRecordError(f"varint: {error}") from None

@@ -1,0 +1,113 @@
+"""Writes the header and the checksum of a batch whose records are in place."""
+
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from kclient.common.errors import IllegalStateError
+from kclient.record.batch_format import (
+    ATTRIBUTES_AT,
+    CONTROL_FLAG,
+    CRC,
+    CRC_AT,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    LOG_OVERHEAD,
+    MAGIC,
+    PRODUCER_STATE,
+    PRODUCER_STATE_AT,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+)
+from kclient.record.compression import compress
+from kclient.record.compression_type import CompressionType
+from kclient.record.timestamp_type import TimestampType
+
+
+class BatchHeader(NamedTuple):
+    """What the header of a batch says besides its length and checksum."""
+
+    base_offset: int
+    partition_leader_epoch: int
+    compression: CompressionType
+    timestamp_type: TimestampType
+    transactional: bool
+    control: bool
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    delete_horizon: bool = False
+
+    def attributes(self) -> int:
+        """Return the bits of the attributes field."""
+        return (
+            self.compression
+            | (TIMESTAMP_TYPE_FLAG if self.timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
+            | (TRANSACTIONAL_FLAG if self.transactional else 0)
+            | (CONTROL_FLAG if self.control else 0)
+            | (DELETE_HORIZON_FLAG if self.delete_horizon else 0)
+        )
+
+
+def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> memoryview:
+    """Complete a batch whose records follow 61 bytes left free for the header.
+
+    Args:
+        batch: Writable memory of exactly the batch.
+        header: What to write.
+        level: Compression level, None for the codec's default.
+
+    Returns:
+        `batch` itself, or where a codec is named another one with the records compressed.
+
+    Raises:
+        IllegalStateError: There are no records.
+        InvalidArgumentError: The compression level is out of range.
+    """
+    if header.record_count == 0:
+        raise IllegalStateError("seal: the batch has no records")
+    if header.compression != CompressionType.NONE:
+        packed = compress(header.compression, batch[RECORD_BATCH_OVERHEAD:], level)
+        batch = memoryview(bytearray(RECORD_BATCH_OVERHEAD + len(packed)))
+        batch[RECORD_BATCH_OVERHEAD:] = packed
+    write_header(batch, header)
+    return batch
+
+
+def write_header(batch: memoryview, header: BatchHeader) -> None:
+    """Write the header and the checksum of a batch whose records are final."""
+    HEADER.pack_into(
+        batch,
+        0,
+        header.base_offset,
+        len(batch) - LOG_OVERHEAD,
+        header.partition_leader_epoch,
+        MAGIC,
+        0,
+        header.attributes(),
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    _write_checksum(batch)
+
+
+def restamp_batch(
+    batch: memoryview, producer_id: int, producer_epoch: int, base_sequence: int
+) -> None:
+    """Write another producer state into a complete batch."""
+    PRODUCER_STATE.pack_into(batch, PRODUCER_STATE_AT, producer_id, producer_epoch, base_sequence)
+    _write_checksum(batch)
+
+
+def _write_checksum(batch: memoryview) -> None:
+    CRC.pack_into(batch, CRC_AT, crc32c(batch[ATTRIBUTES_AT:]))
