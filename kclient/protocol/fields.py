@@ -1,0 +1,272 @@
+"""Field specifiers: how a message class says what its fields look like on the wire.
+
+A class body assigns the result of a specifier to an annotated name::
+
+    class FetchPartition(Struct):
+        partition: int = int32()
+        current_leader_epoch: int = int32("9+", default=-1, ignorable=True)
+
+The specifiers claim to return the *value's* type so that a type checker holds the annotation
+against the wire type; what they really return is a `Field`, which `Struct` takes out of the class.
+The parameters are those of Kafka's message definitions:
+
+- `versions`: message versions that carry the field;
+- `nullable`: versions in which null is allowed;
+- `tag`: number of a tagged field (KIP-482); it is then tagged in all its versions;
+- `default`: value where the field is absent (zero, empty or false unless given);
+- `ignorable`: whether a value that a version cannot carry is dropped instead of refused;
+- `map_key`: whether the field identifies its struct within the array (only informative).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from kclient.common.files import WirePart
+from kclient.protocol.types import ZERO_UUID
+from kclient.protocol.versions import NO_VERSIONS, VersionRange
+
+if TYPE_CHECKING:
+    from kclient.protocol.struct import Struct
+
+T = TypeVar("T")
+
+
+class Wire(Enum):
+    """A primitive wire type: its `struct` format and size; empty format for a variable length."""
+
+    BOOL = ("bool", "?", 1, False)
+    INT8 = ("int8", "b", 1, 0)
+    INT16 = ("int16", "h", 2, 0)
+    UINT16 = ("uint16", "H", 2, 0)
+    INT32 = ("int32", "i", 4, 0)
+    UINT32 = ("uint32", "I", 4, 0)
+    INT64 = ("int64", "q", 8, 0)
+    FLOAT64 = ("float64", "d", 8, 0.0)
+    UUID = ("uuid", "16s", 16, ZERO_UUID)
+    STRING = ("string", "", 0, "")
+    BYTES = ("bytes", "", 0, b"")
+    RECORDS = ("records", "", 0, b"")
+
+    def __init__(self, label: str, layout: str, size: int, empty: object) -> None:
+        self.label = label
+        self.layout = layout
+        self.size = size
+        self.empty = empty
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array of primitives or of structs."""
+
+    element: "Wire | type[Struct]"
+
+
+class _Unset(Enum):
+    UNSET = 0
+
+
+UNSET = _Unset.UNSET
+"""Marks an argument that was not given, where None is a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message: its name, wire type and the versions that carry it."""
+
+    kind: "Wire | ArrayOf | type[Struct]"
+    versions: VersionRange
+    nullable: VersionRange
+    tag: int | None
+    default: Any
+    ignorable: bool
+    map_key: bool
+    secret: bool
+    name: str = ""
+
+    def named(self, name: str) -> "Field":
+        """Return the field under the name it was assigned to."""
+        return replace(self, name=name)
+
+    def is_tagged(self, version: int) -> bool:
+        """Return whether the version carries the field in its tagged section."""
+        return self.tag is not None and version in self.versions
+
+    def default_value(self) -> Any:
+        """Return a fresh default."""
+        if self.default is not UNSET:
+            return self.default
+        if isinstance(self.kind, ArrayOf):
+            return []
+        return self.kind.empty if isinstance(self.kind, Wire) else self.kind()
+
+
+def _field(  # one row of a message definition
+    kind: "Wire | ArrayOf | type[Struct]",
+    versions: str,
+    *,
+    nullable: str | None = None,
+    tag: int | None = None,
+    default: object = UNSET,
+    ignorable: bool = False,
+    map_key: bool = False,
+    secret: bool = False,
+) -> Any:
+    return Field(
+        kind=kind,
+        versions=VersionRange.parse(versions),
+        nullable=NO_VERSIONS if nullable is None else VersionRange.parse(nullable),
+        tag=tag,
+        default=default,
+        ignorable=ignorable,
+        map_key=map_key,
+        secret=secret,
+    )
+
+
+def plain_field(kind: Wire) -> Field:
+    """Return an unnamed field, never null: what an element of an array of primitives is."""
+    field: Field = _field(kind, "0+")
+    return field
+
+
+def boolean(versions: str = "0+", *, default: bool = False, **options: Any) -> bool:
+    """Declare a bool, one byte."""
+    field: bool = _field(Wire.BOOL, versions, default=default, **options)
+    return field
+
+
+def int8(versions: str = "0+", **options: Any) -> int:
+    """Declare a signed 8-bit integer."""
+    field: int = _field(Wire.INT8, versions, **options)
+    return field
+
+
+def int16(versions: str = "0+", **options: Any) -> int:
+    """Declare a signed 16-bit integer."""
+    field: int = _field(Wire.INT16, versions, **options)
+    return field
+
+
+def uint16(versions: str = "0+", **options: Any) -> int:
+    """Declare an unsigned 16-bit integer."""
+    field: int = _field(Wire.UINT16, versions, **options)
+    return field
+
+
+def int32(versions: str = "0+", **options: Any) -> int:
+    """Declare a signed 32-bit integer."""
+    field: int = _field(Wire.INT32, versions, **options)
+    return field
+
+
+def uint32(versions: str = "0+", **options: Any) -> int:
+    """Declare an unsigned 32-bit integer."""
+    field: int = _field(Wire.UINT32, versions, **options)
+    return field
+
+
+def int64(versions: str = "0+", **options: Any) -> int:
+    """Declare a signed 64-bit integer."""
+    field: int = _field(Wire.INT64, versions, **options)
+    return field
+
+
+def float64(versions: str = "0+", **options: Any) -> float:
+    """Declare an IEEE 754 double."""
+    field: float = _field(Wire.FLOAT64, versions, **options)
+    return field
+
+
+def uuid(versions: str = "0+", **options: Any) -> bytes:
+    """Declare a uuid, 16 bytes; zeroes mean none."""
+    field: bytes = _field(Wire.UUID, versions, **options)
+    return field
+
+
+@overload
+def string(versions: str = ..., *, nullable: None = None, **options: Any) -> str: ...
+@overload
+def string(versions: str = ..., *, nullable: str, **options: Any) -> str | None: ...
+def string(versions: str = "0+", *, nullable: str | None = None, **options: Any) -> str | None:
+    """Declare a UTF-8 string."""
+    field: str = _field(Wire.STRING, versions, nullable=nullable, **options)
+    return field
+
+
+@overload
+def binary(versions: str = ..., *, nullable: None = None, **options: Any) -> bytes: ...
+@overload
+def binary(versions: str = ..., *, nullable: str, **options: Any) -> bytes | None: ...
+def binary(versions: str = "0+", *, nullable: str | None = None, **options: Any) -> bytes | None:
+    """Declare opaque bytes; a received value is a copy."""
+    field: bytes = _field(Wire.BYTES, versions, nullable=nullable, **options)
+    return field
+
+
+def record_set(versions: str = "0+", *, nullable: str) -> WirePart | None:
+    """Declare record batches; a received value is a view into the message, not a copy."""
+    field: memoryview = _field(Wire.RECORDS, versions, nullable=nullable, default=None)
+    return field
+
+
+_PRIMITIVES: dict[object, Wire] = {
+    boolean: Wire.BOOL,
+    int8: Wire.INT8,
+    int16: Wire.INT16,
+    uint16: Wire.UINT16,
+    int32: Wire.INT32,
+    uint32: Wire.UINT32,
+    int64: Wire.INT64,
+    float64: Wire.FLOAT64,
+    uuid: Wire.UUID,
+    string: Wire.STRING,
+    binary: Wire.BYTES,
+}
+
+
+@overload
+def array(
+    element: Callable[..., T], versions: str = ..., *, nullable: None = None, **options: Any
+) -> list[T]: ...
+@overload
+def array(
+    element: Callable[..., T], versions: str = ..., *, nullable: str, **options: Any
+) -> list[T] | None: ...
+def array(
+    element: Callable[..., T],
+    versions: str = "0+",
+    *,
+    nullable: str | None = None,
+    **options: Any,
+) -> list[T] | None:
+    """Declare an array of structs (`array(FetchTopic)`) or of primitives (`array(int32)`)."""
+    kind: Any = _PRIMITIVES.get(element, element)
+    field: list[T] = _field(ArrayOf(kind), versions, nullable=nullable, **options)
+    return field
+
+
+@overload
+def struct(
+    kind: type[T], versions: str = ..., *, nullable: None = None, tag: int | None = ...
+) -> T: ...
+@overload
+def struct(
+    kind: type[T],
+    versions: str = ...,
+    *,
+    nullable: str,
+    default: None,
+    tag: int | None = ...,
+) -> T | None: ...
+def struct(
+    kind: Any,
+    versions: str = "0+",
+    *,
+    nullable: str | None = None,
+    default: object = UNSET,
+    tag: int | None = None,
+) -> Any:
+    """Declare a struct within the struct."""
+    return _field(kind, versions, nullable=nullable, tag=tag, default=default)

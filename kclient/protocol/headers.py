@@ -1,0 +1,144 @@
+"""Request and response headers, and whole frames without their size prefix.
+
+A flexible body goes with a flexible header: version 2 for requests, 1 for responses. Two things are
+odd on purpose. The client id of a request header is never compact, so that any broker can read the
+front of any request; and an ApiVersions response always has header version 0, since the client
+cannot know yet what the broker speaks (KIP-511).
+"""
+
+from struct import Struct as Layout
+from typing import NamedTuple, TypeVar
+
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import ProtocolError
+from kclient.common.files import WireBytes, WirePart
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request, Response
+from kclient.protocol.registry import REQUESTS
+from kclient.protocol.types import encode_nullable_string, read_nullable_string, skip_tags
+
+R = TypeVar("R", bound=Response)
+
+_REQUEST_FRONT = Layout(">hhi")
+_CORRELATION_ID = Layout(">i")
+_NO_TAGS = b"\x00"
+
+
+class RequestHeader(NamedTuple):
+    """What stands before the body of a request.
+
+    Attributes:
+        api_key: The API asked for.
+        api_version: Version of the body, and of the response's body.
+        correlation_id: Comes back with the response.
+        client_id: The client's name for itself, or None.
+    """
+
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def encode_request(
+    request: Request, version: int, correlation_id: int, client_id: str | None
+) -> list[WirePart]:
+    """Return header and body in pieces, as `Message.encode` does; raises what that raises."""
+    header = _REQUEST_FRONT.pack(request.api_key, version, correlation_id)
+    header += encode_nullable_string(client_id)
+    if request.is_flexible(version):
+        header += _NO_TAGS
+    return _with_header(header, request.encode(version))
+
+
+def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
+    """Read the front of a request; return it with the position of the body.
+
+    An ApiVersions request passes in any version from 0 on, so that the broker can answer one that
+    is too new.
+
+    Raises:
+        UnsupportedVersionError: The API is unknown, or the version is not one it can have.
+        ProtocolError: The bytes are no request header.
+    """
+    view = memoryview(buffer).cast("B")
+    if len(view) < _REQUEST_FRONT.size:
+        raise ProtocolError(
+            f"request header: got {len(view)} bytes, expected at least {_REQUEST_FRONT.size}"
+        )
+    key, version, correlation_id = _REQUEST_FRONT.unpack_from(view)
+    request = _request_type(key, version)
+    try:
+        client_id, position = read_nullable_string(view, _REQUEST_FRONT.size)
+        if request.is_flexible(version):
+            position = skip_tags(view, position)
+    except ProtocolError as error:
+        raise ProtocolError(f"{request.api_key.name} request header: {error}") from None
+    return RequestHeader(request.api_key, version, correlation_id, client_id), position
+
+
+def _request_type(key: int, version: int) -> type[Request]:
+    request = REQUESTS.get(key)
+    if request is None:
+        raise UnsupportedVersionError(f"request header: got api key {key}, which is not served")
+    if version not in request.valid_versions and not (
+        key == ApiKey.API_VERSIONS and version > request.max_version
+    ):
+        raise UnsupportedVersionError(
+            f"request header: got {request.api_key.name} version {version},"
+            f" expected {request.valid_versions}"
+        )
+    return request
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> list[WirePart]:
+    """Return header and body in pieces, as `Message.encode` does; raises what that raises."""
+    header = _CORRELATION_ID.pack(correlation_id)
+    if _has_flexible_header(type(response), version):
+        header += _NO_TAGS
+    return _with_header(header, response.encode(version))
+
+
+def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> tuple[int, R]:
+    """Read a response; return its correlation id and its body.
+
+    Raises:
+        UnsupportedVersionError: The message has no such version.
+        ProtocolError: The bytes are no such response.
+    """
+    view = memoryview(buffer).cast("B")
+    correlation_id = peek_correlation_id(view)
+    position = _CORRELATION_ID.size
+    if _has_flexible_header(response_type, version):
+        try:
+            position = skip_tags(view, position)
+        except ProtocolError as error:
+            raise ProtocolError(f"{response_type.__name__} header: {error}") from None
+    return correlation_id, response_type.decode(view[position:], version)
+
+
+def peek_correlation_id(buffer: WireBytes) -> int:
+    """Return the correlation id of a response.
+
+    Raises:
+        ProtocolError: There are fewer than four bytes.
+    """
+    if len(buffer) < _CORRELATION_ID.size:
+        raise ProtocolError(
+            f"response header: got {len(buffer)} bytes, expected at least {_CORRELATION_ID.size}"
+        )
+    correlation_id: int = _CORRELATION_ID.unpack_from(buffer)[0]
+    return correlation_id
+
+
+def _has_flexible_header(response_type: type[Response], version: int) -> bool:
+    return response_type.api_key is not ApiKey.API_VERSIONS and response_type.is_flexible(version)
+
+
+def _with_header(header: bytes, body: list[WirePart]) -> list[WirePart]:
+    first = body[0]
+    if isinstance(first, bytes):
+        body[0] = header + first
+    else:
+        body.insert(0, header)
+    return body

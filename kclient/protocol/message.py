@@ -1,0 +1,164 @@
+"""`Message`: a struct that stands on its own on the wire, in several versions.
+
+`Request` and `Response` travel between client and broker; `VersionedRecord` is stored, with its
+version in front.
+"""
+
+from struct import Struct as Layout
+from typing import ClassVar, Self
+
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import ProtocolError
+from kclient.common.files import WireBytes, WirePart
+from kclient.protocol import codec
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.struct import Struct
+from kclient.protocol.versions import NO_VERSIONS, VersionRange
+
+_INT16 = Layout(">h")
+
+
+class Message(Struct):
+    """A struct with versions of its own.
+
+    Attributes:
+        valid_versions: Versions that can be encoded and decoded.
+        flexible_versions: Versions with compact lengths and tagged fields (KIP-482).
+        min_version: Lowest valid version.
+        max_version: Highest valid version.
+        latest_version_unstable: Whether Kafka still keeps the highest version for itself.
+    """
+
+    valid_versions: ClassVar[VersionRange] = NO_VERSIONS
+    flexible_versions: ClassVar[VersionRange] = NO_VERSIONS
+    min_version: ClassVar[int] = 0
+    max_version: ClassVar[int] = -1
+    latest_version_unstable: ClassVar[bool] = False
+
+    def __init_subclass__(
+        cls, *, versions: str | None = None, flexible: str = "none", unstable: bool = False
+    ) -> None:
+        """Take the versions from the class statement."""
+        super().__init_subclass__()
+        if versions is not None:
+            cls.valid_versions = VersionRange.parse(versions)
+            cls.flexible_versions = VersionRange.parse(flexible)
+            cls.min_version, cls.max_version = cls.valid_versions
+            cls.latest_version_unstable = unstable
+
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        """Return whether a version has compact lengths and tagged fields."""
+        return version in cls.flexible_versions
+
+    @classmethod
+    def check_version(cls, version: int) -> None:
+        """Refuse a version that this message does not have.
+
+        Raises:
+            UnsupportedVersionError: The version is outside `valid_versions`.
+        """
+        if version not in cls.valid_versions:
+            raise UnsupportedVersionError(
+                f"{cls.__name__}: got version {version}, expected {cls.valid_versions}"
+            )
+
+    def encode(self, version: int) -> list[WirePart]:
+        """Return the body in pieces ready to be sent one after the other.
+
+        Small pieces are joined; a record set of 4 KiB or more, and any that lies in a file, is a
+        piece of its own and is not copied.
+
+        Raises:
+            UnsupportedVersionError: The message has no such version, or the version cannot carry a
+                field that was set and may not be dropped.
+            InvalidArgumentError: A field's value does not fit its wire type.
+        """
+        return codec.encode(self, version)
+
+    def encode_bytes(self, version: int) -> bytes:
+        """Return the body as one byte string; raises what `encode` raises."""
+        return b"".join(
+            part if isinstance(part, bytes | bytearray | memoryview) else part.read()
+            for part in self.encode(version)
+        )
+
+    @classmethod
+    def decode(cls, buffer: WireBytes, version: int) -> Self:
+        """Read a body; bytes after its end are ignored.
+
+        Record sets are views into `buffer`, which must stay as it is while they are used.
+
+        Raises:
+            UnsupportedVersionError: The message has no such version.
+            ProtocolError: The bytes are no such message; the text names the field.
+        """
+        return codec.decode(cls, buffer, version)
+
+
+class Response(Message):
+    """What a broker answers."""
+
+    api_key: ClassVar[ApiKey]
+
+    def __init_subclass__(
+        cls, *, versions: str | None = None, flexible: str = "none", unstable: bool = False
+    ) -> None:
+        """Take the versions from the class statement."""
+        super().__init_subclass__(versions=versions, flexible=flexible, unstable=unstable)
+
+
+class Request(Message):
+    """What a client asks.
+
+    Attributes:
+        api_key: The API.
+        response_type: Class of the answer.
+    """
+
+    api_key: ClassVar[ApiKey]
+    response_type: ClassVar[type[Response]]
+
+    def __init_subclass__(
+        cls,
+        *,
+        api_key: ApiKey,
+        response: type[Response],
+        versions: str,
+        flexible: str = "none",
+        unstable: bool = False,
+    ) -> None:
+        """Take the API, its answer and the versions from the class statement."""
+        super().__init_subclass__(versions=versions, flexible=flexible, unstable=unstable)
+        cls.api_key = response.api_key = api_key
+        cls.response_type = response
+
+
+class VersionedRecord(Message):
+    """A message that is stored in a record's key or value, behind its version as int16."""
+
+    def encode_versioned(self, version: int) -> bytes:
+        """Return the version and the body; raises what `encode` raises."""
+        return _INT16.pack(version) + self.encode_bytes(version)
+
+    @classmethod
+    def decode_versioned(cls, buffer: WireBytes) -> Self:
+        """Read the version and the body.
+
+        Raises:
+            UnsupportedVersionError: The version is not known.
+            ProtocolError: The bytes are no such message.
+        """
+        return cls.decode(memoryview(buffer)[_INT16.size :], read_version(buffer, cls.__name__))
+
+
+def read_version(buffer: WireBytes, what: str) -> int:
+    """Return the int16 in front of a stored message.
+
+    Raises:
+        ProtocolError: There are fewer than two bytes.
+    """
+    if len(buffer) < _INT16.size:
+        raise ProtocolError(f"{what}: got {len(buffer)} bytes, expected at least a 2-byte version")
+    version: int = _INT16.unpack_from(buffer)[0]
+    return version

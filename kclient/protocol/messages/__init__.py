@@ -1,0 +1,1 @@
+"""The messages of the protocol: a module for each API, holding its request and its response."""

@@ -1,0 +1,72 @@
+"""Metadata (3): brokers, topics and partition leaders of the cluster."""
+
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.fields import array, boolean, int16, int32, string, uuid
+from kclient.protocol.message import Request, Response
+from kclient.protocol.struct import Struct
+from kclient.protocol.types import INT32_MIN
+
+
+class MetadataResponseBroker(Struct):
+    """A broker that is alive."""
+
+    node_id: int = int32(map_key=True)
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string("1+", nullable="1+", default=None, ignorable=True)
+
+
+class MetadataResponsePartition(Struct):
+    """A partition with its leader and replicas."""
+
+    error_code: int = int16()
+    partition_index: int = int32()
+    leader_id: int = int32()
+    leader_epoch: int = int32("7+", default=-1, ignorable=True)
+    replica_nodes: list[int] = array(int32)
+    isr_nodes: list[int] = array(int32)
+    offline_replicas: list[int] = array(int32, "5+", ignorable=True)
+
+
+class MetadataResponseTopic(Struct):
+    """A topic with its partitions, or the reason why it cannot be told."""
+
+    error_code: int = int16()
+    name: str | None = string(nullable="12+", map_key=True)
+    topic_id: bytes = uuid("10+", ignorable=True)
+    is_internal: bool = boolean("1+", ignorable=True)
+    partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition)
+    topic_authorized_operations: int = int32("8+", default=INT32_MIN)
+
+
+class MetadataResponse(Response, versions="0-13", flexible="9+"):
+    """The cluster as the broker sees it."""
+
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)
+    cluster_id: str | None = string("2+", nullable="2+", default=None, ignorable=True)
+    controller_id: int = int32("1+", default=-1, ignorable=True)
+    topics: list[MetadataResponseTopic] = array(MetadataResponseTopic)
+    cluster_authorized_operations: int = int32("8-10", default=INT32_MIN)
+    error_code: int = int16("13+", ignorable=True)
+
+
+class MetadataRequestTopic(Struct):
+    """A topic asked for, by name or by id."""
+
+    topic_id: bytes = uuid("10+", ignorable=True)
+    name: str | None = string(nullable="10+")
+
+
+class MetadataRequest(
+    Request, api_key=ApiKey.METADATA, response=MetadataResponse, versions="0-13", flexible="9+"
+):
+    """Asks for topics: null means all, an empty list none.
+
+    Version 0 has no null: there an empty list means all.
+    """
+
+    topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
+    allow_auto_topic_creation: bool = boolean("4+", default=True)
+    include_cluster_authorized_operations: bool = boolean("8-10")
+    include_topic_authorized_operations: bool = boolean("8+")

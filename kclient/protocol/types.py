@@ -1,0 +1,227 @@
+"""Wire primitives: the variable-length forms that generated codecs and headers are built from.
+
+Fixed-size values are big-endian and read by `struct` directly. What is left are the variable-length
+integers of KIP-482 and of record batches, and the helpers that refuse malformed input. Readers take
+a buffer and a position and return the value with the position after it; they never read past the
+end and never allocate before the length was compared with the bytes that are there.
+"""
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+
+from kclient.common.errors import ProtocolError
+from kclient.common.files import FileSlice, WirePart
+
+ZERO_UUID = bytes(16)
+"""The uuid that means "none"."""
+
+INT32_MAX = 0x7FFFFFFF
+INT32_MIN = -0x80000000
+INT64_MAX = 0x7FFFFFFFFFFFFFFF
+UUID_SIZE = 16
+OWN_PART_SIZE = 4096
+"""Record sets of at least this many bytes travel as a part of their own, uncopied."""
+
+_UVARINT_MAX_BYTES = 5
+_UVARLONG_MAX_BYTES = 10
+_NOTHING_LEFT = "ends where at least 1 more byte is needed"
+
+SMALL_UVARINTS = tuple(bytes((value,)) for value in range(128))
+"""Encoded form of every value that takes one byte."""
+
+_INT16 = Layout(">h")
+
+
+def encode_uvarint(value: int) -> bytes:
+    """Encode a non-negative integer, seven bits a byte, lowest first (KIP-482)."""
+    if 0 <= value < 128:
+        return SMALL_UVARINTS[value]
+    if value < 0:
+        raise ValueError(f"unsigned varint: got {value}, expected a value >= 0")
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def encode_varint(value: int) -> bytes:
+    """Encode a signed 32-bit integer by zigzag, as records do."""
+    return encode_uvarint((value << 1) ^ (value >> 31))
+
+
+def encode_varlong(value: int) -> bytes:
+    """Encode a signed 64-bit integer by zigzag, as records do."""
+    return encode_uvarint((value << 1) ^ (value >> 63))
+
+
+def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 5 bytes and 32 bits.
+
+    Raises:
+        ProtocolError: It is longer, larger, or ends early.
+    """
+    return _read_bits(buffer, position, _UVARINT_MAX_BYTES, 32)
+
+
+def read_uvarlong(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 10 bytes and 64 bits.
+
+    Raises:
+        ProtocolError: It is longer, larger, or ends early.
+    """
+    return _read_bits(buffer, position, _UVARLONG_MAX_BYTES, 64)
+
+
+def read_varint(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """Read a zigzag varint of at most 5 bytes."""
+    value, position = read_uvarint(buffer, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def read_varlong(buffer: Sequence[int], position: int) -> tuple[int, int]:
+    """Read a zigzag varint of at most 10 bytes."""
+    value, position = read_uvarlong(buffer, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def _read_bits(
+    buffer: Sequence[int], position: int, max_bytes: int, max_bits: int
+) -> tuple[int, int]:
+    value = 0
+    for index in range(max_bytes):
+        if position >= len(buffer):
+            raise ProtocolError(_NOTHING_LEFT)
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            if value >> max_bits:
+                raise ProtocolError(f"varint {value} does not fit in {max_bits} bits")
+            return value, position
+    raise ProtocolError(f"varint is longer than {max_bytes} bytes")
+
+
+def read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None, int]:
+    """Read a string with a 16-bit length, of which -1 means null.
+
+    Raises:
+        ProtocolError: The length is below -1 or beyond the end, or the text is not UTF-8.
+    """
+    start = position + _INT16.size
+    if start > len(buffer):
+        raise ProtocolError(_NOTHING_LEFT)
+    (length,) = _INT16.unpack_from(buffer, position)
+    if length == -1:
+        return None, start
+    if length < 0:
+        raise bad_length(length)
+    end = start + length
+    if end > len(buffer):
+        raise too_short(length, len(buffer) - start)
+    try:
+        return str(buffer[start:end], "utf-8"), end
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"is not UTF-8: {error.reason}") from None
+
+
+def encode_nullable_string(value: str | None) -> bytes:
+    """Encode a string with a 16-bit length, -1 for null."""
+    if value is None:
+        return b"\xff\xff"
+    data = value.encode()
+    return _INT16.pack(len(data)) + data
+
+
+def read_tag(buffer: memoryview, position: int, previous: int) -> tuple[int, int, int]:
+    """Read the head of a tagged field.
+
+    Args:
+        buffer: The whole message.
+        position: First byte of the tag.
+        previous: The tag before this one; -1 for the first.
+
+    Returns:
+        The tag, the position after the field, and the position of the field's first byte.
+
+    Raises:
+        ProtocolError: Tags do not ascend (KIP-482), or the field reaches beyond the end.
+    """
+    tag, position = read_uvarint(buffer, position)
+    if tag <= previous:
+        raise ProtocolError(f"tag {tag} follows tag {previous}; tags must ascend")
+    size, position = read_uvarint(buffer, position)
+    if size > len(buffer) - position:
+        raise too_short(size, len(buffer) - position)
+    return tag, position + size, position
+
+
+def skip_tags(buffer: memoryview, position: int) -> int:
+    """Skip a section of tagged fields, none of them known; return the position after it.
+
+    Raises:
+        ProtocolError: The section is malformed.
+    """
+    count, position = read_uvarint(buffer, position)
+    tag = -1
+    for _ in range(count):
+        tag, position, _start = read_tag(buffer, position, tag)
+    return position
+
+
+def put_records(
+    records: WirePart | None, small: list[bytes | bytearray | memoryview], parts: list[WirePart]
+) -> None:
+    """Add a record set to an outgoing message, uncopied if it is large or lies in a file.
+
+    Args:
+        records: The record set, or None.
+        small: Pieces not yet joined; moved into `parts` ahead of a record set that stays whole.
+        parts: Finished parts of the message.
+    """
+    if records is None or not len(records):
+        return
+    if not isinstance(records, FileSlice) and len(records) < OWN_PART_SIZE:
+        small.append(records)
+        return
+    parts.append(b"".join(small))
+    small.clear()
+    parts.append(records)
+
+
+def too_short(needed: int, remaining: int) -> ProtocolError:
+    """Say that a length points beyond the end."""
+    return ProtocolError(f"needs {needed} bytes, only {remaining} remain")
+
+
+def bad_length(length: int) -> ProtocolError:
+    """Say that a length is below -1, or -1 where null is not allowed."""
+    if length == -1:
+        return ProtocolError("is null, which this field does not allow")
+    return ProtocolError(f"has length {length}, expected >= -1")
+
+
+def bad_marker(marker: int) -> ProtocolError:
+    """Say that the byte in front of a nullable struct is neither 1 nor -1."""
+    return ProtocolError(f"has marker {marker}, expected 1 (present) or -1 (null)")
+
+
+def too_many(count: int, smallest: int, remaining: int) -> ProtocolError:
+    """Say that an array claims more elements than the rest of the message can hold."""
+    return ProtocolError(
+        f"claims {count} elements of at least {smallest} bytes, only {remaining} bytes remain"
+    )
+
+
+def too_expensive(count: int, size: int) -> ProtocolError:
+    """Say that an array would unfold beyond the message's allowance of memory."""
+    return ProtocolError(
+        f"claims {count} elements, more than a message of {size} bytes may unfold into"
+    )
+
+
+def wrong_tag_size(tag: int, difference: int) -> ProtocolError:
+    """Say that a tagged field is not as long as it claims."""
+    sign = "fewer" if difference > 0 else "more"
+    return ProtocolError(f"tag {tag} holds {abs(difference)} bytes {sign} than it claims")
