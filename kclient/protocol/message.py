@@ -15,7 +15,8 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.struct import Struct
 from kclient.protocol.versions import NO_VERSIONS, VersionRange
 
-_INT16 = Layout(">h")
+INT16 = Layout(">h")
+"""The version, or kind of record, in front of a stored message."""
 
 
 class Message(Struct):
@@ -101,12 +102,6 @@ class Response(Message):
 
     api_key: ClassVar[ApiKey]
 
-    def __init_subclass__(
-        cls, *, versions: str | None = None, flexible: str = "none", unstable: bool = False
-    ) -> None:
-        """Take the versions from the class statement."""
-        super().__init_subclass__(versions=versions, flexible=flexible, unstable=unstable)
-
 
 class Request(Message):
     """What a client asks.
@@ -139,7 +134,7 @@ class VersionedRecord(Message):
 
     def encode_versioned(self, version: int) -> bytes:
         """Return the version and the body; raises what `encode` raises."""
-        return _INT16.pack(version) + self.encode_bytes(version)
+        return INT16.pack(version) + self.encode_bytes(version)
 
     @classmethod
     def decode_versioned(cls, buffer: WireBytes) -> Self:
@@ -149,7 +144,7 @@ class VersionedRecord(Message):
             UnsupportedVersionError: The version is not known.
             ProtocolError: The bytes are no such message.
         """
-        return cls.decode(memoryview(buffer)[_INT16.size :], read_version(buffer, cls.__name__))
+        return cls.decode(memoryview(buffer)[INT16.size :], read_version(buffer, cls.__name__))
 
 
 def read_version(buffer: WireBytes, what: str) -> int:
@@ -158,7 +153,7 @@ def read_version(buffer: WireBytes, what: str) -> int:
     Raises:
         ProtocolError: There are fewer than two bytes.
     """
-    if len(buffer) < _INT16.size:
+    if len(buffer) < INT16.size:
         raise ProtocolError(f"{what}: got {len(buffer)} bytes, expected at least a 2-byte version")
-    version: int = _INT16.unpack_from(buffer)[0]
+    version: int = INT16.unpack_from(buffer)[0]
     return version

@@ -1,0 +1,76 @@
+"""CreateTopics (19)."""
+
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.fields import array, boolean, int8, int16, int32, string, uuid
+from kclient.protocol.message import Request, Response
+from kclient.protocol.struct import Struct
+
+
+class CreatableTopicConfigs(Struct):
+    """A configuration value of a created topic."""
+
+    name: str = string("5+")
+    value: str | None = string("5+", nullable="5+")
+    read_only: bool = boolean("5+")
+    config_source: int = int8("5+", default=-1, ignorable=True)
+    is_sensitive: bool = boolean("5+")
+
+
+class CreatableTopicResult(Struct):
+    """The outcome for a topic."""
+
+    name: str = string(map_key=True)
+    topic_id: bytes = uuid("7+", ignorable=True)
+    error_code: int = int16()
+    error_message: str | None = string("1+", nullable="0+", ignorable=True)
+    topic_config_error_code: int = int16("5+", tag=0, ignorable=True)
+    num_partitions: int = int32("5+", default=-1, ignorable=True)
+    replication_factor: int = int16("5+", default=-1, ignorable=True)
+    configs: list[CreatableTopicConfigs] | None = array(
+        CreatableTopicConfigs, "5+", nullable="5+", ignorable=True
+    )
+
+
+class CreateTopicsResponse(Response, versions="2-7", flexible="5+"):
+    """The outcome for each topic."""
+
+    throttle_time_ms: int = int32("2+", ignorable=True)
+    topics: list[CreatableTopicResult] = array(CreatableTopicResult)
+
+
+class CreatableReplicaAssignment(Struct):
+    """The brokers that shall hold a partition."""
+
+    partition_index: int = int32(map_key=True)
+    broker_ids: list[int] = array(int32)
+
+
+class CreatableTopicConfig(Struct):
+    """A configuration value to set."""
+
+    name: str = string(map_key=True)
+    value: str | None = string(nullable="0+")
+
+
+class CreatableTopic(Struct):
+    """A topic to create, by counts or by explicit assignments."""
+
+    name: str = string(map_key=True)
+    num_partitions: int = int32()
+    replication_factor: int = int16()
+    assignments: list[CreatableReplicaAssignment] = array(CreatableReplicaAssignment)
+    configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
+
+
+class CreateTopicsRequest(
+    Request,
+    api_key=ApiKey.CREATE_TOPICS,
+    response=CreateTopicsResponse,
+    versions="2-7",
+    flexible="5+",
+):
+    """Creates topics, or only checks whether they could be."""
+
+    topics: list[CreatableTopic] = array(CreatableTopic)
+    timeout_ms: int = int32(default=60000)
+    validate_only: bool = boolean("1+")

@@ -1,0 +1,51 @@
+"""DescribeGroups (15): state and members of classic groups."""
+
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.fields import array, binary, boolean, int16, int32, string
+from kclient.protocol.message import Request, Response
+from kclient.protocol.struct import Struct
+from kclient.protocol.types import INT32_MIN
+
+
+class DescribedGroupMember(Struct):
+    """A member with its subscription and assignment."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string("4+", nullable="4+", default=None, ignorable=True)
+    client_id: str = string()
+    client_host: str = string()
+    member_metadata: bytes = binary()
+    member_assignment: bytes = binary()
+
+
+class DescribedGroup(Struct):
+    """A group, or why it cannot be described."""
+
+    error_code: int = int16()
+    error_message: str | None = string("6+", nullable="6+", default=None)
+    group_id: str = string()
+    group_state: str = string()
+    protocol_type: str = string()
+    protocol_data: str = string()
+    members: list[DescribedGroupMember] = array(DescribedGroupMember)
+    authorized_operations: int = int32("3+", default=INT32_MIN)
+
+
+class DescribeGroupsResponse(Response, versions="0-6", flexible="5+"):
+    """The groups asked for."""
+
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    groups: list[DescribedGroup] = array(DescribedGroup)
+
+
+class DescribeGroupsRequest(
+    Request,
+    api_key=ApiKey.DESCRIBE_GROUPS,
+    response=DescribeGroupsResponse,
+    versions="0-6",
+    flexible="5+",
+):
+    """Asks the coordinator about groups."""
+
+    groups: list[str] = array(string)
+    include_authorized_operations: bool = boolean("3+")

@@ -1,0 +1,105 @@
+"""OffsetFetch (9): read a group's positions.
+
+Up to version 7 the request names one group in fields of its own, from version 8 on a list of groups
+(KIP-709); from version 10 on topics are named by id.
+"""
+
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.fields import array, boolean, int16, int32, int64, string, uuid
+from kclient.protocol.message import Request, Response
+from kclient.protocol.struct import Struct
+
+
+class OffsetFetchResponsePartition(Struct):
+    """A partition's committed offset, -1 for none (versions up to 7)."""
+
+    partition_index: int = int32("0-7")
+    committed_offset: int = int64("0-7")
+    committed_leader_epoch: int = int32("5-7", default=-1, ignorable=True)
+    metadata: str | None = string("0-7", nullable="0-7")
+    error_code: int = int16("0-7")
+
+
+class OffsetFetchResponseTopic(Struct):
+    """The partitions of a topic (versions up to 7)."""
+
+    name: str = string("0-7")
+    partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
+
+
+class OffsetFetchResponsePartitions(Struct):
+    """A partition's committed offset, -1 for none."""
+
+    partition_index: int = int32("8+")
+    committed_offset: int = int64("8+")
+    committed_leader_epoch: int = int32("8+", default=-1, ignorable=True)
+    metadata: str | None = string("8+", nullable="8+")
+    error_code: int = int16("8+")
+
+
+class OffsetFetchResponseTopics(Struct):
+    """The partitions of a topic."""
+
+    name: str = string("8-9", ignorable=True)
+    topic_id: bytes = uuid("10+", ignorable=True)
+    partitions: list[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions, "8+")
+
+
+class OffsetFetchResponseGroup(Struct):
+    """The positions of a group."""
+
+    group_id: str = string("8+")
+    topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+")
+    error_code: int = int16("8+")
+
+
+class OffsetFetchResponse(Response, versions="1-10", flexible="6+"):
+    """The positions asked for."""
+
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
+    error_code: int = int16("2-7", ignorable=True)
+    groups: list[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, "8+")
+
+
+class OffsetFetchRequestTopic(Struct):
+    """The partitions of a topic (versions up to 7)."""
+
+    name: str = string("0-7")
+    partition_indexes: list[int] = array(int32, "0-7")
+
+
+class OffsetFetchRequestTopics(Struct):
+    """The partitions of a topic."""
+
+    name: str = string("8-9", ignorable=True)
+    topic_id: bytes = uuid("10+", ignorable=True)
+    partition_indexes: list[int] = array(int32, "8+")
+
+
+class OffsetFetchRequestGroup(Struct):
+    """A group; null topics ask for all of its positions."""
+
+    group_id: str = string("8+")
+    member_id: str | None = string("9+", nullable="9+", default=None, ignorable=True)
+    member_epoch: int = int32("9+", default=-1, ignorable=True)
+    topics: list[OffsetFetchRequestTopics] | None = array(
+        OffsetFetchRequestTopics, "8+", nullable="8+"
+    )
+
+
+class OffsetFetchRequest(
+    Request,
+    api_key=ApiKey.OFFSET_FETCH,
+    response=OffsetFetchResponse,
+    versions="1-10",
+    flexible="6+",
+):
+    """Asks the group coordinator for positions."""
+
+    group_id: str = string("0-7")
+    topics: list[OffsetFetchRequestTopic] | None = array(
+        OffsetFetchRequestTopic, "0-7", nullable="2-7"
+    )
+    groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
+    require_stable: bool = boolean("7+")
