@@ -1,0 +1,1 @@
+"""The group coordinator: classic membership and committed offsets (Kafka: GroupCoordinator)."""

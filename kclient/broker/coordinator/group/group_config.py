@@ -1,0 +1,27 @@
+"""Settings of the group coordinator, named as Kafka's broker settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """What the coordinator is told at start.
+
+    Attributes:
+        min_session_timeout_ms: ``group.min.session.timeout.ms``.
+        max_session_timeout_ms: ``group.max.session.timeout.ms``.
+        initial_rebalance_delay_ms: ``group.initial.rebalance.delay.ms``, how long an empty group
+            waits for more members before its first generation.
+        max_size: ``group.max.size``, members a group may have.
+        offset_metadata_max_bytes: ``offset.metadata.max.bytes``.
+        offsets_retention_ms: ``offsets.retention.minutes``, in milliseconds.
+        offsets_retention_check_ms: ``offsets.retention.check.interval.ms``.
+    """
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 3_600_000
+    offsets_retention_check_ms: int = 600_000

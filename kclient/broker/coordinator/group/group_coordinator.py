@@ -1,0 +1,395 @@
+"""The group coordinator (Kafka: GroupCoordinatorService with classic groups)."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
+
+from kclient.broker.coordinator.group.classic_group import ClassicGroup
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_member import JoinReply, SyncReply
+from kclient.broker.coordinator.group.group_offsets import GroupOffsets
+from kclient.broker.coordinator.group.group_records import (
+    OffsetsLog,
+    committed_offset,
+    group_key,
+    group_value,
+    partition_for,
+    restored_group,
+)
+from kclient.broker.coordinator.group.group_state import GroupState
+from kclient.broker.coordinator.group.membership import Caller, Membership, join_failure
+from kclient.broker.coordinator.group.offset_store import CommittedOffset, OffsetStore
+from kclient.broker.coordinator.group.rebalance import Rebalancer
+from kclient.broker.coordinator.group.replies import Replies
+from kclient.broker.coordinator.group.timers import Timers
+from kclient.common.broker_errors import (
+    NONE,
+    CoordinatorLoadInProgressError,
+    GroupIdNotFoundError,
+    GroupNotEmptyError,
+    InvalidGroupIdError,
+    UnknownMemberIdError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+from kclient.common.uuids import random_uuid, uuid_to_text
+from kclient.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from kclient.protocol.messages.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_key,
+)
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.join_group import JoinGroupRequest
+from kclient.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from kclient.protocol.messages.list_groups import ListedGroup
+from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+T = TypeVar("T")
+
+
+class GroupCoordinator:
+    """Membership and offsets of every group of this broker.
+
+    One lock guards all groups, timers and offsets. It is held while records are appended to the
+    offsets log, so that the log's order is the order of the decisions; it is never held while a
+    member is answered. Lock order: this lock, then the log's.
+    """
+
+    def __init__(self, config: GroupConfig, log: OffsetsLog, runtime: Runtime) -> None:
+        self._config = config
+        self._log = log
+        self._clock = runtime.clock
+        self._lock = runtime.tasks.condition()  # guards: everything below
+        self._groups: dict[str, ClassicGroup] = {}
+        self._store = OffsetStore()
+        self._timers = Timers()
+        self._replies = Replies()
+        self._rebalancer = Rebalancer(
+            config, runtime.clock, self._timers, self._replies, self._save
+        )
+        self._membership = Membership(
+            config,
+            self._rebalancer,
+            self._replies,
+            lambda prefix: f"{prefix}-{uuid_to_text(random_uuid(runtime.random))}",
+        )
+        self._offsets = GroupOffsets(config, self._store, log, self._membership)
+        self._next_expiry_ms = runtime.clock.monotonic_ms() + config.offsets_retention_check_ms
+        self._loaded = False
+
+    # -- life ------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Rebuild groups and offsets from the log; until then every request is told to wait."""
+        with self._lock:
+            for partition in range(self._log.partition_count):
+                for key, value in self._log.read(partition):
+                    if key is not None:
+                        self._replay(bytes(key), None if value is None else bytes(value))
+            for group in self._groups.values():
+                for member in group.members.values():
+                    self._rebalancer.reset_session(group, member)
+            self._loaded = True
+
+    def step(self, now_ms: float) -> float | None:
+        """Run what is due; return when to come again, or None if nothing is planned."""
+        with self._lock:
+            self._timers.run_due(now_ms)
+            if now_ms >= self._next_expiry_ms:
+                self._next_expiry_ms = now_ms + self._config.offsets_retention_check_ms
+                self._offsets.expire(self._clock.wall_ms(), self._groups.get)
+            next_ms = self._timers.next_deadline_ms()
+            replies = self._replies.take()
+        for reply, response in replies:
+            reply(response)
+        return self._next_expiry_ms if next_ms is None else min(next_ms, self._next_expiry_ms)
+
+    def _replay(self, raw_key: bytes, raw_value: bytes | None) -> None:
+        key = decode_group_key(raw_key)
+        if isinstance(key, OffsetCommitKey):
+            partition = TopicPartition(key.topic, key.partition)
+            if raw_value is None:
+                self._store.remove(key.group, partition)
+            else:
+                value = OffsetCommitValue.decode_versioned(raw_value)
+                self._store.put(key.group, partition, committed_offset(value))
+        elif isinstance(key, GroupMetadataKey):
+            if raw_value is None:
+                self._groups.pop(key.group, None)
+            else:
+                kept = GroupMetadataValue.decode_versioned(raw_value)
+                self._groups[key.group] = restored_group(key.group, kept)
+
+    def _save(self, group: ClassicGroup) -> None:
+        partition = partition_for(group.group_id, self._log.partition_count)
+        self._log.append(partition, [(group_key(group.group_id), group_value(group))])
+
+    # -- membership ------------------------------------------------------------------------
+
+    def join_group(self, request: JoinGroupRequest, caller: Caller, reply: JoinReply) -> None:
+        """Answer a JoinGroup, perhaps only once the rebalance has completed."""
+
+        def decide() -> None:
+            try:
+                group = self._group_to_join(request)
+            except KafkaError as problem:
+                self._replies.add(reply, join_failure(problem, request.member_id))
+                return
+            self._membership.join(group, request, caller, reply)
+
+        self._decide(decide)
+
+    def _group_to_join(self, request: JoinGroupRequest) -> ClassicGroup:
+        self._check(request.group_id)
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.member_id:
+                raise UnknownMemberIdError
+            group = ClassicGroup(request.group_id, self._clock.wall_ms())
+            self._groups[request.group_id] = group
+        return group
+
+    def sync_group(self, request: SyncGroupRequest, reply: SyncReply) -> None:
+        """Answer a SyncGroup, perhaps only once the leader has assigned."""
+
+        def decide() -> None:
+            try:
+                group = self._known_group(request.group_id)
+            except KafkaError as problem:
+                self._replies.add(reply, SyncGroupResponse(error_code=code_of(problem)))
+                return
+            self._membership.sync(group, request, reply)
+
+        self._decide(decide)
+
+    def heartbeat(self, request: HeartbeatRequest) -> int:
+        """Prolong a session; return an error code."""
+
+        def decide() -> int:
+            try:
+                self._membership.heartbeat(self._known_group(request.group_id), request)
+            except KafkaError as problem:
+                return code_of(problem)
+            return NONE
+
+        return self._decide(decide)
+
+    def leave_group(self, request: LeaveGroupRequest, api_version: int) -> LeaveGroupResponse:
+        """Take members out of a group; versions below 3 name one, newer ones a list."""
+        identities = request.members
+        if api_version < 3:
+            identities = [MemberIdentity(member_id=request.member_id)]
+
+        def decide() -> LeaveGroupResponse:
+            try:
+                group = self._known_group(request.group_id)
+            except KafkaError as problem:
+                return LeaveGroupResponse(error_code=code_of(problem))
+            results = [self._leave(group, identity) for identity in identities]
+            if api_version < 3:
+                return LeaveGroupResponse(error_code=results[0].error_code)
+            return LeaveGroupResponse(members=results)
+
+        return self._decide(decide)
+
+    def _leave(self, group: ClassicGroup, identity: MemberIdentity) -> MemberResponse:
+        code = NONE
+        try:
+            self._membership.leave(group, identity)
+        except KafkaError as problem:
+            code = code_of(problem)
+        return MemberResponse(
+            member_id=identity.member_id,
+            group_instance_id=identity.group_instance_id,
+            error_code=code,
+        )
+
+    # -- offsets ---------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        member: tuple[str, str | None, int],
+        offsets: Mapping[TopicPartition, CommittedOffset],
+    ) -> dict[TopicPartition, int]:
+        """Keep positions; return an error code for each.
+
+        Args:
+            group_id: The group.
+            member: Member id, group instance id and generation; ("", None, -1) for none.
+            offsets: What to commit.
+        """
+
+        def decide() -> dict[TopicPartition, int]:
+            try:
+                self._check(group_id)
+                self._offsets.check_commit(self._groups.get(group_id), *member)
+            except KafkaError as problem:
+                return dict.fromkeys(offsets, code_of(problem))
+            return self._offsets.commit(group_id, offsets)
+
+        return self._decide(decide)
+
+    def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+        """Return every position of a group.
+
+        Raises:
+            CoordinatorLoadInProgressError: The log has not been read yet.
+            InvalidGroupIdError: The name is empty.
+        """
+
+        def decide() -> dict[TopicPartition, CommittedOffset]:
+            self._check(group_id)
+            return self._store.of_group(group_id)
+
+        return self._decide(decide)
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Forget every group's positions in a topic that is no more."""
+
+        def decide() -> None:
+            by_group: dict[str, list[TopicPartition]] = {}
+            for group_id, partition in self._store.of_topic(topic):
+                by_group.setdefault(group_id, []).append(partition)
+            for group_id, partitions in by_group.items():
+                self._offsets.forget(group_id, partitions)
+
+        self._decide(decide)
+
+    # -- administration --------------------------------------------------------------------
+
+    def describe_group(self, group_id: str) -> DescribedGroup:
+        """Return a group's state and members; an unknown group is Dead with GROUP_ID_NOT_FOUND."""
+
+        def decide() -> DescribedGroup:
+            try:
+                self._check(group_id)
+            except KafkaError as problem:
+                return DescribedGroup(group_id=group_id, error_code=code_of(problem))
+            group = self._groups.get(group_id)
+            if group is None and self._store.of_group(group_id):
+                group = ClassicGroup(group_id, self._clock.wall_ms())
+            if group is None:
+                return DescribedGroup(
+                    group_id=group_id,
+                    group_state=GroupState.DEAD.value,
+                    error_code=code_of(GroupIdNotFoundError),
+                    error_message=f"Group {group_id} not found.",
+                )
+            return _described(group)
+
+        return self._decide(decide)
+
+    def list_groups(
+        self, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> list[ListedGroup]:
+        """Return the groups in the given states and of the given types; empty filters take all.
+
+        Raises:
+            CoordinatorLoadInProgressError: The log has not been read yet.
+        """
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+
+        def decide() -> list[ListedGroup]:
+            self._check_loaded()
+            groups = dict(self._groups)
+            for group_id in self._store.group_ids():
+                groups.setdefault(group_id, ClassicGroup(group_id, 0))
+            return [
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type="classic",
+                )
+                for group in groups.values()
+                if not wanted_states or group.state.value.lower() in wanted_states
+            ]
+
+        if wanted_types and "classic" not in wanted_types:
+            return []
+        return self._decide(decide)
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group that has no members, with its positions.
+
+        Raises:
+            GroupIdNotFoundError: There is no such group.
+            GroupNotEmptyError: It has members.
+        """
+
+        def decide() -> None:
+            self._check(group_id)
+            group = self._groups.get(group_id)
+            positions = list(self._store.of_group(group_id))
+            if group is None and not positions:
+                raise GroupIdNotFoundError
+            if group is not None and group.state is not GroupState.EMPTY:
+                raise GroupNotEmptyError
+            self._offsets.forget(group_id, positions)
+            if group is not None:
+                partition = partition_for(group_id, self._log.partition_count)
+                self._log.append(partition, [(group_key(group_id), None)])
+                group.transition_to(GroupState.DEAD, self._clock.wall_ms())
+                del self._groups[group_id]
+
+        self._decide(decide)
+
+    # -- common ----------------------------------------------------------------------------
+
+    def _decide(self, decide: Callable[[], T]) -> T:
+        """Run a decision under the lock and give the answers it caused after letting go."""
+        with self._lock:
+            result = decide()
+            replies = self._replies.take()
+        for reply, response in replies:
+            reply(response)
+        return result
+
+    def _check_loaded(self) -> None:
+        if not self._loaded:
+            raise CoordinatorLoadInProgressError
+
+    def _check(self, group_id: str) -> None:
+        self._check_loaded()
+        if not group_id:
+            raise InvalidGroupIdError("the group id is empty")
+
+    def _known_group(self, group_id: str) -> ClassicGroup:
+        self._check(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberIdError
+        return group
+
+
+def _described(group: ClassicGroup) -> DescribedGroup:
+    settled = group.state is GroupState.STABLE
+    return DescribedGroup(
+        error_code=NONE,
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if settled else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol) if settled else b"",
+                member_assignment=member.assignment if settled else b"",
+            )
+            for member in group.members.values()
+        ],
+    )

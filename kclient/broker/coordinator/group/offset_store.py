@@ -1,0 +1,64 @@
+"""Committed offsets in memory; the log is where they last."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kclient.common.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """One group's position in one partition.
+
+    Attributes:
+        offset: Next offset to read.
+        leader_epoch: Epoch of the last consumed record's leader, or -1.
+        metadata: Text the member stored with it.
+        commit_timestamp_ms: Wall-clock time of the commit.
+        expire_timestamp_ms: When it expires whatever the group does (request versions 2 to 4), or
+            None to expire by the broker's retention.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
+
+
+class OffsetStore:
+    """Offsets by group and partition (Kafka: OffsetMetadataManager)."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+
+    def put(self, group_id: str, partition: TopicPartition, offset: CommittedOffset) -> None:
+        """Replace a position."""
+        self._groups.setdefault(group_id, {})[partition] = offset
+
+    def remove(self, group_id: str, partition: TopicPartition) -> None:
+        """Forget a position; unknown is fine."""
+        offsets = self._groups.get(group_id)
+        if offsets is not None:
+            offsets.pop(partition, None)
+            if not offsets:
+                del self._groups[group_id]
+
+    def get(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
+        """Return a position, or None."""
+        return self._groups.get(group_id, {}).get(partition)
+
+    def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+        """Return all positions of a group."""
+        return dict(self._groups.get(group_id, {}))
+
+    def group_ids(self) -> list[str]:
+        """Return the groups that have committed anything."""
+        return list(self._groups)
+
+    def of_topic(self, topic: str) -> Iterator[tuple[str, TopicPartition]]:
+        """Yield (group, partition) for each position in a topic."""
+        for group_id, offsets in self._groups.items():
+            for partition in offsets:
+                if partition.topic == topic:
+                    yield group_id, partition

@@ -1,0 +1,269 @@
+"""How a group goes from one generation to the next: waiting, completing, expiring.
+
+Every step here runs under the coordinator's lock. The timers' actions do too: the coordinator runs
+them from its own step.
+"""
+
+from collections.abc import Callable
+
+from kclient.broker.coordinator.group.classic_group import ClassicGroup
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_member import GroupMember
+from kclient.broker.coordinator.group.group_state import GroupState
+from kclient.broker.coordinator.group.replies import Replies
+from kclient.broker.coordinator.group.timers import Timers
+from kclient.common.broker_errors import (
+    NONE,
+    KafkaStorageError,
+    NotCoordinatorError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kclient.protocol.messages.sync_group import SyncGroupResponse
+
+# A member that was just told its id has this long to come back once, whatever its session timeout:
+# it may be waiting for slow members of a large group.
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+
+
+class Rebalancer:
+    """Moves groups between generations (Kafka: GroupMetadataManager's classic-group half)."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        clock: Clock,
+        timers: Timers,
+        replies: Replies,
+        save: Callable[[ClassicGroup], None],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._timers = timers
+        self._replies = replies
+        self._save = save
+
+    def prepare(self, group: ClassicGroup) -> None:
+        """Begin a rebalance: members in the middle of a sync are sent back to join."""
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self.complete_if_all_joined(group)
+            return
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            self._timers.cancel(("sync", group.group_id))
+            self.fail_waiting_syncs(group, code_of(RebalanceInProgressError))
+        was_empty = group.state is GroupState.EMPTY
+        group.transition_to(GroupState.PREPARING_REBALANCE, self._clock.wall_ms())
+        if was_empty and self._config.initial_rebalance_delay_ms > 0:
+            self._delay_first_generation(group, group.rebalance_timeout_ms())
+        else:
+            self._wait_for_joins(group)
+
+    def complete_if_all_joined(self, group: ClassicGroup) -> None:
+        """Complete the rebalance if nobody is left to wait for and no first delay is running."""
+        waiting_for_more = self._timers.has(("first", group.group_id))
+        preparing = group.state is GroupState.PREPARING_REBALANCE
+        if preparing and not waiting_for_more and group.all_joined():
+            self._complete(group)
+
+    def _delay_first_generation(self, group: ClassicGroup, remaining_ms: float) -> None:
+        delay_ms = min(self._config.initial_rebalance_delay_ms, remaining_ms)
+        group.has_new_member = False
+
+        def after_delay() -> None:
+            left_ms = remaining_ms - delay_ms
+            if group.has_new_member and left_ms > 0:
+                self._delay_first_generation(group, left_ms)
+            else:
+                self._complete(group)
+
+        self._timers.schedule(
+            ("first", group.group_id), self._clock.monotonic_ms() + delay_ms, after_delay
+        )
+
+    def _wait_for_joins(self, group: ClassicGroup) -> None:
+        if group.all_joined():
+            self._complete(group)
+            return
+        deadline_ms = self._clock.monotonic_ms() + group.rebalance_timeout_ms()
+        self._timers.schedule(("join", group.group_id), deadline_ms, lambda: self._complete(group))
+
+    def _complete(self, group: ClassicGroup) -> None:
+        """End the waiting: whoever has not joined is out, unless it is a static member."""
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            return
+        self._timers.cancel(("join", group.group_id))
+        self._timers.cancel(("first", group.group_id))
+        for member in list(group.members.values()):
+            if member.join_reply is None and member.group_instance_id is None:
+                self._forget(group, member.member_id)
+        if group.members and all(m.join_reply is None for m in group.members.values()):
+            # Only silent static members are left; they may come back until their sessions end.
+            self._timers.schedule(
+                ("join", group.group_id),
+                self._clock.monotonic_ms() + group.rebalance_timeout_ms(),
+                lambda: self._complete(group),
+            )
+            return
+        self._elect_present_leader(group)
+        group.begin_generation(self._clock.wall_ms())
+        if not group.members:
+            self._save(group)
+            return
+        self._answer_joins(group)
+        self._timers.schedule(
+            ("sync", group.group_id),
+            self._clock.monotonic_ms() + group.rebalance_timeout_ms(),
+            lambda: self._expire_syncs(group),
+        )
+
+    def _elect_present_leader(self, group: ClassicGroup) -> None:
+        leader = group.members.get(group.leader or "")
+        if leader is None or leader.join_reply is None:
+            present = (m.member_id for m in group.members.values() if m.join_reply is not None)
+            group.leader = next(present, None)
+
+    def _answer_joins(self, group: ClassicGroup) -> None:
+        for member in group.members.values():
+            if member.join_reply is not None:
+                reply, member.join_reply = member.join_reply, None
+                self._replies.add(reply, self.join_response(group, member))
+            self.reset_session(group, member)
+
+    def _expire_syncs(self, group: ClassicGroup) -> None:
+        """Take out members that joined and never synced; the others start over."""
+        if group.state is not GroupState.COMPLETING_REBALANCE:
+            return
+        for member in list(group.members.values()):
+            if member.sync_reply is None:
+                self._forget(group, member.member_id)
+        self.prepare(group)
+
+    def join_response(
+        self, group: ClassicGroup, member: GroupMember, *, skip_assignment: bool = False
+    ) -> JoinGroupResponse:
+        """Return what a member is told of the present generation; the leader sees everyone."""
+        leads = member.member_id == group.leader
+        everyone = [
+            JoinGroupResponseMember(
+                member_id=other.member_id,
+                group_instance_id=other.group_instance_id,
+                metadata=other.metadata(group.protocol),
+            )
+            for other in (group.members.values() if leads else ())
+        ]
+        return JoinGroupResponse(
+            error_code=NONE,
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol,
+            leader=group.leader or "",
+            skip_assignment=skip_assignment,
+            member_id=member.member_id,
+            members=everyone,
+        )
+
+    def fail_waiting_syncs(self, group: ClassicGroup, error_code: int) -> None:
+        """Answer every waiting SyncGroup with an error."""
+        for member in group.members.values():
+            if member.sync_reply is not None:
+                reply, member.sync_reply = member.sync_reply, None
+                self._replies.add(reply, SyncGroupResponse(error_code=error_code))
+
+    def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+        """Take the leader's assignment, keep it in the log, and give everyone theirs."""
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        group.transition_to(GroupState.STABLE, self._clock.wall_ms())
+        self._timers.cancel(("sync", group.group_id))
+        try:
+            self._save(group)
+        except KafkaError as problem:
+            for member in group.members.values():
+                member.assignment = b""
+            self.fail_waiting_syncs(group, _storage_failure_code(problem))
+            self.prepare(group)
+            return
+        for member in group.members.values():
+            if member.sync_reply is not None:
+                reply, member.sync_reply = member.sync_reply, None
+                self._replies.add(reply, sync_response(group, member))
+                self.reset_session(group, member)
+
+    def reset_session(self, group: ClassicGroup, member: GroupMember) -> None:
+        """Give a member a full session from now."""
+        self._timers.schedule(
+            ("session", group.group_id, member.member_id),
+            self._clock.monotonic_ms() + member.session_timeout_ms,
+            lambda: self._expire(group, member.member_id),
+        )
+
+    def await_first_join(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+        """Expect a member that was told its id to come back with it (KIP-394)."""
+        group.pending_members.add(member_id)
+        self._timers.schedule(
+            ("session", group.group_id, member_id),
+            self._clock.monotonic_ms() + timeout_ms,
+            lambda: self._expire(group, member_id),
+        )
+
+    def _expire(self, group: ClassicGroup, member_id: str) -> None:
+        member = group.members.get(member_id)
+        if member is not None and member.is_waiting:
+            self.reset_session(group, member)
+            return
+        self.remove(group, member_id)
+
+    def remove(self, group: ClassicGroup, member_id: str) -> None:
+        """Take a member out for good, and rebalance if it took part."""
+        member = self._forget(group, member_id)
+        if member is None:
+            self.complete_if_all_joined(group)
+        elif group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
+            self.prepare(group)
+        elif group.state is GroupState.PREPARING_REBALANCE:
+            self.complete_if_all_joined(group)
+
+    def _forget(self, group: ClassicGroup, member_id: str) -> GroupMember | None:
+        self._timers.cancel(("session", group.group_id, member_id))
+        member = group.remove(member_id)
+        if member is None:
+            return None
+        code = code_of(UnknownMemberIdError)
+        if member.join_reply is not None:
+            self._replies.add(
+                member.join_reply, JoinGroupResponse(error_code=code, member_id=member_id)
+            )
+            member.join_reply = None
+        if member.sync_reply is not None:
+            self._replies.add(member.sync_reply, SyncGroupResponse(error_code=code))
+            member.sync_reply = None
+        return member
+
+    def save(self, group: ClassicGroup) -> None:
+        """Keep the group's present generation in the log."""
+        self._save(group)
+
+    def drop_session(self, group: ClassicGroup, member_id: str) -> None:
+        """Stop watching a member id that is no longer in use."""
+        self._timers.cancel(("session", group.group_id, member_id))
+
+
+def sync_response(group: ClassicGroup, member: GroupMember) -> SyncGroupResponse:
+    """Return a member's assignment in the present generation."""
+    return SyncGroupResponse(
+        error_code=NONE,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        assignment=member.assignment,
+    )
+
+
+def _storage_failure_code(problem: KafkaError) -> int:
+    """Tell a member that the group's log cannot be written in a way that makes it try again."""
+    if isinstance(problem, KafkaStorageError):
+        return code_of(NotCoordinatorError)
+    return code_of(problem)

@@ -1,0 +1,58 @@
+"""Deadlines by name, run by whoever steps them."""
+
+import heapq
+from collections.abc import Callable, Hashable
+
+
+class Timers:
+    """Named deadlines; setting a name again moves its deadline.
+
+    Moving or cancelling leaves the old heap entry behind, to be passed over when it surfaces:
+    a heartbeat moves a deadline on every request and must not pay for a search.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Hashable]] = []
+        self._live: dict[Hashable, tuple[int, Callable[[], None]]] = {}
+        self._count = 0
+
+    def schedule(self, name: Hashable, deadline_ms: float, action: Callable[[], None]) -> None:
+        """Run `action` once at `deadline_ms`, in place of what `name` stood for before."""
+        self._count += 1
+        self._live[name] = (self._count, action)
+        heapq.heappush(self._heap, (deadline_ms, self._count, name))
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._live):
+            self._compact()
+
+    def cancel(self, name: Hashable) -> None:
+        """Forget a deadline; unknown names are fine."""
+        self._live.pop(name, None)
+
+    def has(self, name: Hashable) -> bool:
+        """Return whether a deadline of this name is still to come."""
+        return name in self._live
+
+    def run_due(self, now_ms: float) -> None:
+        """Run every action whose deadline has come."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            _, count, name = heapq.heappop(self._heap)
+            live = self._live.get(name)
+            if live is not None and live[0] == count:
+                del self._live[name]
+                live[1]()
+
+    def next_deadline_ms(self) -> float | None:
+        """Return the earliest deadline, or None if there is none."""
+        while self._heap:
+            deadline_ms, count, name = self._heap[0]
+            live = self._live.get(name)
+            if live is not None and live[0] == count:
+                return deadline_ms
+            heapq.heappop(self._heap)
+        return None
+
+    def _compact(self) -> None:
+        self._heap = [
+            entry for entry in self._heap if self._live.get(entry[2], (None,))[0] == entry[1]
+        ]
+        heapq.heapify(self._heap)

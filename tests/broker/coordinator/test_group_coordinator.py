@@ -1,0 +1,476 @@
+"""The classic group protocol against one coordinator, in virtual time."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.group.group_records import Record, partition_for
+from kclient.broker.coordinator.group.membership import Caller
+from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.common import broker_errors as e
+from kclient.common.broker_errors import NONE, code_of
+from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
+from kclient.common.types import TopicPartition
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from tests.support.virtual_net import VirtualClock, virtual_runtime
+
+TP = TopicPartition("t", 0)
+
+
+class MemoryLog:
+    """``__consumer_offsets`` in a list, which can be told to fail."""
+
+    def __init__(self) -> None:
+        self.partition_count = 5
+        self.records: dict[int, list[Record]] = {}
+        self.failure: KafkaError | None = None
+
+    def append(self, partition: int, records: Iterable[Record]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.records.setdefault(partition, []).extend(records)
+
+    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
+        return list(self.records.get(partition, []))
+
+
+class World:
+    """A coordinator, its clock and its log; members are driven by hand."""
+
+    def __init__(self, log: MemoryLog | None = None, **config: Any) -> None:
+        runtime, _ = virtual_runtime()
+        assert isinstance(runtime.clock, VirtualClock)
+        self.clock = runtime.clock
+        self.log = log or MemoryLog()
+        settings = {"initial_rebalance_delay_ms": 0, **config}
+        self.coordinator = GroupCoordinator(GroupConfig(**settings), self.log, runtime)
+        self.coordinator.load()
+
+    def pass_time(self, duration_ms: float) -> None:
+        """Let time pass in small steps, each with what is due in it."""
+        end = self.clock.now_ms + duration_ms
+        while self.clock.now_ms < end:
+            self.clock.now_ms = min(end, self.clock.now_ms + 100)
+            self.coordinator.step(self.clock.now_ms)
+
+    def join(self, member_id: str = "", **options: Any) -> list[JoinGroupResponse]:
+        """Send a JoinGroup; the list gets the answer when there is one."""
+        version = options.pop("version", 3)
+        metadata = options.pop("metadata", b"m")
+        names = options.pop("protocols", ["range"])
+        request = JoinGroupRequest(
+            group_id=options.pop("group_id", "g"),
+            session_timeout_ms=options.pop("session_timeout_ms", 10_000),
+            rebalance_timeout_ms=options.pop("rebalance_timeout_ms", 30_000),
+            member_id=member_id,
+            protocol_type=options.pop("protocol_type", "consumer"),
+            protocols=[JoinGroupRequestProtocol(name=n, metadata=metadata) for n in names],
+            **options,
+        )
+        answers: list[JoinGroupResponse] = []
+        self.coordinator.join_group(request, Caller("c", "/127.0.0.1", version), answers.append)
+        return answers
+
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None
+    ) -> list[SyncGroupResponse]:
+        """Send a SyncGroup; the list gets the answer when there is one."""
+        answers: list[SyncGroupResponse] = []
+        request = SyncGroupRequest(
+            group_id="g",
+            generation_id=generation,
+            member_id=member_id,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=key, assignment=value)
+                for key, value in (assignments or {}).items()
+            ],
+        )
+        self.coordinator.sync_group(request, answers.append)
+        return answers
+
+    def heartbeat(self, member_id: str, generation: int) -> int:
+        return self.coordinator.heartbeat(
+            HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id)
+        )
+
+    def leave(self, *members: MemberIdentity) -> list[int]:
+        request = LeaveGroupRequest(group_id="g", members=list(members))
+        return [m.error_code for m in self.coordinator.leave_group(request, 5).members]
+
+    def commit(
+        self, offset: int, member_id: str = "", generation: int = -1, metadata: str = ""
+    ) -> int:
+        value = CommittedOffset(offset, -1, metadata, self.clock.wall_ms())
+        member = (member_id, None, generation)
+        return self.coordinator.commit_offsets("g", member, {TP: value})[TP]
+
+    def stable_pair(self) -> tuple[str, str, int]:
+        """Bring two members into a stable generation; return leader, follower, generation."""
+        first = self.join()[0]
+        self.sync(first.member_id, 1, {first.member_id: b"all"})
+        second = self.join()
+        again = self.join(first.member_id)[0]
+        assert again.generation_id == second[0].generation_id == 2
+        leader, follower = first.member_id, second[0].member_id
+        waiting = self.sync(follower, 2)
+        assert waiting == []
+        self.sync(leader, 2, {leader: b"a", follower: b"b"})
+        assert waiting[0].assignment == b"b"
+        return leader, follower, 2
+
+    def state(self) -> str:
+        return self.coordinator.describe_group("g").group_state
+
+
+def test_a_group_forms_with_a_leader_that_assigns() -> None:
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    assert world.state() == "Stable"
+    described = world.coordinator.describe_group("g")
+    assert {m.member_id: m.member_assignment for m in described.members} == {
+        leader: b"a",
+        follower: b"b",
+    }
+    assert world.heartbeat(follower, generation) == NONE
+
+
+def test_only_the_leader_sees_the_members() -> None:
+    world = World()
+    first = world.join()[0]
+    second = world.join(metadata=b"n")
+    again = world.join(first.member_id)[0]
+    assert [(m.member_id, m.metadata) for m in again.members] == [
+        (first.member_id, b"m"),
+        (second[0].member_id, b"n"),
+    ]
+    assert second[0].members == []
+    assert second[0].leader == first.member_id
+
+
+def test_a_new_member_learns_its_id_before_it_may_join() -> None:
+    world = World()
+    told = world.join(version=4)[0]
+    assert told.error_code == code_of(e.MemberIdRequiredError)
+    joined = world.join(told.member_id, version=4)[0]
+    assert (joined.error_code, joined.member_id) == (NONE, told.member_id)
+
+
+def test_a_member_that_never_comes_back_with_its_id_is_forgotten() -> None:
+    world = World()
+    told = world.join(version=4)[0]
+    world.pass_time(10_100)
+    late = world.join(told.member_id, version=4)[0]
+    assert late.error_code == code_of(e.UnknownMemberIdError)
+
+
+def test_the_first_generation_waits_for_more_members() -> None:
+    world = World(initial_rebalance_delay_ms=3_000)
+    first = world.join()
+    world.pass_time(2_000)
+    second = world.join()
+    world.pass_time(2_900)
+    assert first == second == []
+    world.pass_time(1_200)
+    assert first[0].generation_id == second[0].generation_id == 1
+    assert len(first[0].members) == 2
+
+
+def test_a_silent_member_is_out_after_its_session() -> None:
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    codes = []
+    for _ in range(12):
+        world.pass_time(1_000)
+        codes.append(world.heartbeat(leader, generation))
+    assert codes[-1] == code_of(e.RebalanceInProgressError)
+    rejoined = world.join(leader)[0]
+    assert [m.member_id for m in rejoined.members] == [leader]
+    assert world.heartbeat(follower, generation) == code_of(e.UnknownMemberIdError)
+
+
+def test_a_rebalance_goes_on_without_members_that_do_not_rejoin() -> None:
+    world = World()
+    leader, follower, _ = world.stable_pair()
+    rejoined = world.join(follower, metadata=b"changed")
+    for _ in range(30):
+        assert rejoined == []
+        world.heartbeat(leader, 2)
+        world.pass_time(1_000)
+    assert rejoined[0].leader == follower
+    assert world.heartbeat(leader, 2) == code_of(e.UnknownMemberIdError)
+
+
+def test_members_that_joined_and_never_sync_are_out() -> None:
+    world = World()
+    joined = world.join()[0]
+    for _ in range(31):
+        world.heartbeat(joined.member_id, joined.generation_id)
+        world.pass_time(1_000)
+    assert world.state() == "Empty"
+
+
+def test_leaving_starts_a_rebalance_at_once() -> None:
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    assert world.leave(MemberIdentity(member_id=follower)) == [NONE]
+    assert world.heartbeat(leader, generation) == code_of(e.RebalanceInProgressError)
+    assert world.leave(MemberIdentity(member_id=follower)) == [code_of(e.UnknownMemberIdError)]
+    world.leave(MemberIdentity(member_id=leader))
+    assert world.state() == "Empty"
+
+
+def test_a_follower_that_rejoins_unchanged_disturbs_nobody() -> None:
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    assert world.join(follower)[0].generation_id == generation
+    assert world.heartbeat(leader, generation) == NONE
+    assert world.join(leader) == []
+    assert world.heartbeat(follower, generation) == code_of(e.RebalanceInProgressError)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"session_timeout_ms": 5_999}, e.InvalidSessionTimeoutError),
+        ({"session_timeout_ms": 1_800_001}, e.InvalidSessionTimeoutError),
+        ({"group_id": ""}, e.InvalidGroupIdError),
+        ({"protocols": []}, e.InconsistentGroupProtocolError),
+        ({"protocol_type": ""}, e.InconsistentGroupProtocolError),
+        ({"protocol_type": "connect"}, e.InconsistentGroupProtocolError),
+        ({"protocols": ["other"]}, e.InconsistentGroupProtocolError),
+        ({"member_id": "stranger"}, e.UnknownMemberIdError),
+        ({"group_id": "other", "member_id": "stranger"}, e.UnknownMemberIdError),
+    ],
+)
+def test_joins_that_are_refused(options: dict[str, Any], error: type[KafkaError]) -> None:
+    world = World()
+    world.stable_pair()
+    assert world.join(**options)[0].error_code == code_of(error)
+    assert world.state() == "Stable"
+
+
+def test_a_full_group_takes_nobody() -> None:
+    world = World(max_size=1)
+    world.join()
+    assert world.join()[0].error_code == code_of(e.GroupMaxSizeReachedError)
+
+
+def test_the_assignor_is_the_one_most_members_prefer_of_the_common_ones() -> None:
+    world = World()
+    first = world.join(protocols=["a", "b", "c"])[0]
+    second = world.join(protocols=["b", "a"])
+    third = world.join(protocols=["b", "a"])
+    again = world.join(first.member_id, protocols=["a", "b", "c"])[0]
+    assert {again.protocol_name, second[0].protocol_name, third[0].protocol_name} == {"b"}
+
+
+def test_syncs_that_are_refused() -> None:
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    assert world.sync(leader, 1)[0].error_code == code_of(e.IllegalGenerationError)
+    assert world.sync("x", generation)[0].error_code == code_of(e.UnknownMemberIdError)
+    world.join(leader)
+    code = world.sync(follower, generation)[0].error_code
+    assert code == code_of(e.RebalanceInProgressError)
+
+
+def test_a_late_sync_gets_its_assignment() -> None:
+    world = World()
+    leader, _, generation = world.stable_pair()
+    assert world.sync(leader, generation)[0].assignment == b"a"
+
+
+def test_a_join_during_a_sync_sends_the_waiting_back() -> None:
+    world = World()
+    first = world.join()[0]
+    world.sync(first.member_id, 1, {first.member_id: b"all"})
+    second = world.join()
+    world.join(first.member_id)
+    waiting = world.sync(second[0].member_id, 2)
+    world.join()
+    assert waiting[0].error_code == code_of(e.RebalanceInProgressError)
+
+
+class TestStaticMembers:
+    """Members with an instance id keep their place over a restart (KIP-345)."""
+
+    def form(self, world: World) -> tuple[str, str]:
+        first = world.join(group_instance_id="i1", version=5)[0]
+        second = world.join(group_instance_id="i2", version=5)
+        world.join(first.member_id, group_instance_id="i1", version=5)
+        leader, follower = first.member_id, second[0].member_id
+        world.sync(leader, 2, {leader: b"a", follower: b"b"})
+        return leader, follower
+
+    def test_a_restart_keeps_generation_and_assignment(self) -> None:
+        world = World()
+        _, follower = self.form(world)
+        back = world.join(group_instance_id="i2", version=5)[0]
+        assert (back.error_code, back.generation_id) == (NONE, 2)
+        assert back.member_id != follower
+        assert world.sync(back.member_id, 2)[0].assignment == b"b"
+
+    def test_a_restarted_leader_is_told_not_to_assign(self) -> None:
+        world = World()
+        leader, _ = self.form(world)
+        back = world.join(group_instance_id="i1", version=9)[0]
+        assert (back.leader, back.skip_assignment) == (back.member_id, True)
+        assert len(back.members) == 2
+        older = world.join(group_instance_id="i1", version=5)[0]
+        assert older.leader == back.member_id != older.member_id
+        assert leader not in {back.member_id, older.member_id}
+
+    def test_the_old_instance_is_fenced(self) -> None:
+        world = World()
+        _, follower = self.form(world)
+        world.join(group_instance_id="i2", version=5)
+        request = HeartbeatRequest(
+            group_id="g", generation_id=2, member_id=follower, group_instance_id="i2"
+        )
+        assert world.coordinator.heartbeat(request) == code_of(e.FencedInstanceIdError)
+        assert world.heartbeat(follower, 2) == code_of(e.UnknownMemberIdError)
+
+    def test_leaving_by_instance_id(self) -> None:
+        world = World()
+        self.form(world)
+        assert world.leave(MemberIdentity(group_instance_id="i2")) == [NONE]
+        wrong = MemberIdentity(member_id="x", group_instance_id="i1")
+        assert world.leave(wrong) == [code_of(e.FencedInstanceIdError)]
+
+
+class TestOffsets:
+    """Commits are checked against the generation and last in the log."""
+
+    def test_a_consumer_without_a_group_membership_may_commit(self) -> None:
+        world = World()
+        assert world.commit(7, metadata="note") == NONE
+        kept = world.coordinator.fetch_offsets("g")[TP]
+        assert (kept.offset, kept.metadata) == (7, "note")
+
+    def test_members_commit_in_their_generation_only(self) -> None:
+        world = World()
+        leader, _, generation = world.stable_pair()
+        assert world.commit(1, leader, generation) == NONE
+        assert world.commit(2, leader, generation - 1) == code_of(e.IllegalGenerationError)
+        assert world.commit(2, "x", generation) == code_of(e.UnknownMemberIdError)
+        assert world.commit(2) == code_of(e.UnknownMemberIdError)
+        assert world.coordinator.fetch_offsets("g")[TP].offset == 1
+
+    def test_a_commit_during_a_rebalance_counts_until_the_next_generation(self) -> None:
+        world = World()
+        leader, follower, generation = world.stable_pair()
+        world.join(leader)
+        assert world.commit(3, follower, generation) == NONE
+        world.join(follower)
+        assert world.commit(4, follower, 3) == code_of(e.RebalanceInProgressError)
+
+    def test_too_much_metadata_is_refused(self) -> None:
+        world = World(offset_metadata_max_bytes=3)
+        assert world.commit(1, metadata="four") == code_of(e.OffsetMetadataTooLargeError)
+        assert world.coordinator.fetch_offsets("g") == {}
+
+    def test_a_commit_the_log_refuses_is_not_kept(self) -> None:
+        world = World()
+        world.log.failure = e.KafkaStorageError("disk full")
+        assert world.commit(1) == code_of(e.KafkaStorageError)
+        assert world.coordinator.fetch_offsets("g") == {}
+
+    def test_positions_in_a_deleted_topic_are_forgotten(self) -> None:
+        world = World()
+        world.commit(1)
+        world.coordinator.on_topic_deleted("other")
+        assert TP in world.coordinator.fetch_offsets("g")
+        world.coordinator.on_topic_deleted("t")
+        assert world.coordinator.fetch_offsets("g") == {}
+        assert World(world.log).coordinator.fetch_offsets("g") == {}
+
+    def test_offsets_expire_once_the_group_is_empty_for_long(self) -> None:
+        world = World(offsets_retention_ms=60_000, offsets_retention_check_ms=1_000)
+        world.commit(1)
+        world.pass_time(50_000)
+        assert TP in world.coordinator.fetch_offsets("g")
+        world.pass_time(12_000)
+        assert world.coordinator.fetch_offsets("g") == {}
+
+
+class TestRestart:
+    """What the log holds is what the coordinator knows after a restart."""
+
+    def test_members_and_offsets_come_back(self) -> None:
+        world = World()
+        leader, follower, generation = world.stable_pair()
+        world.commit(5, leader, generation)
+        again = World(world.log)
+        assert again.state() == "Stable"
+        assert again.heartbeat(follower, generation) == NONE
+        assert again.sync(follower, generation)[0].assignment == b"b"
+        assert again.coordinator.fetch_offsets("g")[TP].offset == 5
+
+    def test_restored_members_must_show_signs_of_life(self) -> None:
+        world = World()
+        world.stable_pair()
+        again = World(world.log)
+        again.pass_time(41_000)
+        assert again.state() == "Empty"
+
+    def test_a_deleted_group_stays_deleted(self) -> None:
+        world = World()
+        world.commit(5)
+        world.coordinator.delete_group("g")
+        again = World(world.log)
+        assert again.coordinator.fetch_offsets("g") == {}
+        with pytest.raises(e.GroupIdNotFoundError):
+            again.coordinator.delete_group("g")
+
+    def test_nothing_is_answered_before_the_log_was_read(self) -> None:
+        coordinator = GroupCoordinator(GroupConfig(), MemoryLog(), virtual_runtime()[0])
+        with pytest.raises(e.CoordinatorLoadInProgressError):
+            coordinator.list_groups()
+
+
+def test_a_group_whose_generation_cannot_be_kept_starts_over() -> None:
+    world = World()
+    joined = world.join()[0]
+    world.log.failure = e.KafkaStorageError("disk full")
+    synced = world.sync(joined.member_id, 1, {joined.member_id: b"all"})
+    assert synced[0].error_code == code_of(e.NotCoordinatorError)
+    world.log.failure = None
+    again = world.join(joined.member_id)[0]
+    assert again.generation_id == 2
+
+
+def test_listing_and_deleting() -> None:
+    world = World()
+    world.stable_pair()
+    world.join(group_id="h")
+    listed = {g.group_id: g.group_state for g in world.coordinator.list_groups()}
+    assert listed == {"g": "Stable", "h": "CompletingRebalance"}
+    assert [g.group_id for g in world.coordinator.list_groups(["stable"])] == ["g"]
+    assert world.coordinator.list_groups(types=["consumer"]) == []
+    assert len(world.coordinator.list_groups(types=["Classic"])) == 2
+    with pytest.raises(e.GroupNotEmptyError):
+        world.coordinator.delete_group("g")
+
+
+@pytest.mark.parametrize(
+    ("group_id", "partition"),
+    [("g", 3), ("console-consumer-1234", 9), ("gruppe-ä", 48), ("gruppe-\U0001f600", 37)],
+)
+def test_partitions_are_those_java_computes(group_id: str, partition: int) -> None:
+    # Reference: Utils.abs(groupId.hashCode()) % 50, computed by a JVM.
+    assert partition_for(group_id, 50) == partition
