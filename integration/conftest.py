@@ -1,0 +1,142 @@
+"""Fixtures for tests against Apache Kafka.
+
+kafka         the running Apache Kafka, once per version (KCLIENT_KAFKA_VERSIONS narrows them)
+topic         topic(partitions=1, configs={}) -> the name of a new topic
+tools         Kafka's own tools of that version, pointed at `kafka`
+foreign       kafka-python, aiokafka and confluent-kafka in turn, pointed at `kafka`
+start_cluster start_cluster(ClusterOptions(nodes=3), version="4.3.1") -> a cluster of one test
+tools_for     tools_for(bootstrap, client_properties, version) -> tools pointed at anything
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from integration.harness.discovery import NEWEST, chosen_versions, find_runtime, given_bootstrap
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
+from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.kafka_tools import KafkaTools
+from integration.harness.running_kafka import RunningKafka
+from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient
+
+GIVEN = "given"
+_CLUSTERS = pytest.StashKey[list[KafkaCluster]]()
+
+
+class StartCluster(Protocol):
+    """Starts a cluster that ends with the test."""
+
+    def __call__(
+        self, options: ClusterOptions | None = None, version: str = ...
+    ) -> KafkaCluster: ...
+
+
+class ToolsFor(Protocol):
+    """Points Kafka's tools at any cluster."""
+
+    def __call__(
+        self,
+        bootstrap: str,
+        client_properties: Mapping[str, str] | None = None,
+        version: str = ...,
+    ) -> KafkaTools: ...
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kafka" in metafunc.fixturenames:
+        versions = (GIVEN,) if given_bootstrap() else chosen_versions()
+        metafunc.parametrize("kafka", versions, indirect=True, scope="session")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test shows what the servers wrote."""
+    report = yield
+    if report.failed:
+        for cluster in item.session.stash.get(_CLUSTERS, []):
+            report.sections.append(("Apache Kafka", cluster.report()))
+    return report
+
+
+@pytest.fixture(scope="session")
+def runtimes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], KafkaRuntime]:
+    directory = tmp_path_factory.getbasetemp()
+
+    @cache
+    def runtime(version: str) -> KafkaRuntime:
+        return find_runtime(version, directory)
+
+    return runtime
+
+
+@pytest.fixture(scope="session")
+def kafka(
+    request: pytest.FixtureRequest,
+    runtimes: Callable[[str], KafkaRuntime],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningKafka]:
+    version: str = request.param
+    bootstrap = given_bootstrap()
+    if bootstrap is not None:
+        yield RunningKafka(GIVEN, bootstrap, None)
+        return
+    directory = tmp_path_factory.mktemp(f"kafka-{version}-")
+    with _shown(request, KafkaCluster(runtimes(version), directory)) as cluster:
+        yield RunningKafka(version, cluster.bootstrap(), cluster)
+
+
+@pytest.fixture
+def topic(kafka: RunningKafka) -> Callable[..., str]:
+    return kafka.create_topic
+
+
+@pytest.fixture
+def tools(kafka: RunningKafka, tools_for: ToolsFor) -> KafkaTools:
+    return tools_for(kafka.bootstrap, None, NEWEST if kafka.version == GIVEN else kafka.version)
+
+
+@pytest.fixture(params=sorted(FOREIGN_CLIENTS))
+def foreign(request: pytest.FixtureRequest, kafka: RunningKafka) -> ForeignClient:
+    return FOREIGN_CLIENTS[request.param](kafka.bootstrap)
+
+
+@pytest.fixture
+def tools_for(runtimes: Callable[[str], KafkaRuntime], tmp_path: Path) -> ToolsFor:
+    def tools(
+        bootstrap: str, client_properties: Mapping[str, str] | None = None, version: str = NEWEST
+    ) -> KafkaTools:
+        return KafkaTools(runtimes(version), tmp_path, bootstrap, client_properties)
+
+    return tools
+
+
+@pytest.fixture
+def start_cluster(
+    request: pytest.FixtureRequest, runtimes: Callable[[str], KafkaRuntime], tmp_path: Path
+) -> Iterator[StartCluster]:
+    with ExitStack() as ending:
+
+        def start(options: ClusterOptions | None = None, version: str = NEWEST) -> KafkaCluster:
+            directory = tmp_path / f"cluster-{version}"
+            cluster = KafkaCluster(runtimes(version), directory, options)
+            return ending.enter_context(_shown(request, cluster))
+
+        yield start
+
+
+@contextmanager
+def _shown(request: pytest.FixtureRequest, cluster: KafkaCluster) -> Iterator[KafkaCluster]:
+    """Runs a cluster and lets failure reports know of it while it runs."""
+    shown = request.session.stash.setdefault(_CLUSTERS, [])
+    with cluster:
+        shown.append(cluster)
+        try:
+            yield cluster
+        finally:
+            shown.remove(cluster)

@@ -1,0 +1,182 @@
+"""One or more nodes of Apache Kafka that know each other."""
+
+import base64
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from integration.harness.errors import HarnessError
+from integration.harness.free_port import free_port
+from integration.harness.kafka_node import START_TIMEOUT, KafkaNode
+from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.waiting import wait_until
+from integration.harness.wire_probe import known_brokers
+
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener besides PLAINTEXT, which every node has for the harness and for its peers.
+
+    Attributes:
+        name: its name, such as "SASL" or "TLS".
+        protocol: SSL, SASL_PLAINTEXT or SASL_SSL.
+        properties: server properties that belong to it, named as in server.properties without the
+            prefix `listener.name.<name>.`.
+    """
+
+    name: str
+    protocol: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a cluster may have beyond the ordinary.
+
+    Attributes:
+        nodes: how many combined broker and controller nodes.
+        properties: server properties of all nodes; they win over the harness's own.
+        listeners: listeners besides PLAINTEXT.
+        format_options: further options of StorageTool's format, such as `--add-scram`.
+        heap_mb: Java's -Xmx of each node.
+    """
+
+    nodes: int = 1
+    properties: Mapping[str, str] = field(default_factory=dict)
+    listeners: Sequence[Listener] = ()
+    format_options: Sequence[str] = ()
+    heap_mb: int = 1024
+
+
+class KafkaCluster:
+    """KRaft nodes, each broker and controller at once; a context manager."""
+
+    def __init__(
+        self, runtime: KafkaRuntime, directory: Path, options: ClusterOptions | None = None
+    ) -> None:
+        self.runtime = runtime
+        self.directory = directory
+        self._options = options or ClusterOptions()
+        self.nodes: list[KafkaNode] = []
+
+    def bootstrap(self, listener: str = "PLAINTEXT") -> str:
+        """Returns the addresses of all nodes at `listener`, comma-separated."""
+        return ",".join(node.address(listener) for node in self.nodes)
+
+    def start(self) -> None:
+        """Formats and starts the nodes, and returns when each of them knows them all."""
+        cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        # A leading dash would read as an option of the tool.
+        cluster_id = f"K{cluster_id[1:]}"
+        self.nodes = self._plan()
+        try:
+            for node in self.nodes:
+                node.format(cluster_id, self._options.format_options)
+                node.launch()
+            for node in self.nodes:
+                node.await_ready()
+            self.await_brokers()
+        except BaseException:
+            self.close()
+            raise
+
+    def await_brokers(self, timeout: float = START_TIMEOUT) -> None:
+        """Returns when each running node knows every running node."""
+        running = [node for node in self.nodes if node.running]
+        expected = {node.node_id for node in running}
+        for node in running:
+            wait_until(
+                lambda node=node: _knows(node, expected),  # type: ignore[misc]  # mypy cannot infer it
+                f"node {node.node_id} knows the brokers {sorted(expected)}",
+                timeout,
+            )
+
+    def close(self) -> None:
+        """Ends the nodes at once: their data is not wanted any more."""
+        for node in self.nodes:
+            node.kill()
+
+    def report(self, tail: int = 6000) -> str:
+        """Returns the ends of the nodes' logs, for a test that failed."""
+        return "\n".join(
+            f"--- node {node.node_id}\n{node.log_text()[-tail:]}" for node in self.nodes
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _plan(self) -> list[KafkaNode]:
+        if self._options.nodes < 1:
+            msg = f"nodes: got {self._options.nodes}, expected at least 1"
+            raise HarnessError(msg)
+        names = ["PLAINTEXT", *(listener.name for listener in self._options.listeners)]
+        ids = range(1, self._options.nodes + 1)
+        controllers = {node_id: f"{_HOST}:{free_port()}" for node_id in ids}
+        return [
+            self._node(node_id, {name: f"{_HOST}:{free_port()}" for name in names}, controllers)
+            for node_id in ids
+        ]
+
+    def _node(
+        self, node_id: int, addresses: dict[str, str], controllers: dict[int, str]
+    ) -> KafkaNode:
+        advertised = ",".join(f"{name}://{address}" for name, address in addresses.items())
+        protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
+        protocols |= {listener.name: listener.protocol for listener in self._options.listeners}
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": str(node_id),
+            "controller.quorum.voters": ",".join(f"{key}@{at}" for key, at in controllers.items()),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"{advertised},CONTROLLER://{controllers[node_id]}",
+            "advertised.listeners": advertised,
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": ",".join(
+                f"{key}:{value}" for key, value in protocols.items()
+            ),
+        }
+        properties |= _replication(self._options.nodes)
+        for listener in self._options.listeners:
+            prefix = f"listener.name.{listener.name.lower()}."
+            properties |= {prefix + key: value for key, value in listener.properties.items()}
+        properties |= self._options.properties
+        directory = self.directory / f"node-{node_id}"
+        return KafkaNode(self.runtime, directory, properties, addresses, self._options.heap_mb)
+
+
+def _replication(nodes: int) -> dict[str, str]:
+    """Internal topics as safe as the nodes allow, and with few partitions for a quick start."""
+    factor, in_sync = str(min(nodes, 3)), str(min(nodes, 2))
+    return {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "offsets.topic.num.partitions": "5",
+        "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "5",
+        "share.coordinator.state.topic.replication.factor": factor,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "5",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def _knows(node: KafkaNode, expected: set[int]) -> bool:
+    try:
+        return set(known_brokers(node.address())) == expected
+    except OSError:
+        return False

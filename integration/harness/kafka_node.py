@@ -1,0 +1,185 @@
+"""One node of Apache Kafka: its directory, its process, its life."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from integration.harness.errors import HarnessError
+from integration.harness.kafka_runtime import JavaCommand, JavaProcess, KafkaRuntime
+from integration.harness.waiting import wait_until
+from integration.harness.wire_probe import served_apis
+
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 30.0
+_LOG_TAIL = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class _Logging:
+    """How a version is told to log to standard output."""
+
+    file_name: str
+    jvm_option: str
+    text: str
+
+
+_LOG4J2 = _Logging(
+    "log4j2.properties",
+    "-Dlog4j2.configurationFile=",
+    """appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=INFO
+rootLogger.appenderRef.out.ref=out
+""",
+)
+_RELOAD4J = _Logging(
+    "log4j.properties",
+    "-Dlog4j.configuration=file:",
+    """log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+""",
+)
+
+
+class KafkaNode:
+    """A Kafka server with a directory of its own, which survives restarts."""
+
+    def __init__(
+        self,
+        runtime: KafkaRuntime,
+        directory: Path,
+        properties: Mapping[str, str],
+        addresses: Mapping[str, str],
+        heap_mb: int = 1024,
+    ) -> None:
+        """Describes a node.
+
+        Args:
+            runtime: what runs it.
+            directory: where its configuration, its log and its data go; made on `start`.
+            properties: server.properties; `log.dirs` is added.
+            addresses: listener name -> "host:port"; PLAINTEXT is asked for readiness.
+            heap_mb: Java's -Xmx.
+        """
+        self.node_id = int(properties["node.id"])
+        self.directory = directory
+        self.data_directory = directory / "data"
+        self._runtime = runtime
+        self._properties = {**properties, "log.dirs": str(self.data_directory)}
+        self._addresses = dict(addresses)
+        self._heap_mb = heap_mb
+        self._process: JavaProcess | None = None
+        self._starts = 0
+
+    def address(self, listener: str = "PLAINTEXT") -> str:
+        """Returns "host:port" of `listener`."""
+        return self._addresses[listener]
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.exit_code() is None
+
+    def format(self, cluster_id: str, extra: Sequence[str] = ()) -> None:
+        """Writes its configuration and formats its storage, once and before the first start.
+
+        Args:
+            cluster_id: 22 characters, the same for all nodes of a cluster.
+            extra: further options of StorageTool, such as `--add-scram`.
+        """
+        self.directory.mkdir(parents=True)
+        lines = (f"{key}={value}\n" for key, value in self._properties.items())
+        self._configuration.write_text("".join(lines))
+        (self.directory / self._logging.file_name).write_text(self._logging.text)
+        arguments = ["format", "-t", cluster_id, "-c", str(self._configuration), *extra]
+        command = JavaCommand(
+            "kafka.tools.StorageTool",
+            arguments,
+            self.directory,
+            "format",
+            ("-XX:TieredStopAtLevel=1",),
+        )
+        if self._runtime.spawn(command).wait(START_TIMEOUT):
+            said = command.stdout.read_text() + command.stderr.read_text()
+            msg = f"node {self.node_id} could not be formatted:\n{said[-_LOG_TAIL:]}"
+            raise HarnessError(msg)
+
+    def launch(self) -> None:
+        """Starts the process and returns at once: one of several waits for its peers."""
+        if self.running:
+            msg = f"node {self.node_id} runs already"
+            raise HarnessError(msg)
+        self._starts += 1
+        self._process = self._runtime.spawn(self._command)
+
+    def await_ready(self, timeout: float = START_TIMEOUT) -> None:
+        """Returns when the node answers an ApiVersions request."""
+        wait_until(self._answers, f"node {self.node_id} answers at {self.address()}", timeout)
+
+    def start(self) -> None:
+        self.launch()
+        self.await_ready()
+
+    def stop(self) -> None:
+        """Ends it in order: leadership moves, logs are flushed and marked as clean."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(STOP_TIMEOUT)
+
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOP_TIMEOUT)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def suspend(self) -> None:
+        """Lets it hang: its connections stay open, and nobody answers."""
+        if self._process is not None:
+            self._process.suspend()
+
+    def resume(self) -> None:
+        if self._process is not None:
+            self._process.resume()
+
+    def log_text(self) -> str:
+        """Returns what the server wrote since its last start."""
+        if not self._starts:
+            return ""
+        parts = (self._command.stdout, self._command.stderr)
+        return "".join(part.read_text(errors="replace") for part in parts if part.exists())
+
+    @property
+    def _configuration(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def _logging(self) -> _Logging:
+        return _LOG4J2 if self._runtime.version >= (4,) else _RELOAD4J
+
+    @property
+    def _command(self) -> JavaCommand:
+        logging = f"{self._logging.jvm_option}{self.directory / self._logging.file_name}"
+        options = [f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", logging]
+        return JavaCommand(
+            "kafka.Kafka",
+            [str(self._configuration)],
+            self.directory,
+            f"server-{self._starts}",
+            options,
+        )
+
+    def _answers(self) -> bool:
+        if not self.running:
+            msg = f"node {self.node_id} ended while it started:\n{self.log_text()[-_LOG_TAIL:]}"
+            raise HarnessError(msg)
+        try:
+            return bool(served_apis(self.address()))
+        except OSError:
+            return False
