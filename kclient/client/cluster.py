@@ -1,0 +1,137 @@
+"""A picture of the cluster that never changes: brokers, topics, partitions, leaders."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kclient.common.runtime import Address
+from kclient.common.types import Node, TopicPartition
+
+
+class PartitionInfo(NamedTuple):
+    """A partition as the cluster describes it (Kafka: PartitionInfo).
+
+    Attributes:
+        topic: Topic name.
+        partition: Partition number.
+        leader: Broker to write to and read from; None while there is none.
+        leader_epoch: Number of the leader's term, or -1 if the broker did not tell.
+        replicas: Brokers that hold a copy.
+        in_sync_replicas: Those whose copy is up to date.
+        offline_replicas: Those that cannot be reached.
+    """
+
+    topic: str
+    partition: int
+    leader: Node | None
+    leader_epoch: int = -1
+    replicas: tuple[Node, ...] = ()
+    in_sync_replicas: tuple[Node, ...] = ()
+    offline_replicas: tuple[Node, ...] = ()
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+class Cluster:
+    """The cluster at one moment (Kafka: Cluster). Read it from any thread.
+
+    Attributes:
+        cluster_id: Id of the cluster, or None before the first answer.
+        nodes: Brokers by id, in the broker's order; bootstrap servers have negative ids.
+        controller: The broker that admin requests go to, if known.
+        topics: Names of the topics whose partitions are known.
+        topic_ids: Id by topic name, where the broker told one.
+        invalid_topics: Names that the broker called invalid.
+        unauthorized_topics: Topics that this client may not see.
+        internal_topics: Topics that belong to Kafka itself.
+        is_bootstrap: Whether these are bootstrap servers and no broker has answered yet.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        partitions: Iterable[PartitionInfo] = (),
+        *,
+        cluster_id: str | None = None,
+        controller: Node | None = None,
+        topic_ids: Mapping[str, bytes] | None = None,
+        is_bootstrap: bool = False,
+        flags: "TopicFlags | None" = None,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.nodes: Mapping[int, Node] = MappingProxyType({node.id: node for node in nodes})
+        self.controller = controller
+        self.is_bootstrap = is_bootstrap
+        self.topic_ids: Mapping[str, bytes] = MappingProxyType(dict(topic_ids or {}))
+        self.invalid_topics = flags.invalid if flags is not None else _NO_NAMES
+        self.unauthorized_topics = flags.unauthorized if flags is not None else _NO_NAMES
+        self.internal_topics = flags.internal if flags is not None else _NO_NAMES
+        self._partitions: dict[tuple[str, int], PartitionInfo] = {}
+        self._by_topic: dict[str, list[PartitionInfo]] = {}
+        self._by_leader: dict[int, list[PartitionInfo]] = {}
+        self._names_by_id = {topic_id: name for name, topic_id in self.topic_ids.items()}
+        for info in partitions:
+            self._partitions[info.topic, info.partition] = info
+            self._by_topic.setdefault(info.topic, []).append(info)
+            if info.leader is not None:
+                self._by_leader.setdefault(info.leader.id, []).append(info)
+        for infos in self._by_topic.values():
+            infos.sort(key=lambda info: info.partition)
+        self._available = {
+            topic: [info for info in infos if info.leader is not None]
+            for topic, infos in self._by_topic.items()
+        }
+        self.topics: frozenset[str] = frozenset(self._by_topic)
+
+    @classmethod
+    def bootstrap(cls, addresses: Iterable[Address]) -> "Cluster":
+        """Return what is known before any broker has answered."""
+        nodes = [Node(-1 - index, host, port) for index, (host, port) in enumerate(addresses)]
+        return cls(nodes, is_bootstrap=True)
+
+    def node(self, node_id: int) -> Node | None:
+        """Return a broker by id, or None if it is not alive."""
+        return self.nodes.get(node_id)
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionInfo | None:
+        """Return a partition, or None if it is not known."""
+        return self._partitions.get(topic_partition)
+
+    def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """Return a topic's partitions in their order; do not change the list."""
+        return self._by_topic.get(topic, [])
+
+    def available_partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """Return the partitions of a topic that have a leader; do not change the list."""
+        return self._available.get(topic, [])
+
+    def partitions_led_by(self, node_id: int) -> list[PartitionInfo]:
+        """Return the partitions that a broker leads; do not change the list."""
+        return self._by_leader.get(node_id, [])
+
+    def partition_count(self, topic: str) -> int | None:
+        """Return the number of a topic's partitions, or None if the topic is not known."""
+        infos = self._by_topic.get(topic)
+        return len(infos) if infos is not None else None
+
+    def leader_for(self, topic_partition: TopicPartition) -> Node | None:
+        """Return a partition's leader, or None if there is none or it is not known."""
+        info = self._partitions.get(topic_partition)
+        return info.leader if info is not None else None
+
+    def topic_id(self, name: str) -> bytes | None:
+        """Return a topic's id, or None if the topic or its id is not known."""
+        return self.topic_ids.get(name)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Return the name of a topic by id, or None if it is not known."""
+        return self._names_by_id.get(topic_id)
+
+
+class TopicFlags(NamedTuple):
+    """What a broker said about topics beside their partitions."""
+
+    invalid: frozenset[str] = _NO_NAMES
+    unauthorized: frozenset[str] = _NO_NAMES
+    internal: frozenset[str] = _NO_NAMES

@@ -1,0 +1,158 @@
+"""Requests that were sent, or are being sent, and have no answer yet; per node, in order."""
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kclient.client.client_request import ClientRequest
+from kclient.client.client_response import ClientResponse
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import IllegalStateError, KafkaError
+from kclient.network.network_send import NetworkSend
+from kclient.protocol.message import Request, Response
+
+
+@dataclass(slots=True, eq=False)
+class InFlightRequest:
+    """A request in the version it was written in.
+
+    Attributes:
+        request: What was asked for.
+        message: The request as built.
+        version: Version of the request and of its answer.
+        send: The frame.
+        sent_ms: When it was handed to the selector.
+    """
+
+    request: ClientRequest
+    message: Request
+    version: int
+    send: NetworkSend
+    sent_ms: float
+
+    @property
+    def deadline_ms(self) -> float:
+        """When the answer is overdue."""
+        return self.sent_ms + self.request.request_timeout_ms
+
+    def answered(self, response: Response | None, now_ms: float) -> ClientResponse:
+        """Return the outcome of a request that went well."""
+        return self._outcome(now_ms, response)
+
+    def failed(
+        self, error: KafkaError, now_ms: float, *, timed_out: bool = False
+    ) -> ClientResponse:
+        """Return the outcome of a request whose connection ended."""
+        outcome = self._outcome(now_ms)
+        outcome.error = error
+        outcome.was_disconnected = True
+        outcome.timed_out = timed_out
+        return outcome
+
+    def _outcome(self, now_ms: float, response: Response | None = None) -> ClientResponse:
+        request = self.request
+        return ClientResponse(
+            self.message.api_key,
+            self.version,
+            request.correlation_id,
+            request.destination,
+            request.created_ms,
+            now_ms,
+            response,
+            callback=request.callback,
+        )
+
+
+def never_sent(request: ClientRequest, error: KafkaError, now_ms: float) -> ClientResponse:
+    """Return the outcome of a request that could not be written at all."""
+    mismatch = error if isinstance(error, UnsupportedVersionError) else None
+    return ClientResponse(
+        request.builder.api_key,
+        request.builder.latest_allowed_version,
+        request.correlation_id,
+        request.destination,
+        request.created_ms,
+        now_ms,
+        error=error,
+        version_mismatch=mismatch,
+        callback=request.callback,
+    )
+
+
+class InFlightRequests:
+    """The requests in flight of each node, the oldest first (Kafka: InFlightRequests).
+
+    A broker answers in the order of asking, so that an answer always belongs to the oldest.
+    """
+
+    def __init__(self, max_in_flight_per_node: int) -> None:
+        self._max = max_in_flight_per_node
+        self._queues: dict[str, deque[InFlightRequest]] = {}
+        self._count = 0
+        # No request is overdue before this time; it is a lower bound, found anew once it is past.
+        self._next_deadline_ms = math.inf
+
+    def add(self, request: InFlightRequest) -> None:
+        """Note a request as the youngest of its node."""
+        self._queues.setdefault(request.request.destination, deque()).append(request)
+        self._count += 1
+        self._next_deadline_ms = min(self._next_deadline_ms, request.deadline_ms)
+
+    def complete_next(self, node_id: str) -> InFlightRequest | None:
+        """Take out the oldest request of a node; None if there is none."""
+        queue = self._queues.get(node_id)
+        if not queue:
+            return None
+        self._count -= 1
+        return queue.popleft()
+
+    def last_sent(self, node_id: str) -> InFlightRequest | None:
+        """Return the youngest request of a node; None if there is none."""
+        queue = self._queues.get(node_id)
+        return queue[-1] if queue else None
+
+    def complete_last_sent(self, node_id: str) -> InFlightRequest:
+        """Take out the youngest request of a node.
+
+        Raises:
+            IllegalStateError: There is none.
+        """
+        queue = self._queues.get(node_id)
+        if not queue:
+            raise IllegalStateError(f"node {node_id}: no request is in flight")
+        self._count -= 1
+        return queue.pop()
+
+    def can_send_more(self, node_id: str) -> bool:
+        """Return whether the last frame is written and the limit is not reached."""
+        queue = self._queues.get(node_id)
+        return not queue or (len(queue) < self._max and queue[-1].send.completed())
+
+    def count(self, node_id: str | None = None) -> int:
+        """Return the number of requests in flight, of one node or of all."""
+        if node_id is None:
+            return self._count
+        return len(self._queues.get(node_id, ()))
+
+    def clear_all(self, node_id: str) -> Iterable[InFlightRequest]:
+        """Take out all requests of a node, the oldest first."""
+        queue = self._queues.pop(node_id, None) or ()
+        self._count -= len(queue)
+        return queue
+
+    def next_deadline_ms(self) -> float:
+        """Return a time before which no request is overdue."""
+        return self._next_deadline_ms
+
+    def nodes_with_overdue(self, now_ms: float) -> list[str]:
+        """Return the nodes that have left a request unanswered for too long."""
+        if now_ms < self._next_deadline_ms:
+            return []
+        deadlines = {
+            node_id: min(request.deadline_ms for request in queue)
+            for node_id, queue in self._queues.items()
+            if queue
+        }
+        self._next_deadline_ms = min(deadlines.values(), default=math.inf)
+        return [node_id for node_id, deadline in deadlines.items() if deadline <= now_ms]

@@ -1,0 +1,121 @@
+"""Turns a broker's description of the cluster into a snapshot, never going back in time."""
+
+import logging
+from collections.abc import Callable
+
+from kclient.client.metadata_snapshot import (
+    NO_LEADER,
+    UNKNOWN_EPOCH,
+    MetadataSnapshot,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from kclient.common.broker_errors import LeaderNotAvailableError, error_for_code
+from kclient.common.errors import KafkaError
+from kclient.common.types import Node, TopicPartition
+from kclient.common.uuids import ZERO_UUID, uuid_to_text
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class MetadataResponseReader:
+    """Reads one response in the light of what was known before (Kafka: Metadata).
+
+    A partition whose leader epoch is older than one seen before is left as it was: the broker that
+    answered lags behind. A topic whose id changed was deleted and made anew, so that its epochs
+    start over.
+
+    Attributes:
+        refresh_needed: Whether the answer shows that a newer one should be asked for soon.
+    """
+
+    def __init__(
+        self,
+        known: MetadataSnapshot,
+        last_seen_epochs: dict[TopicPartition, int],
+        retain: Callable[[str, bool], bool],
+    ) -> None:
+        self.refresh_needed = False
+        self._known = known
+        self._epochs = last_seen_epochs
+        self._retain = retain
+
+    def read(self, response: MetadataResponse) -> MetadataSnapshot:
+        """Return the snapshot; newer epochs are noted in the dict handed in."""
+        topics = {
+            topic.name: self._topic(topic.name, topic)
+            for topic in response.topics
+            if topic.name is not None and self._retain(topic.name, topic.is_internal)
+        }
+        return MetadataSnapshot(
+            {
+                broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+                for broker in response.brokers
+            },
+            topics,
+            response.cluster_id,
+            response.controller_id,
+        )
+
+    def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicMetadata:
+        error = error_for_code(topic.error_code)
+        if error is None and not topic.partitions:
+            error = LeaderNotAvailableError(f"topic {name} has no partitions yet")
+        if error is not None:
+            return self._without_partitions(name, topic, error)
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
+        known = self._known.topics.get(name)
+        recreated = (
+            known is not None
+            and known.topic_id is not None
+            and topic_id is not None
+            and topic_id != known.topic_id
+        )
+        if recreated and topic_id is not None:
+            _log.info("topic %s was made anew with id %s", name, uuid_to_text(topic_id))
+            self._forget_epochs(name)
+        partitions = {
+            partition.partition_index: self._partition(name, partition)
+            for partition in topic.partitions
+        }
+        return TopicMetadata(topic_id, topic.is_internal, partitions)
+
+    def _without_partitions(
+        self, name: str, topic: MetadataResponseTopic, error: KafkaError
+    ) -> TopicMetadata:
+        if error.invalid_metadata:
+            self.refresh_needed = True
+        known = self._known.topics.get(name)
+        if isinstance(error, LeaderNotAvailableError) and known is not None and known.partitions:
+            return known  # it exists and is being moved; what we know is better than nothing
+        return TopicMetadata(is_internal=topic.is_internal, error=error)
+
+    def _partition(self, topic: str, partition: MetadataResponsePartition) -> PartitionMetadata:
+        error = error_for_code(partition.error_code)
+        if error is not None and error.invalid_metadata:
+            self.refresh_needed = True
+        key = TopicPartition(topic, partition.partition_index)
+        seen = self._epochs.get(key, UNKNOWN_EPOCH)
+        known = self._known.partition(topic, partition.partition_index)
+        if partition.leader_epoch != UNKNOWN_EPOCH:
+            if partition.leader_epoch < seen:
+                self.refresh_needed = True
+                return known or PartitionMetadata(NO_LEADER, seen, tuple(partition.replica_nodes))
+            if partition.leader_epoch > seen:
+                self._epochs[key] = partition.leader_epoch
+        return PartitionMetadata(
+            partition.leader_id,
+            partition.leader_epoch,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
+        )
+
+    def _forget_epochs(self, topic: str) -> None:
+        for key in [key for key in self._epochs if key.topic == topic]:
+            del self._epochs[key]

@@ -1,0 +1,73 @@
+"""What a producer knows of the cluster: the topics it sends to, until they are idle."""
+
+from collections.abc import Iterable
+
+from kclient.client.metadata import Metadata, request_for
+from kclient.client.wanted_topics import WantedTopics
+from kclient.common.runtime import Runtime
+from kclient.protocol.messages.metadata import MetadataRequest
+
+
+class ProducerMetadata(Metadata):
+    """Metadata of the topics in use (Kafka: ProducerMetadata)."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        refresh_backoff_ms: float = 100,
+        refresh_backoff_max_ms: float = 1000,
+        max_age_ms: float = 300_000,
+        max_idle_ms: float = 300_000,
+    ) -> None:
+        """Start without any knowledge.
+
+        Args:
+            runtime: Door to clock, randomness and waiting.
+            refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
+            refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
+            max_age_ms: When to ask without a reason, ``metadata.max.age.ms``.
+            max_idle_ms: When to forget a topic that is not sent to, ``metadata.max.idle.ms``.
+        """
+        super().__init__(
+            runtime,
+            refresh_backoff_ms=refresh_backoff_ms,
+            refresh_backoff_max_ms=refresh_backoff_max_ms,
+            max_age_ms=max_age_ms,
+        )
+        self._wanted = WantedTopics(max_idle_ms)
+
+    def add_topic(self, topic: str, now_ms: float) -> int:
+        """Note that a topic is in use; a new one is asked for at once.
+
+        Returns:
+            The number to hand to `await_update`.
+        """
+        with self._condition:
+            if self._wanted.use(topic, now_ms):
+                return self._timing.wish_partial()
+            return self._timing.update_version
+
+    def contains_topic(self, topic: str) -> bool:
+        """Return whether a topic is in use."""
+        with self._condition:
+            return self._wanted.contains(topic)
+
+    def request_update_for_topic(self, topic: str) -> int:
+        """Wish for news of a topic; return the number to hand to `await_update`."""
+        with self._condition:
+            if self._wanted.is_new(topic):
+                return self._timing.wish_partial()
+            return self._timing.wish_full()
+
+    def _request(self) -> MetadataRequest:
+        return request_for(self._wanted.all_names(), allow_creation=True)
+
+    def _request_for_new_topics(self) -> MetadataRequest | None:
+        return request_for(self._wanted.new_names(), allow_creation=True)
+
+    def _retain(self, topic: str, is_internal: bool, now_ms: float) -> bool:  # noqa: FBT001 (as in Metadata)
+        return self._wanted.retain(topic, is_internal, now_ms)
+
+    def _note_answered(self, topics: Iterable[str]) -> None:
+        self._wanted.answered(topics)
