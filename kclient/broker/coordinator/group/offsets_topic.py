@@ -1,0 +1,90 @@
+"""``__consumer_offsets`` as the coordinator's log, on this broker's partitions."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kclient.broker.coordinator.group.group_records import GROUP_METADATA_TOPIC, Record
+from kclient.broker.replication.replica_manager import AppendResults, ReplicaManager
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    CorruptRecordError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.files import FileSlice, WireBytes
+from kclient.common.runtime import Clock
+from kclient.common.types import TopicPartition
+from kclient.record import (
+    RECORD_BATCH_OVERHEAD,
+    RecordBatchBuilder,
+    read_batches,
+    record_size_upper_bound,
+)
+
+_ACKS_ALL = -1
+_LOAD_BUFFER_SIZE = 5 * 1024 * 1024
+
+
+class OffsetsTopic:
+    """Appends to the topic's partitions and reads them back.
+
+    Args:
+        replica_manager: Where the partitions are.
+        clock: Gives the records' timestamps.
+        count_partitions: Tells how many partitions the topic has, or will have once it is created.
+    """
+
+    def __init__(
+        self, replica_manager: ReplicaManager, clock: Clock, count_partitions: Callable[[], int]
+    ) -> None:
+        self._replicas = replica_manager
+        self._clock = clock
+        self._count_partitions = count_partitions
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has, or will have."""
+        return self._count_partitions()
+
+    def append(self, partition: int, records: Iterable[Record]) -> None:
+        """Append keyed records in one batch.
+
+        Raises:
+            CoordinatorNotAvailableError: The topic does not exist yet.
+            KafkaError: The log refused them; nothing was written.
+        """
+        key = TopicPartition(GROUP_METADATA_TOPIC, partition)
+        outcome: AppendResults = {}
+        batch = self._batch(list(records))
+        self._replicas.append_records(_ACKS_ALL, {key: batch}, outcome.update, "coordinator")
+        error = outcome[key].error
+        if isinstance(error, UnknownTopicOrPartitionError):
+            raise CoordinatorNotAvailableError(f"there is no partition {key} yet") from error
+        if error is not None:
+            raise error
+
+    def _batch(self, records: list[Record]) -> memoryview:
+        size = RECORD_BATCH_OVERHEAD
+        size += sum(record_size_upper_bound(key, value, None) for key, value in records)
+        builder = RecordBatchBuilder(bytearray(size))
+        now_ms = self._clock.wall_ms()
+        for key, value in records:
+            builder.append(now_ms, key, value, None)
+        return builder.seal()
+
+    def read(self, partition: int) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
+        """Return keys and values of a whole partition, oldest first; none if it does not exist."""
+        try:
+            log = self._replicas.partition(TopicPartition(GROUP_METADATA_TOPIC, partition)).log
+        except UnknownTopicOrPartitionError:
+            return
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            found = log.read(offset, _LOAD_BUFFER_SIZE).records
+            data = found.read() if isinstance(found, FileSlice) else found
+            before = offset
+            for batch in read_batches(memoryview(data)):
+                offset = batch.next_offset
+                if not batch.is_control:
+                    for record in batch.records():
+                        yield record.key, record.value
+            if offset == before:
+                raise CorruptRecordError(f"{log.topic_partition}: no batch at offset {offset}")
