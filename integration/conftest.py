@@ -1,6 +1,7 @@
 """Fixtures for tests against Apache Kafka.
 
 kafka         the running Apache Kafka, once per version (KCLIENT_KAFKA_VERSIONS narrows them)
+local_kafka   the same, or one of our own where `kafka` is elsewhere: its files can be read
 topic         topic(partitions=1, configs={}) -> the name of a new topic
 tools         Kafka's own tools of that version, pointed at `kafka`
 foreign       kafka-python, aiokafka and confluent-kafka in turn, pointed at `kafka`
@@ -89,6 +90,21 @@ def kafka(
     directory = tmp_path_factory.mktemp(f"kafka-{version}-")
     with _shown(request, KafkaCluster(runtimes(version), directory)) as cluster:
         yield RunningKafka(version, cluster.bootstrap(), cluster)
+
+
+@pytest.fixture(scope="session")
+def local_kafka(
+    request: pytest.FixtureRequest,
+    kafka: RunningKafka,
+    runtimes: Callable[[str], KafkaRuntime],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningKafka]:
+    if kafka.cluster is not None:
+        yield kafka
+        return
+    directory = tmp_path_factory.mktemp("kafka-local-")
+    with _shown(request, KafkaCluster(runtimes(NEWEST), directory)) as cluster:
+        yield RunningKafka(NEWEST, cluster.bootstrap(), cluster)
 
 
 @pytest.fixture

@@ -64,13 +64,11 @@ def test_verifiable_clients_tell_what_happens(topic: Topic, tools: KafkaTools) -
     assert consumer.events("shutdown_complete")
 
 
-def test_dump_log_reads_what_was_written(
-    kafka: RunningKafka, topic: Topic, tools: KafkaTools
-) -> None:
-    name = topic()
-    client = FOREIGN_CLIENTS["kafka-python"](kafka.bootstrap)
+def test_dump_log_reads_what_was_written(local_kafka: RunningKafka, tools: KafkaTools) -> None:
+    name = local_kafka.create_topic()
+    client = FOREIGN_CLIENTS["kafka-python"](local_kafka.bootstrap)
     client.produce(name, [ForeignRecord(b"v%d" % number) for number in range(3)])
-    batches = tools.dump_log(*kafka.segments(name), payload=True)
+    batches = tools.dump_log(*local_kafka.segments(name), payload=True)
     assert all(batch.fields["isvalid"] == "true" for batch in batches)
     records = [record for batch in batches for record in batch.records]
     assert [record["payload"] for record in records] == ["v0", "v1", "v2"]
@@ -121,10 +119,11 @@ def test_node_keeps_its_data_over_a_restart(start_cluster: StartCluster) -> None
     kafka = RunningKafka("3.9.2", cluster.bootstrap(), cluster)
     name = kafka.create_topic()
     client = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap())
-    client.produce(name, RECORDS)
+    given = [ForeignRecord(b"v%d" % number) for number in range(5)]
+    client.produce(name, given)
     node.restart()
     assert served_apis(node.address())
-    assert [record.value for record in client.read_all(name)] == [r.value for r in RECORDS]
+    assert [one.value for one in client.read_all(name)] == [one.value for one in given]
 
 
 _DIES_AT_ONCE = """

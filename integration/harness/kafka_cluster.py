@@ -101,11 +101,13 @@ class KafkaCluster:
         for node in self.nodes:
             node.kill()
 
-    def report(self, tail: int = 6000) -> str:
-        """Returns the ends of the nodes' logs, for a test that failed."""
-        return "\n".join(
-            f"--- node {node.node_id}\n{node.log_text()[-tail:]}" for node in self.nodes
-        )
+    def report(self, lines: int = 30) -> str:
+        """Returns the ends of the nodes' logs without their listings, for a test that failed."""
+        parts = []
+        for node in self.nodes:
+            told = [line for line in node.log_text().splitlines() if not line.startswith("\t")]
+            parts += [f"--- node {node.node_id}, {node.directory}", *told[-lines:]]
+        return "\n".join(parts)
 
     def __enter__(self) -> Self:
         self.start()

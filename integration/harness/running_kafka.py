@@ -9,6 +9,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from integration.harness.errors import HarnessError
 from integration.harness.kafka_cluster import KafkaCluster
 from integration.harness.waiting import wait_until
 
@@ -51,7 +52,8 @@ class RunningKafka:
     def segments(self, topic: str) -> list[Path]:
         """Returns the log segments of a topic of a one-node cluster, by partition and offset."""
         if self.cluster is None:
-            return []
+            msg = f"the files of {self.bootstrap} are not here; use the fixture local_kafka"
+            raise HarnessError(msg)
         data = self.cluster.nodes[0].data_directory
         return sorted(data.glob(f"{topic}-*/*.log"))
 

@@ -93,18 +93,14 @@ class AiokafkaClient:
     async def _consume(
         self, topic: str, count: int, settings: dict[str, Any], patience: Patience
     ) -> list[ForeignRecord]:
-        consumer = AIOKafkaConsumer(**settings)
+        # Without a group aiokafka assigns all partitions of its topics to itself.
+        consumer = AIOKafkaConsumer(topic, **settings)
         async with _running(consumer):
-            grouped = settings["group_id"] is not None
-            if grouped:
-                consumer.subscribe([topic])
-            else:
-                consumer.assign(await _partitions(consumer, topic))
             found: list[ForeignRecord] = []
             while len(found) < count:
                 patience.check(len(found))
                 found += await _poll(consumer, count - len(found))
-            if grouped:
+            if settings["group_id"] is not None:
                 await consumer.commit()
         return found
 
@@ -117,11 +113,9 @@ class AiokafkaClient:
     async def _read_all(
         self, topic: str, settings: dict[str, Any], patience: Patience
     ) -> list[ForeignRecord]:
-        consumer = AIOKafkaConsumer(**settings)
+        consumer = AIOKafkaConsumer(topic, **settings)
         async with _running(consumer):
-            partitions = await _partitions(consumer, topic)
-            consumer.assign(partitions)
-            ends = await consumer.end_offsets(partitions)
+            ends = await consumer.end_offsets(consumer.assignment())
             found: list[ForeignRecord] = []
             while any([await consumer.position(one) < end for one, end in ends.items()]):
                 patience.check(len(found))
@@ -172,14 +166,6 @@ async def _running(client: Any) -> AsyncIterator[None]:
         yield
     finally:
         await client.stop()
-
-
-async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[TopicPartition]:
-    # A client without subscriptions fetches no metadata of itself.
-    await consumer.topics()
-    return [
-        TopicPartition(topic, number) for number in sorted(consumer.partitions_for_topic(topic))
-    ]
 
 
 async def _poll(consumer: AIOKafkaConsumer, most: int) -> list[ForeignRecord]:
