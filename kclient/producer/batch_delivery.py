@@ -1,0 +1,95 @@
+"""What becomes of the records of one `send_many`."""
+
+from collections.abc import Iterator
+
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.runtime import Clock
+from kclient.producer.deadline import Deadline, check_timeout
+from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
+
+
+class Segment:
+    """Neighbouring records of one call that went into one batch."""
+
+    __slots__ = ("count", "first_index", "result")
+
+    def __init__(self, result: ProduceRequestResult, first_index: int, count: int) -> None:
+        self.result = result
+        self.first_index = first_index
+        self.count = count
+
+
+class BatchDelivery:
+    """The pending outcome of one `Producer.send_many`."""
+
+    __slots__ = ("_clock", "_segments")
+
+    def __init__(self, segments: list[Segment], clock: Clock) -> None:
+        self._segments = segments
+        self._clock = clock
+
+    def __len__(self) -> int:
+        return sum(segment.count for segment in self._segments)
+
+    def done(self) -> bool:
+        """Return whether every record was acknowledged or has failed."""
+        return all(leaf.settled() for segment in self._segments for leaf in _leaves(segment.result))
+
+    def result(self, timeout: float | None = None) -> int:
+        """Wait for every acknowledgement and return the number of records.
+
+        Args:
+            timeout: Seconds to wait at most; None waits until every outcome is known, which
+                ``delivery.timeout.ms`` bounds.
+
+        Raises:
+            KafkaTimeoutError: Not every outcome came in time; the rest is still on its way.
+            KafkaError: At least one record failed; it is the first failure in the order in which
+                the records were given to the producer's batches.
+        """
+        failed = self.exception(timeout)
+        if failed is not None:
+            raise failed.with_traceback(None)
+        return len(self)
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Wait for every outcome and return the first failure, or None.
+
+        Raises:
+            KafkaTimeoutError: Not every outcome came in time.
+        """
+        deadline = Deadline(self._clock, check_timeout("timeout", timeout))
+        for segment in self._segments:
+            self._await(segment.result, deadline, timeout)
+        for error in self.failures():
+            return error
+        return None
+
+    def failures(self) -> Iterator[KafkaError]:
+        """Yield the error of each record known to have failed so far."""
+        for segment in self._segments:
+            outcome, _ = segment.result.find(segment.first_index)
+            if isinstance(outcome, Appended) and not segment.result.parts():
+                continue
+            for index in range(segment.first_index, segment.first_index + segment.count):
+                outcome, inner = segment.result.find(index)
+                if isinstance(outcome, Failed):
+                    yield outcome.error_of(inner)
+
+    def _await(
+        self, result: ProduceRequestResult, deadline: Deadline, timeout: float | None
+    ) -> None:
+        if not result.wait(deadline.remaining()):
+            raise KafkaTimeoutError(
+                f"not every record has an outcome after {timeout} s; the rest is still on its way"
+            )
+        for part in result.parts():
+            self._await(part, deadline, timeout)
+
+
+def _leaves(result: ProduceRequestResult) -> Iterator[ProduceRequestResult]:
+    parts = result.parts()
+    if not parts:
+        yield result
+    for part in parts:
+        yield from _leaves(part)

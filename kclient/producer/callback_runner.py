@@ -1,0 +1,51 @@
+"""Runs what users hang on deliveries, and knows when a caller is inside such a callback."""
+
+import logging
+from collections.abc import Callable
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.metrics import Sensor
+from kclient.common.runtime import Tasks
+
+_log = logging.getLogger(__name__)
+
+
+class CallbackRunner:
+    """Runs callbacks in the sender's thread; what they raise is logged and counted.
+
+    Callbacks run with no lock held. While one runs, calls that would wait for the sender are
+    refused instead of waiting for themselves.
+    """
+
+    def __init__(self, tasks: Tasks, errors: Sensor) -> None:
+        self._tasks = tasks
+        self._errors = errors
+        self._caller: int | None = None  # only the sender writes it, and only the sender matches it
+
+    def run(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Call `callback`; an exception in it is logged, counted and goes no further."""
+        outer = self._caller
+        self._caller = self._tasks.caller_id()
+        try:
+            callback(*arguments)
+        except Exception:  # noqa: BLE001 (a user's mistake must not stop everybody's deliveries)
+            _log.exception("a delivery callback raised; the delivery itself is not affected")
+            self._errors.record()
+        finally:
+            self._caller = outer
+
+    def inside(self) -> bool:
+        """Return whether the caller runs inside a callback."""
+        return self._caller is not None and self._caller == self._tasks.caller_id()
+
+    def refuse_inside(self, call: str) -> None:
+        """Refuse a call that waits for the sender when the sender itself makes it.
+
+        Raises:
+            IllegalStateError: The caller runs inside a delivery callback.
+        """
+        if self.inside():
+            raise IllegalStateError(
+                f"{call}: got called inside a delivery callback, expected another thread; "
+                "there it would wait for itself"
+            )

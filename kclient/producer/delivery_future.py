@@ -1,0 +1,119 @@
+"""What becomes of one record."""
+
+from collections.abc import Callable
+
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.types import RecordMetadata
+from kclient.producer.deadline import Deadline, check_timeout
+from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
+
+OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], object]
+
+
+class DeliveryFuture:
+    """The pending outcome of one `Producer.send` (Kafka: FutureRecordMetadata).
+
+    It is a small handle on its batch's one result, so keeping many costs little.
+    """
+
+    __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
+
+    def __init__(
+        self,
+        result: ProduceRequestResult,
+        index: int,
+        timestamp_ms: int,
+        key_size: int,
+        value_size: int,
+    ) -> None:
+        self._result = result
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = key_size
+        self._value_size = value_size
+
+    def __repr__(self) -> str:
+        outcome, _ = self._result.find(self._index)
+        state = "pending" if outcome is None else type(outcome).__name__.lower()
+        return f"DeliveryFuture({self._result.topic_partition}, {state})"
+
+    def done(self) -> bool:
+        """Return whether the record was acknowledged or has failed."""
+        return self._result.find(self._index)[0] is not None
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait for the acknowledgement and return where the record lies.
+
+        Args:
+            timeout: Seconds to wait at most; None waits until the outcome is known, which
+                ``delivery.timeout.ms`` bounds.
+
+        Raises:
+            KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+            KafkaError: The record failed; the class says how.
+        """
+        outcome, index = self._await(timeout)
+        if isinstance(outcome, Failed):
+            # The error is shared by the batch: without this its traceback would grow for ever.
+            raise outcome.error_of(index).with_traceback(None)
+        return self._metadata(outcome, index)
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Wait for the outcome and return why the record failed, or None if it did not.
+
+        Args:
+            timeout: Seconds to wait at most; None waits until the outcome is known.
+
+        Raises:
+            KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+        """
+        outcome, index = self._await(timeout)
+        return outcome.error_of(index) if isinstance(outcome, Failed) else None
+
+    def add_done_callback(self, callback: Callable[["DeliveryFuture"], object]) -> None:
+        """Call ``callback(future)`` once the outcome is known, or at once if it is already.
+
+        It runs in the sender's thread (at once: in this one) and must not wait there.
+        """
+        if not self._result.add_callback(self._index, lambda: callback(self)):
+            callback(self)
+
+    def call_on_delivery(self, on_delivery: OnDelivery) -> None:
+        """Call ``on_delivery(metadata, error)`` once the outcome is known."""
+        if not self._result.add_callback(self._index, lambda: self._report(on_delivery)):
+            self._report(on_delivery)
+
+    def _report(self, on_delivery: OnDelivery) -> None:
+        outcome, index = self._result.find(self._index)
+        if isinstance(outcome, Failed):
+            on_delivery(None, outcome.error_of(index))
+        elif outcome is not None:
+            on_delivery(self._metadata(outcome, index), None)
+
+    def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
+        outcome, index = self._result.find(self._index)
+        if outcome is not None:
+            return outcome, index
+        deadline = Deadline(self._result.clock, check_timeout("timeout", timeout))
+        while True:
+            in_time = self._result.latest(self._index).wait(deadline.remaining())
+            outcome, index = self._result.find(self._index)
+            if outcome is not None:
+                return outcome, index
+            if not in_time:
+                raise KafkaTimeoutError(
+                    f"the record for {self._result.topic_partition} has no outcome "
+                    f"after {timeout} s; it is still on its way"
+                )
+
+    def _metadata(self, outcome: Appended, index: int) -> RecordMetadata:
+        topic, partition = self._result.topic_partition
+        appended_at = outcome.log_append_time_ms
+        return RecordMetadata(
+            topic,
+            partition,
+            outcome.base_offset + index if outcome.base_offset >= 0 else -1,
+            appended_at if appended_at >= 0 else self._timestamp_ms,
+            self._key_size,
+            self._value_size,
+        )

@@ -1,0 +1,57 @@
+"""What the sender needs of a network client."""
+
+from typing import Protocol
+
+from kclient.client.client_request import ClientRequest
+from kclient.client.client_response import ClientResponse, ResponseCallback
+from kclient.client.request_builder import RequestBuilder
+from kclient.common.types import Node
+
+
+class KafkaClient(Protocol):
+    """Requests and responses over connections by node (Kafka: KafkaClient)."""
+
+    def ready(self, node: Node, now_ms: float) -> bool:
+        """Return whether a request can be sent now; connect if there is no connection."""
+        ...
+
+    def poll_delay_ms(self, node: Node, now_ms: float) -> float:
+        """Return how long to wait before asking `ready` again."""
+        ...
+
+    def least_loaded_node(self, now_ms: float) -> Node | None:
+        """Return the node with the fewest requests in flight, or None."""
+        ...
+
+    def new_client_request(
+        self,
+        node_id: str,
+        builder: RequestBuilder,
+        now_ms: float,
+        *,
+        expect_response: bool = True,
+        request_timeout_ms: float | None = None,
+        callback: ResponseCallback | None = None,
+    ) -> ClientRequest:
+        """Return a request to hand to `send`."""
+        ...
+
+    def send(self, request: ClientRequest, now_ms: float) -> None:
+        """Queue a request for a node that is ready."""
+        ...
+
+    def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
+        """Do the input and output that is possible, waiting for some at most `timeout_ms`."""
+        ...
+
+    def wakeup(self) -> None:
+        """Make the present or the next `poll` return at once; any thread may call it."""
+        ...
+
+    def in_flight_request_count(self) -> int:
+        """Return the number of requests that await their response."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,67 @@
+"""The batches that wait for one partition."""
+
+from collections import deque
+
+from kclient.common.runtime import Condition
+from kclient.common.types import TopicPartition
+from kclient.producer.producer_batch import ProducerBatch
+
+
+class PartitionQueue:
+    """Batches of one partition, the oldest first (Kafka: the deques of RecordAccumulator).
+
+    Attributes:
+        lock: Guards `batches` and `open_batch`.
+        batches: Every batch that is not on the wire.
+        open_batch: The youngest batch while it takes records; it is the last of `batches`.
+        muted: Whether nothing may be drained; only the sender reads and writes it.
+        leader_id: Node that leads the partition as the sender last saw it, -1 for none.
+        drained: Number of batches drained for the first time; only the sender uses it.
+    """
+
+    __slots__ = (
+        "batches", "drained", "leader_id", "lock", "muted", "open_batch", "topic_partition"
+    )  # fmt: skip
+
+    def __init__(self, topic_partition: TopicPartition, lock: Condition) -> None:
+        self.topic_partition = topic_partition
+        self.lock = lock
+        self.batches: deque[ProducerBatch] = deque()
+        self.open_batch: ProducerBatch | None = None
+        self.muted = False
+        self.leader_id = -1
+        self.drained = 0
+
+    def open(self, batch: ProducerBatch) -> None:
+        """Add a new batch that takes records."""
+        self.batches.append(batch)
+        self.open_batch = batch
+
+    def take_first(self) -> ProducerBatch:
+        """Remove the oldest batch; it takes no more records."""
+        batch = self.batches.popleft()
+        if batch is self.open_batch:
+            self.open_batch = None
+        if not batch.send_order:
+            batch.send_order = (self.drained,)
+            self.drained += 1
+        return batch
+
+    def put_back(self, batch: ProducerBatch) -> None:
+        """Insert a batch that was drained before, in the order of first drains."""
+        position = 0
+        for waiting in self.batches:
+            if not waiting.send_order or waiting.send_order > batch.send_order:
+                break
+            position += 1
+        self.batches.insert(position, batch)
+
+    def remove(self, batch: ProducerBatch) -> bool:
+        """Remove a batch wherever it is; return whether it was here."""
+        if batch is self.open_batch:
+            self.open_batch = None
+        try:
+            self.batches.remove(batch)
+        except ValueError:
+            return False
+        return True

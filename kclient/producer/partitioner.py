@@ -1,0 +1,105 @@
+"""Which partition a record goes to."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from random import Random
+from typing import NamedTuple
+
+from kclient.record import murmur2
+
+Partitioner = Callable[[str, bytes | None, int], int]
+"""Takes (topic, serialized key, number of partitions) and returns a partition, or -1 to leave the
+choice to the sticky partitioner."""
+
+
+def murmur2_partition(topic: str, key: bytes | None, partition_count: int) -> int:
+    """Choose by Kafka's hash of the key, as the Java client does; -1 without a key."""
+    if key is None:
+        return -1
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> int:
+    """Choose by MurmurHash3 of the key, which no Java client would agree with; -1 without a key."""
+    import mmh3  # noqa: PLC0415 (only where this partitioner was asked for)
+
+    if key is None:
+        return -1
+    return int(mmh3.hash(key, signed=False)) % partition_count
+
+
+class PartitionLoad(NamedTuple):
+    """How strongly each partition should be preferred, as running sums."""
+
+    partitions: Sequence[int]
+    running_sums: Sequence[int]
+
+
+class BuiltInPartitioner:
+    """Keyless records stick to one partition until a batch's worth has gone there.
+
+    The next one is drawn by queue length, so that a slow broker gets less (KIP-794; Kafka:
+    BuiltInPartitioner). Bytes are counted a batch at a time, when the next batch is begun: the
+    switch falls between batches, and single records cost nothing.
+    """
+
+    def __init__(self, topic: str, batch_size: int, random: Random) -> None:
+        self.topic = topic
+        self.current = -1
+        self._batch_size = max(batch_size, 1)
+        self._random = random
+        self._produced = 0
+        self._load: PartitionLoad | None = None
+
+    def choose(self, available: Sequence[int], partition_count: int) -> int:
+        """Return the partition to stick to, drawing one if there is none yet.
+
+        Args:
+            available: Partitions that have a leader.
+            partition_count: Number of all partitions.
+        """
+        if not 0 <= self.current < partition_count:
+            self.current = self._draw(available, partition_count)
+        return self.current
+
+    def batch_begun(self, last_size: int, available: Sequence[int], partition_count: int) -> bool:
+        """Note that the present partition needs a new batch; return whether to switch instead.
+
+        Args:
+            last_size: Bytes of the batch before it, 0 for none.
+            available: Partitions that have a leader.
+            partition_count: Number of all partitions.
+        """
+        self._produced += last_size
+        if self._produced < self._batch_size:
+            return False
+        self._produced = 0
+        before, self.current = self.current, self._draw(available, partition_count)
+        return before != self.current
+
+    def update_load(
+        self, queue_sizes: Sequence[int], partitions: Sequence[int], total: int
+    ) -> None:
+        """Take the queue lengths that the next draws are weighted by.
+
+        Args:
+            queue_sizes: Batches waiting, for each of `partitions`.
+            partitions: Partitions that may be drawn: they have a leader that keeps up.
+            total: Number of partitions of the topic.
+        """
+        if not partitions or total < 2:
+            self._load = None
+        elif len(partitions) == total and len(set(queue_sizes)) == 1:
+            self._load = None  # no difference to weigh
+        else:
+            most = max(queue_sizes) + 1
+            sums = list(accumulate(most - size for size in queue_sizes))
+            self._load = PartitionLoad(partitions, sums)
+
+    def _draw(self, available: Sequence[int], partition_count: int) -> int:
+        load = self._load
+        if load is not None and max(load.partitions) < partition_count:
+            return self._random.choices(load.partitions, cum_weights=load.running_sums)[0]
+        if available:
+            return available[self._random.randrange(len(available))]
+        return self._random.randrange(partition_count)

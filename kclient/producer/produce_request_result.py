@@ -1,0 +1,149 @@
+"""The outcome of a batch, shared by the futures of all its records."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock, Condition
+from kclient.common.types import TopicPartition
+from kclient.producer.callback_runner import CallbackRunner
+
+
+class Appended(NamedTuple):
+    """The broker has the batch; times are -1 where the records' own timestamps count."""
+
+    base_offset: int
+    log_append_time_ms: int
+
+
+class Failed(NamedTuple):
+    """The batch was given up."""
+
+    error: KafkaError
+    record_errors: dict[int, KafkaError]
+
+    def error_of(self, index: int) -> KafkaError:
+        """Return why the record at `index` failed."""
+        return self.record_errors.get(index, self.error)
+
+
+class Split(NamedTuple):
+    """The batch was too large; its records live on in smaller ones."""
+
+    first_indexes: list[int]
+    parts: Sequence["ProduceRequestResult"]
+
+    def locate(self, index: int) -> tuple["ProduceRequestResult", int]:
+        """Return the part that holds a record, and the record's index there."""
+        position = bisect_right(self.first_indexes, index) - 1
+        return self.parts[position], index - self.first_indexes[position]
+
+
+class ProduceRequestResult:
+    """One latch for a whole batch (Kafka: ProduceRequestResult).
+
+    It outlives the batch and its buffer for as long as somebody holds a future of it.
+
+    Attributes:
+        topic_partition: Where the records go.
+        clock: Tells those who wait how long they have waited.
+    """
+
+    __slots__ = ("_callbacks", "_latch", "_outcome", "_runner", "clock", "topic_partition")
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        latch: Condition,
+        runner: CallbackRunner,
+        clock: Clock,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.clock = clock
+        self._runner = runner
+        self._latch = latch  # guards: the two below
+        self._outcome: Appended | Failed | Split | None = None
+        self._callbacks: list[tuple[int, Callable[[], object]]] | None = None
+
+    def complete(self, base_offset: int, log_append_time_ms: int) -> bool:
+        """Mark every record as appended; return False if the outcome was settled before."""
+        return self._settle(Appended(base_offset, log_append_time_ms))
+
+    def fail(self, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> bool:
+        """Mark every record as failed; return False if the outcome was settled before."""
+        return self._settle(Failed(error, record_errors or {}))
+
+    def continue_in(
+        self, first_indexes: list[int], parts: Sequence["ProduceRequestResult"]
+    ) -> None:
+        """Hand the records on to the results of the batches that this one was split into."""
+        split = Split(first_indexes, parts)
+        for index, callback in self._finish(split):
+            part, inner = split.locate(index)
+            part.add_callback(inner, callback)
+
+    def _settle(self, outcome: Appended | Failed) -> bool:
+        if self._outcome is not None:
+            return False
+        for _, callback in self._finish(outcome):
+            self._runner.run(callback)
+        return True
+
+    def _finish(self, outcome: Appended | Failed | Split) -> list[tuple[int, Callable[[], object]]]:
+        with self._latch:
+            self._outcome = outcome
+            callbacks, self._callbacks = self._callbacks, None
+            self._latch.notify_all()
+        return callbacks or []
+
+    def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
+        """Call back when the record at `index` has its outcome; False if it has it already."""
+        with self._latch:
+            outcome = self._outcome
+            if outcome is None:
+                if self._callbacks is None:
+                    self._callbacks = []
+                self._callbacks.append((index, callback))
+                return True
+        if isinstance(outcome, Split):
+            part, inner = outcome.locate(index)
+            return part.add_callback(inner, callback)
+        return False
+
+    def find(self, index: int) -> tuple[Appended | Failed | None, int]:
+        """Return the outcome of a record, or None, and its index in the batch that has it."""
+        outcome = self._outcome
+        if isinstance(outcome, Split):
+            part, inner = outcome.locate(index)
+            return part.find(inner)
+        return outcome, index
+
+    def settled(self) -> bool:
+        """Return whether this batch is over, its records possibly handed on to parts."""
+        return self._outcome is not None
+
+    def latest(self, index: int) -> "ProduceRequestResult":
+        """Return the result that a record's outcome is to be awaited from, after splits."""
+        outcome = self._outcome
+        if isinstance(outcome, Split):
+            part, inner = outcome.locate(index)
+            return part.latest(inner)
+        return self
+
+    def parts(self) -> Sequence["ProduceRequestResult"]:
+        """Return the results that this one was split into; empty if it was not."""
+        outcome = self._outcome
+        return outcome.parts if isinstance(outcome, Split) else ()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait up to `timeout` seconds until this batch is over; return whether it is.
+
+        Raises:
+            IllegalStateError: The caller is a delivery callback, which would wait for itself.
+        """
+        if self._outcome is None:
+            self._runner.refuse_inside("result()")
+            with self._latch:
+                self._latch.wait_for(self.settled, timeout)
+        return self._outcome is not None

@@ -1,0 +1,248 @@
+"""Decides what becomes of batches that come back: done, once more, in pieces, or given up."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.metadata import LeaderIdAndEpoch
+from kclient.client.producer_metadata import ProducerMetadata
+from kclient.common.broker_errors import (
+    DuplicateSequenceError,
+    FencedLeaderEpochError,
+    InvalidRecordError,
+    NetworkError,
+    NotEnoughReplicasAfterAppendError,
+    NotLeaderOrFollowerError,
+    RecordTooLargeError,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+    error_for_code,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.types import Node, TopicPartition
+from kclient.producer.errors import DeliveryTimeoutError
+from kclient.producer.produce_request_builder import ProduceRequestBuilder
+from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.producer_metrics import ProducerMetrics
+from kclient.producer.record_accumulator import RecordAccumulator
+from kclient.producer.transaction_manager import TransactionManager
+from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+
+_log = logging.getLogger(__name__)
+
+# After these the broker may hold the batch nevertheless.
+_OUTCOME_UNKNOWN = (
+    DisconnectedError, NetworkError, NotEnoughReplicasAfterAppendError, RequestTimedOutError
+)  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What is known of one batch's fate.
+
+    Attributes:
+        error: What went wrong, None if the broker has the batch.
+        partition: The broker's answer for the partition, if there was one.
+        nodes: Brokers that the answer refers to.
+    """
+
+    error: KafkaError | None
+    partition: PartitionProduceResponse = PartitionProduceResponse(base_offset=-1)
+    nodes: Sequence[Node] = ()
+
+
+class ProduceResponseHandler:
+    """Handles the ends of Produce requests (Kafka: Sender.handleProduceResponse and after).
+
+    Only the sender's thread calls it.
+    """
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        metadata: ProducerMetadata,
+        transactions: TransactionManager | None,
+        metrics: ProducerMetrics,
+        retries: int,
+        *,
+        keep_order: bool,
+    ) -> None:
+        self._accumulator = accumulator
+        self._metadata = metadata
+        self._transactions = transactions
+        self._metrics = metrics
+        self._retries = retries
+        self._keep_order = keep_order
+
+    def handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
+        """Deal with every batch of a request that ended."""
+        now_ms = response.received_ms
+        for batch in builder.batches:
+            batch.on_wire = False
+            if self._transactions is not None:
+                self._transactions.returned(batch)
+        for batch, answer in _answers(builder, response):
+            self._settle(batch, answer, now_ms)
+        body = response.response
+        if isinstance(body, ProduceResponse):
+            throttle_ms = max(body.throttle_time_ms, 0)
+            self._metrics.request_answered(response.latency_ms, throttle_ms, now_ms)
+
+    def _settle(self, batch: ProducerBatch, answer: Answer, now_ms: float) -> None:
+        error = answer.error
+        if isinstance(error, _OUTCOME_UNKNOWN):
+            batch.outcome_unknown = True
+        if error is None or isinstance(error, DuplicateSequenceError):
+            self._succeed(batch, answer.partition)
+        elif batch.result.settled():  # it expired while it was on the wire
+            self._accumulator.deallocate(batch)
+        elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
+            self._split(batch, now_ms)
+        elif self._may_retry(batch, error, answer.partition.log_start_offset, now_ms):
+            _log.warning("%s: sent again after: %s", batch.topic_partition, error)
+            self._metrics.retried(batch, now_ms)
+            self._accumulator.reenqueue(batch, now_ms)
+        else:
+            records = {} if batch.outcome_unknown else _record_errors(answer.partition)
+            self.fail(batch, _explained(batch, error), now_ms, records)
+        if error is not None and error.invalid_metadata:
+            self._refresh_metadata(batch, error, answer, now_ms)
+        if self._keep_order:
+            self._accumulator.mute(batch.topic_partition, muted=False)
+
+    def _succeed(self, batch: ProducerBatch, partition: PartitionProduceResponse) -> None:
+        if self._transactions is not None:
+            self._transactions.completed(batch, partition.base_offset)
+        batch.result.complete(partition.base_offset, partition.log_append_time_ms)
+        self._accumulator.finish(batch)
+
+    def _split(self, batch: ProducerBatch, now_ms: float) -> None:
+        parts = self._accumulator.split(batch)
+        if self._transactions is not None:
+            self._transactions.split(batch, parts)
+        self._accumulator.requeue_parts(batch, parts)
+        self._metrics.split(now_ms)
+
+    def _may_retry(
+        self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: float
+    ) -> bool:
+        expires_ms = batch.created_ms + self._accumulator.settings.delivery_timeout_ms
+        if now_ms >= expires_ms or batch.attempts >= self._retries:
+            return False
+        if self._transactions is None:
+            return error.retriable
+        return self._transactions.may_retry(batch, error, log_start_offset)
+
+    def fail(
+        self,
+        batch: ProducerBatch,
+        error: KafkaError,
+        now_ms: float,
+        record_errors: dict[int, KafkaError] | None = None,
+    ) -> None:
+        """Give a batch up."""
+        if self._transactions is not None:
+            in_the_dark = batch.on_wire or batch.outcome_unknown
+            if in_the_dark and batch.has_sequence:
+                self._transactions.mark_unresolved(batch)
+            self._transactions.failed(batch, error, sequence_unused=not in_the_dark)
+        self._metrics.failed(batch, now_ms)
+        batch.result.fail(error, record_errors)
+        self._accumulator.finish(batch)
+
+    def expire(self, batches: Iterable[ProducerBatch], now_ms: float) -> None:
+        """Give up batches that have taken ``delivery.timeout.ms``."""
+        limit_ms = self._accumulator.settings.delivery_timeout_ms
+        for batch in batches:
+            written = batch.on_wire or batch.outcome_unknown
+            fate = (
+                "they were sent, and the broker may hold them although it did not confirm it"
+                if written
+                else "they were not written"
+            )
+            error = DeliveryTimeoutError(
+                f"{batch.record_count} record(s) for {batch.topic_partition}: no acknowledgement "
+                f"within delivery.timeout.ms={limit_ms:.0f}; {fate}",
+                possibly_written=written,
+            )
+            self.fail(batch, error, now_ms)
+
+    def _refresh_metadata(
+        self, batch: ProducerBatch, error: KafkaError, answer: Answer, now_ms: float
+    ) -> None:
+        leader = answer.partition.current_leader
+        moved = isinstance(error, FencedLeaderEpochError | NotLeaderOrFollowerError)
+        if moved and leader.leader_id >= 0 and leader.leader_epoch >= 0:
+            news = {batch.topic_partition: LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)}
+            if self._metadata.update_partition_leadership(news, answer.nodes):
+                batch.retry_at_ms = now_ms  # another broker: no reason to wait (KIP-951)
+        self._metadata.request_update(answers_differ=True)
+
+
+def _answers(
+    builder: ProduceRequestBuilder, response: ClientResponse
+) -> list[tuple[ProducerBatch, Answer]]:
+    """Pair each batch with its answer; what a broker leaves out counts as no answer at all."""
+    error = response.version_mismatch or response.error
+    if error is not None:
+        if response.was_disconnected and not isinstance(error, DisconnectedError):
+            error = _disconnected(error)
+        return [(batch, Answer(error)) for batch in builder.batches]
+    body = response.response
+    if not isinstance(body, ProduceResponse):  # acks=0: nobody answers
+        return [(batch, Answer(None)) for batch in builder.batches]
+    by_partition = _by_partition(builder, body)
+    nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
+    answers = []
+    for batch in builder.batches:
+        partition = by_partition.get(batch.topic_partition)
+        if partition is None:
+            missing = NetworkError(f"the broker's answer left out {batch.topic_partition}")
+            answers.append((batch, Answer(missing)))
+        else:
+            failed = error_for_code(partition.error_code, partition.error_message)
+            answers.append((batch, Answer(failed, partition, nodes)))
+    return answers
+
+
+def _disconnected(error: KafkaError) -> DisconnectedError:
+    lost = DisconnectedError(str(error))
+    lost.__cause__ = error
+    return lost
+
+
+def _by_partition(
+    builder: ProduceRequestBuilder, body: ProduceResponse
+) -> dict[TopicPartition, PartitionProduceResponse]:
+    names = {topic_id: name for name, topic_id in builder.topic_ids.items()}
+    found: dict[TopicPartition, PartitionProduceResponse] = {}
+    for topic in body.responses:
+        name = topic.name or names.get(topic.topic_id, "")
+        for partition in topic.partition_responses:
+            found.setdefault(TopicPartition(name, partition.index), partition)
+    return found
+
+
+def _record_errors(partition: PartitionProduceResponse) -> dict[int, KafkaError]:
+    return {
+        each.batch_index: InvalidRecordError(
+            each.batch_index_error_message
+            or partition.error_message
+            or "the broker refused this record"
+        )
+        for each in partition.record_errors
+    }
+
+
+def _explained(batch: ProducerBatch, error: KafkaError) -> KafkaError:
+    """Return the error with what the broker could not know."""
+    if isinstance(error, RecordTooLargeError):
+        return RecordTooLargeError(
+            f"{batch.topic_partition}: a record makes a batch of {batch.size_in_bytes} bytes, more "
+            "than the topic's max.message.bytes or the broker's message.max.bytes"
+        )
+    if isinstance(error, TopicAuthorizationError):
+        return TopicAuthorizationError(
+            f"not allowed to write to topic {batch.topic_partition.topic!r}"
+        )
+    return error

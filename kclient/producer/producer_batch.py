@@ -1,0 +1,220 @@
+"""A batch of records for one partition, from the first append to its outcome."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.types import TopicPartition
+from kclient.producer.produce_request_result import ProduceRequestResult
+from kclient.record import (
+    RECORD_BATCH_OVERHEAD,
+    CompressionType,
+    Header,
+    Record,
+    RecordBatch,
+    RecordBatchBuilder,
+    record_size_upper_bound,
+)
+
+NO_SEQUENCE = -1
+_SMALLEST_RECORD = 7
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+Append = Callable[[int, bytes | None, bytes | None, Sequence[Header] | None], int]
+
+AppendMany = Callable[
+    [
+        int | Sequence[int],
+        Sequence[bytes | None] | None,
+        Sequence[bytes | None],
+        int,
+        Sequence[Header] | None,
+    ],
+    int,
+]
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """The identity under which the brokers tell a producer's batches apart."""
+
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_PRODUCER_EPOCH
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether a broker gave this id out."""
+        return self.producer_id != NO_PRODUCER_ID
+
+
+class ProducerBatch:
+    """Records on their way to one partition (Kafka: ProducerBatch).
+
+    Until the batch is drained, its queue's lock guards it; from then on only the sender touches
+    it. The outcome is in `result`, which outlives the batch.
+
+    Attributes:
+        try_append: Appends (timestamp_ms, key, value, headers) and returns the record's index, or
+            -1 where it does not fit. It is the builder's own method: one call less per record.
+        append_many: The builder's own method for many records at once.
+        created_ms: When the first record came; ``delivery.timeout.ms`` counts from here.
+        attempts: How often the batch came back and was queued again.
+        on_wire: Whether a request that holds the batch awaits its response.
+        outcome_unknown: Whether the broker may have taken the batch although it did not say so.
+        send_order: Place among the batches of its partition, given by the first drain; empty
+            before. The parts of a split batch sort right behind it.
+        retry_at_ms: When a batch that came back may be sent again.
+        pooled: Whether the buffer counts towards ``buffer.memory``.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_sealed",
+        "_uncompressed_size",
+        "append_many",
+        "attempts",
+        "base_sequence",
+        "buffer",
+        "builder",
+        "created_ms",
+        "drained_ms",
+        "on_wire",
+        "outcome_unknown",
+        "pooled",
+        "producer",
+        "result",
+        "retry_at_ms",
+        "send_order",
+        "topic_partition",
+        "try_append",
+    )
+
+    def __init__(
+        self,
+        buffer: bytearray,
+        result: ProduceRequestResult,
+        created_ms: float,
+        *,
+        pooled: bool = True,
+    ) -> None:
+        self.topic_partition = result.topic_partition
+        self.buffer: bytearray | None = buffer
+        self._capacity = len(buffer)
+        self.result = result
+        self.builder = RecordBatchBuilder(buffer)
+        self.try_append: Append = self.builder.append
+        self.append_many: AppendMany = self.builder.append_many
+        self.created_ms = created_ms
+        self.drained_ms = created_ms
+        self.attempts = 0
+        self.on_wire = False
+        self.outcome_unknown = False
+        self.send_order: tuple[int, ...] = ()
+        self.retry_at_ms = created_ms
+        self.pooled = pooled
+        self.producer = ProducerIdAndEpoch()
+        self.base_sequence = NO_SEQUENCE
+        self._uncompressed_size = 0
+        self._sealed: memoryview | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"ProducerBatch({self.topic_partition}, records={self.record_count}, "
+            f"sequence={self.base_sequence}, attempts={self.attempts})"
+        )
+
+    @property
+    def record_count(self) -> int:
+        """Number of records."""
+        return self.builder.record_count
+
+    @property
+    def has_sequence(self) -> bool:
+        """Whether the batch was given its place in the producer's sequence."""
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record."""
+        return advance_sequence(self.base_sequence, self.record_count - 1)
+
+    @property
+    def uncompressed_size(self) -> int:
+        """Bytes of the batch before compression."""
+        return self._uncompressed_size or self.builder.size_in_bytes
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes on the wire once sealed; before that, the bytes without compression."""
+        return len(self._sealed) if self._sealed is not None else self.builder.size_in_bytes
+
+    def is_full(self) -> bool:
+        """Return whether not even the smallest record would fit."""
+        return self.builder.size_in_bytes + _SMALLEST_RECORD > self._capacity
+
+    def assign(self, producer: ProducerIdAndEpoch, base_sequence: int) -> None:
+        """Give the batch its producer id, epoch and first sequence, or other ones than before."""
+        if self.producer == producer and self.base_sequence == base_sequence:
+            return
+        self.producer = producer
+        self.base_sequence = base_sequence
+        if self._sealed is not None:
+            self._sealed = self.builder.restamp(producer.producer_id, producer.epoch, base_sequence)
+
+    def seal(self, compression: CompressionType, level: int | None) -> memoryview:
+        """Return the bytes for the wire; compression happens once, however often they are sent."""
+        if self._sealed is None:
+            self._uncompressed_size = self.builder.size_in_bytes
+            self._sealed = self.builder.seal(
+                self.producer.producer_id,
+                self.producer.epoch,
+                self.base_sequence,
+                compression=compression,
+                level=level,
+            )
+        return self._sealed
+
+    def sealed(self) -> memoryview | None:
+        """Return the bytes for the wire if they were made."""
+        return self._sealed
+
+    def release(self) -> bytearray | None:
+        """Give up the buffer, once; the caller has made sure that no socket reads it."""
+        buffer, self.buffer = self.buffer, None
+        self._sealed = None
+        return buffer
+
+    def split(
+        self, new_result: Callable[[TopicPartition], ProduceRequestResult]
+    ) -> list["ProducerBatch"]:
+        """Return two batches with the records of this one, which has at least two.
+
+        Their results take over the futures of this batch's records.
+        """
+        if self._sealed is None:
+            raise IllegalStateError("split: the batch was never sent")
+        records = RecordBatch(self._sealed).records()
+        middle = len(records) // 2
+        parts = [
+            self._part(records[:middle], new_result(self.topic_partition), 0),
+            self._part(records[middle:], new_result(self.topic_partition), 1),
+        ]
+        self.result.continue_in([0, middle], [part.result for part in parts])
+        return parts
+
+    def _part(
+        self, records: Sequence[Record], result: ProduceRequestResult, position: int
+    ) -> "ProducerBatch":
+        size = RECORD_BATCH_OVERHEAD + sum(
+            record_size_upper_bound(record.key, record.value, record.headers) for record in records
+        )
+        part = ProducerBatch(bytearray(size), result, self.created_ms, pooled=False)
+        part.send_order = (*self.send_order, position)
+        for record in records:
+            part.try_append(record.timestamp, record.key, record.value, record.headers)
+        return part
+
+
+def advance_sequence(sequence: int, count: int) -> int:
+    """Return the sequence `count` records later; it wraps from 2**31 - 1 to 0."""
+    return (sequence + count) & 0x7FFFFFFF

@@ -1,0 +1,72 @@
+"""What a producer counts, under Kafka's names."""
+
+from collections.abc import Sequence
+
+from kclient.common.metrics import Metrics
+from kclient.producer.producer_batch import ProducerBatch
+
+
+class ProducerMetrics:
+    """The sensors of one producer (Kafka: SenderMetricsRegistry, KafkaProducerMetrics).
+
+    Attributes:
+        registry: Where the sensors hang.
+    """
+
+    def __init__(self, registry: Metrics) -> None:
+        self.registry = registry
+        self.buffer_wait_ns = registry.sensor(total="bufferpool-wait-time-ns-total")
+        self.buffer_exhausted = registry.sensor(
+            rate="buffer-exhausted-rate", total="buffer-exhausted-total"
+        )
+        self.metadata_wait_ns = registry.sensor(total="metadata-wait-time-ns-total")
+        self.flush_ns = registry.sensor(total="flush-time-ns-total")
+        self.callback_errors = registry.sensor(total="callback-error-total")
+        self._records = registry.sensor(rate="record-send-rate", total="record-send-total")
+        self._records_per_request = registry.sensor(average="records-per-request-avg")
+        self._batch_size = registry.sensor(average="batch-size-avg", maximum="batch-size-max")
+        self._record_size = registry.sensor(average="record-size-avg")
+        self._compression = registry.sensor(average="compression-rate-avg")
+        self._queue_time = registry.sensor(
+            average="record-queue-time-avg", maximum="record-queue-time-max"
+        )
+        self._latency = registry.sensor(
+            average="request-latency-avg", maximum="request-latency-max"
+        )
+        self._throttle = registry.sensor(
+            average="produce-throttle-time-avg", maximum="produce-throttle-time-max"
+        )
+        self._retries = registry.sensor(rate="record-retry-rate", total="record-retry-total")
+        self._errors = registry.sensor(rate="record-error-rate", total="record-error-total")
+        self._splits = registry.sensor(rate="batch-split-rate", total="batch-split-total")
+
+    def request_sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None:
+        """Note a Produce request and what it carries."""
+        records = 0
+        for batch in batches:
+            count = batch.record_count
+            size = batch.size_in_bytes
+            records += count
+            self._batch_size.record(size, now_ms)
+            self._record_size.record(batch.uncompressed_size / count, now_ms)
+            self._compression.record(size / batch.uncompressed_size, now_ms)
+            self._queue_time.record(batch.drained_ms - batch.created_ms, now_ms)
+        self._records.record(records, now_ms)
+        self._records_per_request.record(records, now_ms)
+
+    def request_answered(self, latency_ms: float, throttle_ms: float, now_ms: float) -> None:
+        """Note how long a request took, and how long the broker held the client back."""
+        self._latency.record(latency_ms, now_ms)
+        self._throttle.record(throttle_ms, now_ms)
+
+    def retried(self, batch: ProducerBatch, now_ms: float) -> None:
+        """Note a batch that is sent again."""
+        self._retries.record(batch.record_count, now_ms)
+
+    def failed(self, batch: ProducerBatch, now_ms: float) -> None:
+        """Note a batch that was given up."""
+        self._errors.record(batch.record_count, now_ms)
+
+    def split(self, now_ms: float) -> None:
+        """Note a batch that was too large."""
+        self._splits.record(1.0, now_ms)

@@ -1,0 +1,373 @@
+"""Where records wait, in batches by partition, until the sender takes them."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+from kclient.producer.active_queues import ActiveQueues
+from kclient.producer.batch_delivery import Segment
+from kclient.producer.batch_drainer import BatchDrainer
+from kclient.producer.buffer_pool import BufferPool
+from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.deadline import Deadline
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.incomplete_batches import IncompleteBatches
+from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.partitioner import BuiltInPartitioner
+from kclient.producer.produce_request_result import ProduceRequestResult
+from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.rows import Rows
+from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.topic_info import TopicInfo
+from kclient.record import RECORD_BATCH_OVERHEAD, Header, record_size_upper_bound
+
+T = TypeVar("T")
+
+
+class AccumulatorSettings(NamedTuple):
+    """How long and how much to gather.
+
+    Attributes:
+        batch_size: Bytes a batch is filled to (``batch.size``).
+        linger_ms: How long a batch waits for more records (``linger.ms``).
+        delivery_timeout_ms: How long a batch may take in all (``delivery.timeout.ms``).
+        adaptive_partitioning: Whether slow brokers get fewer keyless records
+            (``partitioner.adaptive.partitioning.enable``).
+    """
+
+    batch_size: int
+    linger_ms: float
+    delivery_timeout_ms: float
+    adaptive_partitioning: bool
+
+
+class RecordAccumulator:
+    """Queues of batches, one queue a partition (Kafka: RecordAccumulator).
+
+    Application threads append. The sender takes batches out through `drainer` and puts back what
+    has to be sent again. Memory is awaited with no lock held. Lock order: a queue's lock, then
+    that of the topic, of the active queues, or of the incomplete batches.
+    """
+
+    def __init__(
+        self,
+        settings: AccumulatorSettings,
+        pool: BufferPool,
+        runtime: Runtime,
+        runner: CallbackRunner,
+        retry_backoff: ExponentialBackoff,
+        slow_nodes: SlowNodes,
+    ) -> None:
+        self.settings = settings
+        self.pool = pool
+        self.drainer = BatchDrainer(
+            ActiveQueues(runtime.tasks), settings.linger_ms, hurried=self._is_hurried
+        )
+        self.incomplete = IncompleteBatches(runtime.tasks)
+        self._queues = self.drainer.queues
+        self._runtime = runtime
+        self._runner = runner
+        self._retry_backoff = retry_backoff
+        self._slow_nodes = slow_nodes
+        self._lock = runtime.tasks.condition()  # guards: the topics and the flags
+        self._topics: dict[str, TopicInfo] = {}
+        self._flushes = 0
+        self._closed = False
+        self._wakeup: Callable[[], None] = _nobody
+
+    def on_batch_begun(self, wakeup: Callable[[], None]) -> None:
+        """Set whom to tell that a batch was begun."""
+        self._wakeup = wakeup
+
+    # -- appending --------------------------------------------------------------------------------
+
+    def topic_info(self, topic: str) -> TopicInfo:
+        """Return what is kept for a topic, making it if there is nothing yet."""
+        with self._lock:
+            info = self._topics.get(topic)
+            if info is None:
+                partitioner = BuiltInPartitioner(
+                    topic, self.settings.batch_size, self._runtime.random
+                )
+                lags = self._slow_nodes.lags if self.settings.adaptive_partitioning else None
+                info = TopicInfo(topic, partitioner, self._runtime.tasks.condition, lags)
+                self._topics[topic] = info
+            return info
+
+    def topics(self) -> list[TopicInfo]:
+        """Return what is kept for each topic."""
+        with self._lock:
+            return list(self._topics.values())
+
+    def append(
+        self,
+        info: TopicInfo,
+        queue: PartitionQueue | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None,
+        max_wait_ms: float,
+    ) -> DeliveryFuture:
+        """Append a record and return its future.
+
+        Args:
+            info: The topic.
+            queue: The partition, or None for the one that the sticky partitioner is at.
+            timestamp_ms: Milliseconds since the epoch.
+            key: Key.
+            value: Value.
+            headers: Headers.
+            max_wait_ms: How long to wait for memory where a new batch is needed.
+
+        Raises:
+            BufferExhaustedError: No memory came free in time.
+            RecordTooLargeError: The record is larger than all memory.
+            ClosedError: The producer was closed.
+        """
+        # The hot path: one lock, and no call that is not needed.
+        target = queue or info.sticky_queue
+        if target is not None:
+            with target.lock:
+                batch = target.open_batch
+                if batch is not None:
+                    index = batch.try_append(timestamp_ms, key, value, headers)
+                    if index >= 0:
+                        return DeliveryFuture(
+                            batch.result,
+                            index,
+                            timestamp_ms,
+                            -1 if key is None else len(key),
+                            -1 if value is None else len(value),
+                        )
+
+        def fill(batch: ProducerBatch) -> DeliveryFuture | None:
+            index = batch.try_append(timestamp_ms, key, value, headers)
+            if index < 0:
+                return None
+            return DeliveryFuture(
+                batch.result,
+                index,
+                timestamp_ms,
+                -1 if key is None else len(key),
+                -1 if value is None else len(value),
+            )
+
+        size = record_size_upper_bound(key, value, headers)
+        return self._append_to_new_batch(info, queue, size, max_wait_ms, fill)
+
+    def append_many(
+        self, info: TopicInfo, queue: PartitionQueue | None, rows: Rows, max_wait_ms: float
+    ) -> list[Segment]:
+        """Append many records for one partition, or for the sticky one and its successors.
+
+        Returns:
+            Where they went. On an error the records before it are on their way; ``rows.taken``
+            tells their number.
+
+        Raises:
+            BufferExhaustedError: No memory came free in time.
+            RecordTooLargeError: A record is larger than all memory.
+            ClosedError: The producer was closed.
+        """
+        segments: list[Segment] = []
+        while not rows.all_taken():
+            target = queue or info.sticky_queue
+            if target is not None:
+                with target.lock:
+                    batch = target.open_batch
+                    segment = None if batch is None else rows.fill(batch)
+                if segment is not None:
+                    segments.append(segment)
+                    continue
+            size = rows.next_size()
+            segments.append(self._append_to_new_batch(info, queue, size, max_wait_ms, rows.fill))
+        return segments
+
+    def _append_to_new_batch(
+        self,
+        info: TopicInfo,
+        queue: PartitionQueue | None,
+        record_size: int,
+        max_wait_ms: float,
+        fill: Callable[[ProducerBatch], T | None],
+    ) -> T:
+        size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
+        target = queue or info.stick()
+        buffer: bytearray | None = None
+        batch: ProducerBatch
+        try:
+            while True:
+                with target.lock:
+                    # Another thread may have begun a batch meanwhile.
+                    filled = None if target.open_batch is None else fill(target.open_batch)
+                    if filled is not None:
+                        return filled
+                    if buffer is not None:
+                        batch = ProducerBatch(
+                            buffer, self._new_result(target.topic_partition), self._now_ms()
+                        )
+                        filled = fill(batch)
+                        if filled is None:
+                            raise IllegalStateError(f"{record_size} bytes did not fit a new batch")
+                        self.incomplete.add(batch)
+                        target.open(batch)
+                        self._queues.note(target)
+                        buffer = None  # it is the batch's now
+                        break
+                if queue is None:
+                    elsewhere = info.stick_elsewhere(target, self.settings.batch_size)
+                    if elsewhere is not target:
+                        target = elsewhere
+                        continue
+                buffer = self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
+        finally:
+            if buffer is not None:
+                self.pool.deallocate(buffer)
+        if queue is None:
+            info.sticky_batch_begun(batch)
+        self._wakeup()
+        return filled
+
+    def _new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
+        runtime = self._runtime
+        return ProduceRequestResult(
+            topic_partition, runtime.tasks.condition(), self._runner, runtime.clock
+        )
+
+    def _now_ms(self) -> float:
+        return self._runtime.clock.monotonic_ms()
+
+    # -- coming back, by the sender ---------------------------------------------------------------
+
+    def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
+        """Queue a batch again that came back, in its order among the partition's batches."""
+        batch.retry_at_ms = now_ms + self._retry_backoff.backoff(batch.attempts)
+        batch.attempts += 1
+        self._put_back([batch])
+
+    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """Return two batches that take over the records and futures of a batch.
+
+        Their memory comes on top of ``buffer.memory``: waiting for it here would wait for the
+        sender itself. They are queued by `requeue_parts`.
+        """
+        return batch.split(self._new_result)
+
+    def requeue_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Queue the parts of a split batch in its place."""
+        self.incomplete.replace(batch, parts)
+        self._put_back(parts)
+        self.deallocate(batch)
+
+    def _put_back(self, batches: list[ProducerBatch]) -> None:
+        queue = self._queue_of(batches[0].topic_partition)
+        with queue.lock:
+            for batch in batches:
+                queue.put_back(batch)
+            self._queues.note(queue)
+
+    def _queue_of(self, topic_partition: TopicPartition) -> PartitionQueue:
+        return self.topic_info(topic_partition.topic).queues[topic_partition.partition]
+
+    def take_expired(self, now_ms: float) -> list[ProducerBatch]:
+        """Return the batches that have taken ``delivery.timeout.ms``, and queue them no longer.
+
+        Batches on the wire are among them; their memory stays in use until they return.
+        """
+        oldest_ms = now_ms - self.settings.delivery_timeout_ms
+        expired = self.incomplete.created_until(oldest_ms)
+        for batch in expired:
+            self._unqueue(batch)
+        return expired
+
+    def take_queued(self) -> list[ProducerBatch]:
+        """Return the batches that are not on the wire, and queue them no longer."""
+        queued = [batch for batch in self.incomplete.all() if not batch.on_wire]
+        for batch in queued:
+            self._unqueue(batch)
+        return queued
+
+    def next_expiry_ms(self) -> float:
+        """Return when the next batch will have taken ``delivery.timeout.ms``."""
+        return self.incomplete.oldest_created_ms() + self.settings.delivery_timeout_ms
+
+    def _unqueue(self, batch: ProducerBatch) -> None:
+        queue = self._queue_of(batch.topic_partition)
+        with queue.lock:
+            queue.remove(batch)
+            self._queues.retire(queue)
+
+    def mute(self, topic_partition: TopicPartition, *, muted: bool) -> None:
+        """Stop or start draining a partition, to keep one batch of it in flight at most."""
+        self._queue_of(topic_partition).muted = muted
+
+    def finish(self, batch: ProducerBatch) -> None:
+        """Forget a batch that has its outcome; its memory is free once it is not on the wire."""
+        self.incomplete.remove(batch)
+        if not batch.on_wire:
+            self.deallocate(batch)
+
+    def deallocate(self, batch: ProducerBatch) -> None:
+        """Give a batch's memory back; the caller knows that no socket reads it."""
+        buffer = batch.release()
+        if buffer is not None and batch.pooled:
+            self.pool.deallocate(buffer)
+
+    # -- flushing and closing ---------------------------------------------------------------------
+
+    def _is_hurried(self) -> bool:
+        return self._closed or self._flushes > 0 or self.pool.queued() > 0
+
+    def flush(self, deadline: Deadline) -> None:
+        """Send without delay what is queued, and wait for its outcome.
+
+        Raises:
+            KafkaTimeoutError: The deadline passed first.
+        """
+        with self._lock:
+            self._flushes += 1
+        try:
+            self._wakeup()
+            for batch in self.incomplete.all():
+                self._await(batch.result, deadline)
+        finally:
+            with self._lock:
+                self._flushes -= 1
+
+    def _await(self, result: ProduceRequestResult, deadline: Deadline) -> None:
+        if not result.wait(deadline.remaining()):
+            records = sum(batch.record_count for batch in self.incomplete.all())
+            raise KafkaTimeoutError(
+                f"flush: {records} records have no outcome yet; they are still on their way"
+            )
+        for part in result.parts():
+            self._await(part, deadline)
+
+    def close(self) -> None:
+        """Take no more records; what is queued is sent without delay."""
+        with self._lock:
+            self._closed = True
+        self.incomplete.close()
+
+    def abort_incomplete(self, error: KafkaError) -> int:
+        """Fail every batch that has no outcome, after `close`; return the number of records.
+
+        The caller has closed the sockets, so that nobody reads the batches' memory.
+        """
+        records = 0
+        for batch in self.incomplete.all():
+            self._unqueue(batch)
+            batch.on_wire = False
+            records += batch.record_count
+            batch.result.fail(error)
+            self.finish(batch)
+        self.pool.close()
+        return records
+
+
+def _nobody() -> None:
+    """Tell nobody."""

@@ -1,0 +1,297 @@
+"""The loop that moves batches from the accumulator to the brokers."""
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.producer_metadata import ProducerMetadata
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.broker_errors import error_for_code
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.producer.errors import ProducerFatalError
+from kclient.producer.kafka_client import KafkaClient
+from kclient.producer.produce_request_builder import ProduceRequestBuilder
+from kclient.producer.produce_response_handler import ProduceResponseHandler
+from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
+from kclient.producer.producer_metrics import ProducerMetrics
+from kclient.producer.record_accumulator import RecordAccumulator
+from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.transaction_manager import TransactionManager
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.record import CompressionType
+
+_log = logging.getLogger(__name__)
+
+_NO_TRANSACTION_TIMEOUT = 2**31 - 1
+_TOPIC_USE_INTERVAL_MS = 1_000.0
+_BLOCKED_POLL_MS = 100.0
+
+
+class SenderSettings(NamedTuple):
+    """How requests are made.
+
+    Attributes:
+        acks: 0, 1, or -1 for all.
+        max_request_size: Bytes of batches in a request (``max.request.size``).
+        request_timeout_ms: How long a broker may take (``request.timeout.ms``).
+        keep_order: Whether a partition has one batch in flight at most.
+        compression: Codec.
+        compression_level: Its level, None for its own default.
+    """
+
+    acks: int
+    max_request_size: int
+    request_timeout_ms: int
+    keep_order: bool
+    compression: CompressionType
+    compression_level: int | None
+
+
+class SenderParts(NamedTuple):
+    """What a sender works with; it owns the client from now on."""
+
+    client: KafkaClient
+    metadata: ProducerMetadata
+    accumulator: RecordAccumulator
+    transactions: TransactionManager | None
+    metrics: ProducerMetrics
+    handler: ProduceResponseHandler
+    slow_nodes: SlowNodes
+
+
+class Sender:
+    """Sends what is due, as a step function (Kafka: Sender).
+
+    One thread calls `step`; `initiate_close`, `force_close`, `wakeup` and `failure` may be used by
+    others.
+    """
+
+    def __init__(
+        self,
+        settings: SenderSettings,
+        parts: SenderParts,
+        retry_backoff: ExponentialBackoff,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._client, self._metadata, self._accumulator, self._transactions = parts[:4]
+        self._metrics, self._handler, self._slow_nodes = parts[4:]
+        self._retry_backoff = retry_backoff
+        self._clock = clock
+        self._next_topic_use_ms = 0.0
+        self._init_failures = 0
+        self._init_retry_at_ms = 0.0
+        self._closing = False  # written by one thread, read by the sender: a step late is no harm
+        self._forced = False
+        self._lost: int | None = None
+        self.failure: KafkaError | None = None
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Run once; return False when there is nothing more to do for ever."""
+        try:
+            if self._forced or (self._closing and not len(self._accumulator.incomplete)):
+                self._finish(KafkaError("the producer was closed before this record was sent"))
+                return False
+            self.run_once(self._clock.monotonic_ms())
+        except Exception as error:  # noqa: BLE001 (nobody above could report it; see below)
+            self._crash(error)
+            return False
+        return True
+
+    def run_once(self, now_ms: float) -> None:
+        """Send what is due, then wait for the network until something else is."""
+        self._renew_topic_use(now_ms)
+        timeout_ms = self._init_producer_id(now_ms)
+        if self._transactions is not None and self._transactions.fatal_error is not None:
+            self._give_up(self._transactions.fatal_error, now_ms)
+        timeout_ms = min(timeout_ms, self._send_producer_data(now_ms))
+        self._client.poll(max(timeout_ms, 0.0), now_ms)
+
+    def wakeup(self) -> None:
+        """Let a waiting `run_once` look at the accumulator again."""
+        self._client.wakeup()
+
+    def initiate_close(self) -> None:
+        """Take no more records, send those that are queued, then end the loop."""
+        self._accumulator.close()
+        self._closing = True
+        self.wakeup()
+
+    def force_close(self) -> None:
+        """End the loop at once; records without an outcome fail."""
+        self._accumulator.close()
+        self._closing = self._forced = True
+        self.wakeup()
+
+    def lost_records(self) -> int:
+        """Return how many records had no outcome when the loop ended."""
+        return self._lost or 0
+
+    def _finish(self, error: KafkaError) -> None:
+        try:
+            self._client.close()  # first: until then a socket may read the batches' memory
+        finally:
+            self._metadata.close()
+            self._lost = self._accumulator.abort_incomplete(error)
+
+    def _crash(self, error: Exception) -> None:
+        """Fail everything: a sender that is not understood must not go on."""
+        _log.critical("the producer's sender stopped by an unexpected error", exc_info=error)
+        failure = ProducerFatalError(f"the sender stopped by {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        self.failure = failure
+        self._accumulator.close()
+        self._metadata.fatal_error(failure)
+        self._finish(failure)
+
+    def _give_up(self, error: KafkaError, now_ms: float) -> None:
+        """Fail what is queued; what is on the wire gets its own answers."""
+        if self.failure is None:
+            failure = ProducerFatalError(f"the producer cannot go on: {error}")
+            failure.__cause__ = error
+            self.failure = failure
+        for batch in self._accumulator.take_queued():
+            self._handler.fail(batch, error, now_ms)
+
+    # -- producing --------------------------------------------------------------------------------
+
+    def _send_producer_data(self, now_ms: float) -> float:
+        cluster = self._metadata.cluster()
+        found = self._accumulator.drainer.ready(cluster, now_ms)
+        for topic in found.unknown_leader_topics:
+            self._metadata.add_topic(topic, now_ms)
+            self._metadata.request_update()
+        timeout_ms = found.next_check_delay_ms
+        nodes = []
+        for node_id in sorted(found.ready_nodes):
+            node = cluster.node(node_id)
+            can_send = node is not None and self._client.ready(node, now_ms)
+            self._slow_nodes.note(node_id, now_ms, drained=can_send)
+            if can_send:
+                nodes.append(node_id)
+            elif node is not None:
+                timeout_ms = min(timeout_ms, self._client.poll_delay_ms(node, now_ms))
+        drained = self._drain(nodes, now_ms)
+        self._handler.expire(self._accumulator.take_expired(now_ms), now_ms)
+        for node_id, batches in drained.items():
+            self._send_produce_request(node_id, batches, now_ms)
+        if drained:
+            return 0.0  # there may be more for the same nodes
+        if nodes:
+            # Held back by sequences: an answer will wake us, or a batch whose wait is not counted.
+            timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
+        return min(timeout_ms, self._accumulator.next_expiry_ms() - now_ms)
+
+    def _drain(self, nodes: Iterable[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
+        drained = self._accumulator.drainer.drain(
+            nodes, self._settings.max_request_size, now_ms, self._may_drain
+        )
+        settings = self._settings
+        for batches in drained.values():
+            for batch in batches:
+                if self._transactions is not None:
+                    topic = batch.topic_partition.topic
+                    topic_id = self._metadata.cluster().topic_id(topic)
+                    self._transactions.assign_sequence(batch, topic_id)
+                batch.seal(settings.compression, settings.compression_level)
+                if settings.keep_order:
+                    self._accumulator.mute(batch.topic_partition, muted=True)
+        return drained
+
+    def _may_drain(self, batch: ProducerBatch) -> bool:
+        return self._transactions is None or self._transactions.may_drain(batch)
+
+    def _send_produce_request(
+        self, node_id: int, batches: list[ProducerBatch], now_ms: float
+    ) -> None:
+        batches = [batch for batch in batches if not batch.result.settled()]
+        if not batches:
+            return
+        settings = self._settings
+        builder = ProduceRequestBuilder(
+            settings.acks, settings.request_timeout_ms, batches, self._metadata.cluster()
+        )
+        for batch in batches:
+            batch.on_wire = True
+            if self._transactions is not None:
+                self._transactions.sent(batch)
+        request = self._client.new_client_request(
+            str(node_id),
+            builder,
+            now_ms,
+            expect_response=settings.acks != 0,
+            request_timeout_ms=settings.request_timeout_ms,
+            callback=partial(self._handler.handle, builder),
+        )
+        self._client.send(request, now_ms)
+        self._metrics.request_sent(batches, now_ms)
+
+    def _renew_topic_use(self, now_ms: float) -> None:
+        """Tell the metadata which topics are in use, so that it keeps them up to date."""
+        if now_ms >= self._next_topic_use_ms:
+            self._next_topic_use_ms = now_ms + _TOPIC_USE_INTERVAL_MS
+            for info in self._accumulator.topics():
+                if info.used:
+                    info.used = False
+                    self._metadata.add_topic(info.topic, now_ms)
+
+    # -- producer id ------------------------------------------------------------------------------
+
+    def _init_producer_id(self, now_ms: float) -> float:
+        """Do what idempotence needs before batches can go; return when to look again."""
+        transactions = self._transactions
+        if transactions is None:
+            return float("inf")
+        transactions.resolve_sequences()
+        transactions.bump_epoch_if_needed()
+        if not transactions.needs_producer_id():
+            return float("inf")
+        if now_ms < self._init_retry_at_ms:
+            return self._init_retry_at_ms - now_ms
+        node = self._client.least_loaded_node(now_ms)
+        if node is None:
+            self._metadata.request_update()
+            return _BLOCKED_POLL_MS
+        if not self._client.ready(node, now_ms):
+            return self._client.poll_delay_ms(node, now_ms)
+        transactions.begin_initializing()
+        request = self._client.new_client_request(
+            str(node.id),
+            SimpleBuilder(
+                InitProducerIdRequest(
+                    transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT
+                )
+            ),
+            now_ms,
+            request_timeout_ms=self._settings.request_timeout_ms,
+            callback=self._handle_init_producer_id,
+        )
+        self._client.send(request, now_ms)
+        return float("inf")
+
+    def _handle_init_producer_id(self, response: ClientResponse) -> None:
+        transactions = self._transactions
+        if transactions is None:
+            return
+        body = response.response
+        error = response.version_mismatch or response.error
+        if isinstance(body, InitProducerIdResponse):
+            error = error_for_code(body.error_code)
+            if error is None:
+                self._init_failures = 0
+                transactions.initialized(ProducerIdAndEpoch(body.producer_id, body.producer_epoch))
+                return
+        error = error or KafkaError("no answer to InitProducerId")
+        wait_ms = self._retry_backoff.backoff(self._init_failures)
+        self._init_failures += 1
+        self._init_retry_at_ms = response.received_ms + wait_ms
+        transactions.initializing_failed(error, passing=response.was_disconnected)

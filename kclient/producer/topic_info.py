@@ -1,0 +1,121 @@
+"""What the accumulator keeps for one topic."""
+
+from collections.abc import Callable
+
+from kclient.client.cluster import Cluster
+from kclient.common.runtime import Condition
+from kclient.common.types import TopicPartition
+from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.partitioner import BuiltInPartitioner
+from kclient.producer.producer_batch import ProducerBatch
+
+
+class TopicInfo:
+    """Queues and partitioner of a topic (Kafka: RecordAccumulator.TopicInfo).
+
+    Attributes:
+        cluster: View of the cluster from which the fields below were taken.
+        partition_count: Number of partitions; 0 while the topic is unknown.
+        queues: One for each partition; it may be longer than `partition_count` where a topic was
+            made anew with fewer partitions.
+        sticky_queue: Where records without key and partition go at present.
+        used: Whether records came since the sender last looked.
+    """
+
+    __slots__ = (
+        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "cluster", "partition_count",
+        "partitioner", "queues", "sticky_queue", "topic", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        partitioner: BuiltInPartitioner,
+        make_lock: Callable[[], Condition],
+        lags: Callable[[PartitionQueue], bool] | None,
+    ) -> None:
+        """Begin with nothing known about the topic.
+
+        Args:
+            topic: Name.
+            partitioner: Draws partitions for keyless records.
+            make_lock: Makes the locks of the queues.
+            lags: Whether a queue's leader is too slow to be drawn; None draws without regard to
+                the length of queues.
+        """
+        self.topic = topic
+        self.partitioner = partitioner
+        self.cluster: Cluster | None = None
+        self.partition_count = 0
+        self.queues: tuple[PartitionQueue, ...] = ()
+        self.sticky_queue: PartitionQueue | None = None
+        self.used = True
+        self._make_lock = make_lock
+        self._lags = lags
+        self._lock = make_lock()  # guards: writes to the above, the partitioner, and the below
+        self._available: list[int] = []
+        self._sticky_batch: ProducerBatch | None = None
+
+    def refresh(self, cluster: Cluster) -> None:
+        """Take over the partitions of a new view of the cluster."""
+        with self._lock:
+            count = len(cluster.partitions_for(self.topic))
+            self._available = [
+                info.partition for info in cluster.available_partitions_for(self.topic)
+            ]
+            added = range(len(self.queues), count)
+            self.queues += tuple(
+                PartitionQueue(TopicPartition(self.topic, each), self._make_lock())
+                for each in added
+            )
+            self.partition_count = count
+            if self.sticky_queue not in self.queues[:count]:
+                self.sticky_queue = None
+            self.cluster = cluster
+
+    def stick(self) -> PartitionQueue:
+        """Return the queue for records without key and partition, drawing one if there is none."""
+        with self._lock:
+            if self.sticky_queue is None:
+                chosen = self.partitioner.choose(self._available, self.partition_count)
+                self.sticky_queue = self.queues[chosen]
+            return self.sticky_queue
+
+    def stick_elsewhere(self, before: PartitionQueue, full_size: int) -> PartitionQueue:
+        """Return the queue to begin a new batch in, which may differ from `before`.
+
+        Args:
+            before: Queue whose open batch did not take a record, or that had none.
+            full_size: What a batch counts at least that could not take another record.
+        """
+        with self._lock:
+            if self.sticky_queue is not before and self.sticky_queue is not None:
+                return self.sticky_queue  # another thread has moved on already
+            last, self._sticky_batch = self._sticky_batch, None
+            produced = 0
+            if last is not None:
+                produced = last.size_in_bytes
+                if before.open_batch is last:
+                    produced = max(produced, full_size)
+            self._weigh()
+            self.partitioner.batch_begun(produced, self._available, self.partition_count)
+            chosen = self.partitioner.choose(self._available, self.partition_count)
+            self.sticky_queue = self.queues[chosen]
+            return self.sticky_queue
+
+    def sticky_batch_begun(self, batch: ProducerBatch) -> None:
+        """Remember the batch whose bytes count towards the next switch."""
+        with self._lock:
+            self._sticky_batch = batch
+
+    def _weigh(self) -> None:
+        """Let the next draw prefer partitions with short queues."""
+        lags = self._lags
+        if lags is not None:
+            queues = [self.queues[each] for each in self._available]
+            usable = [queue for queue in queues if not lags(queue)]
+            self.partitioner.update_load(
+                [len(queue.batches) for queue in usable],
+                [queue.topic_partition.partition for queue in usable],
+                self.partition_count,
+            )

@@ -1,0 +1,88 @@
+"""What an idempotent producer remembers about one partition."""
+
+from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
+
+NO_LAST_ACKED = -1
+
+
+class TxnPartitionEntry:
+    """Sequences and unacknowledged batches of a partition (Kafka: TxnPartitionEntry).
+
+    Attributes:
+        producer: Id and epoch under which the sequences count.
+        topic_id: Id of the topic when the sequences began, if it was known.
+        next_sequence: Sequence of the next new batch.
+        last_acked_sequence: Highest sequence known to be in the log, -1 for none.
+        last_acked_offset: Offset of the record that has it, -1 if unknown.
+        in_flight: Batches that have a sequence and no outcome yet, in sequence order, whether on
+            the wire or waiting to be sent again.
+        on_wire: Requests with a batch of this partition that await their response; it may count
+            batches that have expired meanwhile and are no longer in `in_flight`.
+    """
+
+    __slots__ = (
+        "in_flight",
+        "last_acked_offset",
+        "last_acked_sequence",
+        "next_sequence",
+        "on_wire",
+        "producer",
+        "topic_id",
+    )
+
+    def __init__(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
+        self.in_flight: list[ProducerBatch] = []
+        self.on_wire = 0
+        self.last_acked_offset = -1
+        self.start_over(producer, topic_id)
+
+    def start_over(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
+        """Count sequences from 0 again; batches in flight are renumbered in their order.
+
+        The caller makes sure that none of them is on the wire: the broker would see a mix of old
+        and new numbers.
+        """
+        self.producer = producer
+        self.topic_id = topic_id
+        self.last_acked_sequence = NO_LAST_ACKED
+        self.next_sequence = 0
+        for batch in self.in_flight:
+            batch.assign(producer, self.next_sequence)
+            self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
+
+    def add(self, batch: ProducerBatch) -> None:
+        """Give a new batch the next sequences."""
+        batch.assign(self.producer, self.next_sequence)
+        self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
+        self.in_flight.append(batch)
+
+    def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Put the parts of a split batch in its place; they share its sequences."""
+        sequence = batch.base_sequence
+        position = self.in_flight.index(batch)
+        for part in parts:
+            part.assign(batch.producer, sequence)
+            sequence = advance_sequence(sequence, part.record_count)
+        self.in_flight[position : position + 1] = parts
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Forget a batch whose outcome is known."""
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
+
+    def acknowledge(self, batch: ProducerBatch, base_offset: int) -> None:
+        """Note that a batch is in the log."""
+        if batch.producer != self.producer:
+            return  # of an epoch that is over
+        acknowledged = batch.last_sequence
+        ahead = advance_sequence(acknowledged, -self.last_acked_sequence)
+        if self.last_acked_sequence == NO_LAST_ACKED or ahead < 2**30:
+            self.last_acked_sequence = acknowledged
+        if base_offset >= 0:
+            self.last_acked_offset = max(
+                self.last_acked_offset, base_offset + batch.record_count - 1
+            )
+
+    def is_next(self, sequence: int) -> bool:
+        """Return whether a sequence follows the last acknowledged one at once."""
+        return sequence == advance_sequence(self.last_acked_sequence, 1)
