@@ -1,0 +1,54 @@
+"""Every message in every version comes back as it was sent."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.protocol.message import Message, Request
+from kclient.protocol.registry import REQUESTS
+from tests.protocol.catalogue import IDS, MESSAGE_VERSIONS, MESSAGES
+from tests.protocol.samples import any_message, full
+
+every_version = pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=IDS)
+
+
+@every_version
+def test_full_message(message: type[Message], version: int) -> None:
+    sent = full(message, version)
+    data = sent.encode_bytes(version)
+    assert message.decode(data, version) == sent
+    assert message.decode(data, version).encode_bytes(version) == data
+
+
+@every_version
+def test_default_message(message: type[Message], version: int) -> None:
+    # A default is not always legal: what is null by default may not be null in every version.
+    sent = message()
+    for name, field in message.fields.items():
+        if getattr(sent, name) is None and version in field.versions:
+            assert version in field.nullable
+    assert message.decode(sent.encode_bytes(version), version) == sent
+
+
+@every_version
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_any_message(message: type[Message], version: int, data: Any) -> None:
+    sent = data.draw(any_message(message, version))
+    encoded = sent.encode_bytes(version)
+    assert message.decode(encoded, version) == sent
+    assert message.decode(encoded + b"trailing", version) == sent
+
+
+@pytest.mark.parametrize("request_type", REQUESTS.values(), ids=lambda kind: kind.__name__)
+def test_a_response_has_the_versions_of_its_request(request_type: type[Request]) -> None:
+    response_type = request_type.response_type
+    assert response_type.valid_versions == request_type.valid_versions
+    assert response_type.flexible_versions == request_type.flexible_versions
+    assert response_type.api_key is request_type.api_key
+
+
+def test_every_request_is_registered() -> None:
+    assert set(REQUESTS.values()) == {kind for kind in MESSAGES if issubclass(kind, Request)}
