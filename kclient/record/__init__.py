@@ -20,6 +20,13 @@ from kclient.record.errors import RecordDeserializationError
 from kclient.record.record import Header, Record, RecordsSummary
 from kclient.record.reference.batch_cursor import Deserializer
 from kclient.record.reference.murmur2 import to_positive
+from kclient.record.reference.record_batch import patch_for_append
+from kclient.record.reference.varints import (
+    decode_varint,
+    decode_varlong,
+    encode_varint,
+    size_of_varint,
+)
 from kclient.record.timestamp_type import TimestampType
 
 __all__ = [
@@ -84,11 +91,6 @@ ConsumerRecord = _implementation.ConsumerRecord
 RecordBatch = _implementation.RecordBatch
 RecordBatchBuilder = _implementation.RecordBatchBuilder
 decode_columns = _implementation.decode_columns
-decode_varint = _implementation.decode_varint
-decode_varlong = _implementation.decode_varlong
-encode_varint = _implementation.encode_varint
 murmur2 = _implementation.murmur2
-patch_for_append = _implementation.patch_for_append
 read_batches = _implementation.read_batches
 record_size_upper_bound = _implementation.record_size_upper_bound
-size_of_varint = _implementation.size_of_varint

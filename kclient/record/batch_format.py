@@ -12,6 +12,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 max timestamp, producer id, producer epoch, base sequence, record count."""
 
 OFFSET_AND_LENGTH = struct.Struct(">qi")
+MAGIC_BYTE = struct.Struct(">b")
 CRC = struct.Struct(">I")
 LEADER_EPOCH = struct.Struct(">i")
 BASE_OFFSET = struct.Struct(">q")

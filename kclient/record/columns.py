@@ -1,7 +1,9 @@
 """Records as columns: the buffers that Arrow arrays are made of, without an object per record."""
 
+import struct
 from dataclasses import dataclass
 
+from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
 
 
@@ -24,6 +26,36 @@ class BinaryColumn:
     validity: WireBytes | None = None
     first: int = 0
     wide: bool = False
+
+    def check(self) -> None:
+        """Check that the buffers are long enough for the rows.
+
+        Raises:
+            InvalidArgumentError: They are not.
+        """
+        rows = self.first + self.length
+        if (
+            min(self.first, self.length) < 0
+            or memoryview(self.offsets).nbytes // (8 if self.wide else 4) < rows + 1
+            or (self.validity is not None and memoryview(self.validity).nbytes * 8 < rows)
+        ):
+            raise InvalidArgumentError("column: its buffers are too short for its length")
+
+    def row(self, index: int) -> bytes | None:
+        """Return the bytes of a row, or None.
+
+        Raises:
+            InvalidArgumentError: The offsets leave the data.
+        """
+        at = self.first + index
+        if self.validity is not None and not self.validity[at >> 3] >> (at & 7) & 1:
+            return None
+        start, end = struct.unpack_from(
+            "=qq" if self.wide else "=ii", self.offsets, at * (8 if self.wide else 4)
+        )
+        if not 0 <= start <= end <= len(self.data):
+            raise InvalidArgumentError(f"column: row {index} leaves the data")
+        return bytes(self.data[start:end])
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class BatchCursor:
         value_deserializer: Deserializer | None = None,
         max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
     ) -> None:
+        if start_offset < 0:
+            raise InvalidArgumentError(f"start_offset: got {start_offset}, expected >= 0")
         self._batch = batch
         self._topic = topic
         self._partition = partition
@@ -94,17 +96,17 @@ class BatchCursor:
         """
         _check_max_records(max_records)
         taken: list[ConsumerRecord] = []
-        while len(taken) < max_records:
-            try:
-                record = self._next()
-                if record is None:
-                    break
+        before = (self._byte, self._index, self._previous, self._position)
+        try:
+            while len(taken) < max_records and (record := self._next()) is not None:
                 taken.append(self._consumer_record(record))
-            except (CorruptRecordError, RecordDeserializationError):
-                if not taken:
-                    raise
-                break
-            self._pass(record)
+                self._pass(record)
+        except (CorruptRecordError, RecordDeserializationError):
+            if not taken:
+                raise
+        except BaseException:  # an interrupt: what was taken is lost, so go back
+            self._byte, self._index, self._previous, self._position = before
+            raise
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int = MAX_INT32) -> int:
@@ -116,20 +118,18 @@ class BatchCursor:
         """
         _check_max_records(max_records)
         taken = 0
-        while taken < max_records:
-            try:
-                record = self._next()
-            except CorruptRecordError:
-                if not taken:
-                    raise
-                break
-            if record is None or not columns.has_room(record[0] - self._byte):
-                break
-            _, timestamp, delta, key, value, headers = record
-            offset = self._batch.base_offset + delta
-            columns.add(offset, timestamp, self._batch.timestamp_type, key, value, headers)
-            taken += 1
-            self._pass(record)
+        try:
+            while taken < max_records and (record := self._next()) is not None:
+                end, timestamp, delta, key, value, headers = record
+                if not columns.has_room(end - self._byte):
+                    break
+                offset = self._batch.base_offset + delta
+                columns.add(offset, timestamp, self._batch.timestamp_type, key, value, headers)
+                self._pass(record)
+                taken += 1
+        except CorruptRecordError:
+            if not taken:
+                raise
         if self.exhausted:
             columns.next_offset = max(columns.next_offset, self.position)
         return taken
@@ -218,6 +218,8 @@ def decode_columns(
     *,
     max_records: int = MAX_INT32,
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+    cursor_kind: type[BatchCursor] = BatchCursor,
+    builder_kind: type[ColumnBuilder] = ColumnBuilder,
 ) -> Columns:
     """Return the records of batches of one partition as columns, control batches excepted.
 
@@ -226,12 +228,14 @@ def decode_columns(
         start_offset: First offset wanted.
         max_records: Stop after this many.
         max_decompressed: Bytes that one batch may unfold to.
+        cursor_kind: Class of the cursors.
+        builder_kind: Class of the column builder.
 
     Raises:
         CorruptRecordError: A record is malformed.
         CompressionError: A payload is broken or too large.
     """
-    columns = ColumnBuilder()
+    columns = builder_kind()
     columns.next_offset = start_offset
     for batch in batches:
         if columns.length >= max_records:
@@ -239,7 +243,7 @@ def decode_columns(
         if batch.is_control:
             columns.next_offset = max(columns.next_offset, batch.next_offset)
             continue
-        cursor = BatchCursor(batch, "", 0, start_offset, max_decompressed=max_decompressed)
+        cursor = cursor_kind(batch, "", 0, start_offset, max_decompressed=max_decompressed)
         cursor.take_columns(columns, max_records - columns.length)
         if not cursor.exhausted:
             break

@@ -2,11 +2,15 @@
 
 from array import array
 
+from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import InvalidArgumentError
 from kclient.record.batch_format import MAX_INT32
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.record import Header
 from kclient.record.timestamp_type import TimestampType
+
+DEFAULT_MAX_BYTES = 2**30
+"""A column ends here, far from where the 32 bits of its offsets do."""
 
 
 class _BinaryColumnBuilder:
@@ -22,6 +26,8 @@ class _BinaryColumnBuilder:
     def add(self, value: bytes | None) -> None:
         if value is not None:
             self.data += value
+        if len(self.data) > MAX_INT32:
+            raise RecordTooLargeError("columns: got more than 2 GiB in one column")
         self.offsets.append(len(self.data))
         self.validity.append(value is not None)
 
@@ -62,7 +68,7 @@ class ColumnBuilder:
         "next_offset",
     )
 
-    def __init__(self, max_bytes: int = MAX_INT32) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         if not 0 < max_bytes <= MAX_INT32:
             raise InvalidArgumentError(f"max_bytes: got {max_bytes}, expected 1 to {MAX_INT32}")
         self._max_bytes = max_bytes

@@ -8,7 +8,7 @@ from kclient.record.record import Header
 from kclient.record.timestamp_type import TimestampType
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ConsumerRecord:
     """A record received (Kafka: ConsumerRecord).
 

@@ -22,6 +22,7 @@ from kclient.record.batch_format import (
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_AT,
+    MAGIC_BYTE,
     MAX_INT32,
     MAX_INT64,
     MIN_RECORD_SIZE,
@@ -113,16 +114,17 @@ class RecordBatch:
         ) = HEADER.unpack_from(self.buffer)
         lie = self._contradiction()
         if lie is not None:
-            raise self._corrupt(lie)
+            raise self.corrupt(lie)
 
     def _contradiction(self) -> str | None:
-        if not 0 <= self.last_offset_delta <= MAX_INT64 - self.base_offset:
+        if not 0 <= self.last_offset_delta < MAX_INT64 - self.base_offset:
             return f"its last offset delta is {self.last_offset_delta}"
         if not 0 <= self.count <= self.last_offset_delta + 1:
             return f"it claims {self.count} records in {self.last_offset_delta + 1} offsets"
         return None
 
-    def _corrupt(self, what: str) -> CorruptRecordError:
+    def corrupt(self, what: str) -> CorruptRecordError:
+        """Return the error that something is wrong with this batch."""
         return CorruptRecordError(f"record batch at offset {self.base_offset}: {what}")
 
     @property
@@ -193,7 +195,7 @@ class RecordBatch:
         """
         computed = self._computed_crc()
         if self.crc != computed:
-            raise self._corrupt(f"got checksum {self.crc:#010x}, expected {computed:#010x}")
+            raise self.corrupt(f"got checksum {self.crc:#010x}, expected {computed:#010x}")
 
     def payload(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> WireBytes:
         """Return the bytes of the records, decompressed; a view where there is no codec.
@@ -209,7 +211,7 @@ class RecordBatch:
         except CompressionError as error:
             raise CompressionError(f"record batch at offset {self.base_offset}: {error}") from error
         if self.count > len(payload) // MIN_RECORD_SIZE:
-            raise self._corrupt(f"it claims {self.count} records in {len(payload)} bytes")
+            raise self.corrupt(f"it claims {self.count} records in {len(payload)} bytes")
         return payload
 
     def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[Record]:
@@ -271,15 +273,15 @@ class RecordBatch:
         try:
             end, delta, offset_delta, key, value, headers = parse_record(data, position)
         except MalformedRecordError as error:
-            raise self._corrupt(f"record {index}: {error}") from None
+            raise self.corrupt(f"record {index}: {error}") from None
         if not previous < offset_delta <= self.last_offset_delta:
-            raise self._corrupt(
+            raise self.corrupt(
                 f"record {index}: its offset delta {offset_delta} is not between the one before, "
                 f"{previous}, and the last one, {self.last_offset_delta}"
             )
         timestamp = self.base_timestamp + delta
         if not -MAX_INT64 <= timestamp <= MAX_INT64:
-            raise self._corrupt(f"record {index}: its timestamp has more than 64 bits")
+            raise self.corrupt(f"record {index}: its timestamp has more than 64 bits")
         if self.attributes & TIMESTAMP_TYPE_FLAG:
             timestamp = self.max_timestamp
         return end, timestamp, offset_delta, key, value, headers
@@ -291,7 +293,7 @@ class RecordBatch:
             CorruptRecordError: Something does.
         """
         if position != len(data):
-            raise self._corrupt(
+            raise self.corrupt(
                 f"{len(data) - position} bytes follow the last of its {self.count} records"
             )
 
@@ -308,22 +310,26 @@ def batch_size_at(view: memoryview, position: int) -> int:
     if len(view) - position <= MAGIC_AT:
         return 0
     base_offset, length = OFFSET_AND_LENGTH.unpack_from(view, position)
-    magic = view[position + MAGIC_AT]
+    (magic,) = MAGIC_BYTE.unpack_from(view, position + MAGIC_AT)
     where = f"record batch at offset {base_offset}"
     if length < SMALLEST_LEGACY_LENGTH:
         raise CorruptRecordError(f"{where}: its length is {length}")
-    if magic < MAGIC:
+    if 0 <= magic < MAGIC:
         raise UnsupportedForMessageFormatError(
             f"{where}: got magic {magic}, expected {MAGIC}; formats before Kafka 0.11 are not read"
         )
-    if magic > MAGIC:
+    if magic != MAGIC:
         raise CorruptRecordError(f"{where}: got magic {magic}, expected {MAGIC}")
-    if length < RECORD_BATCH_OVERHEAD - LOG_OVERHEAD or base_offset < 0:
+    if length < RECORD_BATCH_OVERHEAD - LOG_OVERHEAD:
         raise CorruptRecordError(f"{where}: its length is {length}")
+    if base_offset < 0:
+        raise CorruptRecordError(f"{where}: its base offset is negative")
     return int(length) + LOG_OVERHEAD
 
 
-def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Iterator[RecordBatch]:
+def read_batches(
+    buffer: WireBytes, *, max_batch_size: int | None = None, kind: type[RecordBatch] = RecordBatch
+) -> Iterator[RecordBatch]:
     """Yield the batches that lie in `buffer` one behind the other.
 
     A batch cut off by the end of the buffer ends the iteration: a fetch response may stop anywhere.
@@ -331,6 +337,7 @@ def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Ite
     Args:
         buffer: Memory that begins with a batch; the batches are views of it.
         max_batch_size: Bytes that one batch may claim; None for any size.
+        kind: Class of the batches.
 
     Raises:
         CorruptRecordError: A header lies, or a batch is larger than `max_batch_size`.
@@ -346,7 +353,7 @@ def read_batches(buffer: WireBytes, *, max_batch_size: int | None = None) -> Ite
             )
         if size > len(view) - position:
             return
-        yield RecordBatch(view, position)
+        yield kind(view, position)
         position += size
 
 

@@ -1,9 +1,11 @@
 """Writes a record batch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from kclient.common.broker_errors import RecordTooLargeError
-from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
+from kclient.common.errors import IllegalStateError, InvalidArgumentError
+from kclient.common.files import WireBytes
 from kclient.record.batch_format import (
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
@@ -13,11 +15,14 @@ from kclient.record.batch_format import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
 )
+from kclient.record.columns import BinaryColumn
 from kclient.record.compression_type import CompressionType
 from kclient.record.record import Header
 from kclient.record.reference.record_encoder import (
     NO_HEADERS,
     as_bytes,
+    check_columns,
+    check_rows,
     check_timestamp,
     encode_bytes,
     encode_headers,
@@ -177,33 +182,94 @@ class RecordBatchBuilder:
             InvalidArgumentError: As `append`, or the sequences differ in length.
             RecordTooLargeError: As `append`.
         """
-        _check_rows(timestamps_ms, keys, values, start)
+        check_rows(timestamps_ms, keys, values, start)
+        times = repeat(timestamps_ms) if isinstance(timestamps_ms, int) else timestamps_ms[start:]
+        return self._append_rows(
+            zip(
+                times,
+                repeat(None) if keys is None else keys[start:],
+                values[start:],
+                strict=False,
+            ),
+            headers,
+        )
+
+    def append_columns(
+        self,
+        timestamps_ms: int | WireBytes,
+        keys: BinaryColumn | None,
+        values: BinaryColumn,
+        start: int = 0,
+        headers: Sequence[Header] | None = None,
+    ) -> int:
+        """Append rows of columns from index `start` on, as many as fit.
+
+        Args:
+            timestamps_ms: One for all, or the memory of one 64-bit integer a row, native order.
+            keys: Keys, or None for none.
+            values: Values.
+            start: Index of the first row to append.
+            headers: Headers that every record gets.
+
+        Returns:
+            How many were appended.
+
+        Raises:
+            InvalidArgumentError: As `append_many`, or a row leaves its column's data.
+            RecordTooLargeError: As `append`.
+        """
+        times: Iterable[int]
+        if isinstance(timestamps_ms, int):
+            times = repeat(timestamps_ms)
+            check_columns(None, keys, values, start)
+        else:
+            view = memoryview(timestamps_ms).cast("B").cast("q")
+            times = view[start:]
+            check_columns(len(view), keys, values, start)
+        rows = range(start, values.length)
+        return self._append_rows(
+            zip(
+                times,
+                repeat(None) if keys is None else map(keys.row, rows),
+                map(values.row, rows),
+                strict=False,
+            ),
+            headers,
+        )
+
+    def _append_rows(
+        self, rows: Iterable[tuple[int, object, object]], headers: Sequence[Header] | None
+    ) -> int:
         tail = encode_headers(headers)
         before = (
-            self._end, self._count, self._last_delta, self._first_timestamp, self._max_timestamp
-        )  # fmt: skip
+            self._end,
+            self._count,
+            self._last_delta,
+            self._first_timestamp,
+            self._max_timestamp,
+        )
+        appended = 0
         try:
-            for row in range(start, len(values)):
-                timestamp = timestamps_ms if isinstance(timestamps_ms, int) else timestamps_ms[row]
-                index = self._append(
-                    self._last_delta + 1,
-                    check_timestamp(timestamp),
-                    None if keys is None else keys[row],
-                    values[row],
-                    tail,
-                )
-                if index < 0:
-                    return row - start
-        except Exception:
-            (self._end, self._count, self._last_delta, self._first_timestamp,
-             self._max_timestamp) = before  # fmt: skip
+            for timestamp, key, value in rows:
+                delta = self._last_delta + 1
+                if self._append(delta, check_timestamp(timestamp), key, value, tail) < 0:
+                    break
+                appended += 1
+        except BaseException:
+            (
+                self._end,
+                self._count,
+                self._last_delta,
+                self._first_timestamp,
+                self._max_timestamp,
+            ) = before
             raise
-        return len(values) - start
+        return appended
 
     def _append(
         self, delta: int, timestamp_ms: int, key: object, value: object, encoded_headers: bytes
     ) -> int:
-        if self._sealed is not None:
+        if self._sealed is not None or delta > MAX_INT32:
             return -1
         count = self._count
         first = self._first_timestamp if count else timestamp_ms
@@ -282,23 +348,3 @@ class RecordBatchBuilder:
             raise IllegalStateError("restamp: the batch is not sealed")
         restamp_batch(self._sealed, producer_id, producer_epoch, base_sequence)
         return self._sealed
-
-
-def _check_rows(
-    timestamps_ms: int | Sequence[int],
-    keys: Sequence[bytes | None] | None,
-    values: Sequence[bytes | None],
-    start: int,
-) -> None:
-    for name, rows in (("values", values), ("keys", keys), ("timestamps_ms", timestamps_ms)):
-        if isinstance(rows, list | tuple):
-            if len(rows) != len(values):
-                raise InvalidArgumentError(
-                    f"{name}: got {len(rows)} items, expected {len(values)}, one for each value"
-                )
-        elif (rows is not None or name == "values") and not (
-            name == "timestamps_ms" and isinstance(rows, int)
-        ):
-            raise InvalidTypeError(f"{name}: got {type(rows).__name__}, expected a list or tuple")
-    if not 0 <= start <= len(values):
-        raise InvalidArgumentError(f"start: got {start}, expected 0 to {len(values)}")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.record.batch_format import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
+from kclient.record.columns import BinaryColumn
 from kclient.record.record import Header
 from kclient.record.reference.varints import encode_varint
 
@@ -45,6 +46,57 @@ def check_timestamp(timestamp_ms: object) -> int:
     return timestamp_ms
 
 
+def check_rows(
+    timestamps_ms: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    start: int,
+) -> None:
+    """Check that the rows handed to ``append_many`` are lists or tuples of one length.
+
+    Raises:
+        InvalidTypeError: One is no list or tuple.
+        InvalidArgumentError: Their lengths differ, or `start` is not among them.
+    """
+    named: list[tuple[str, object]] = [("values", values)]
+    if keys is not None:
+        named.append(("keys", keys))
+    if not isinstance(timestamps_ms, int):
+        named.append(("timestamps_ms", timestamps_ms))
+    for name, rows in named:
+        if not isinstance(rows, list | tuple):
+            raise InvalidTypeError(f"{name}: got {type(rows).__name__}, expected a list or tuple")
+        if len(rows) != len(values):
+            raise InvalidArgumentError(
+                f"{name}: got {len(rows)} items, expected {len(values)}, one for each value"
+            )
+    _check_start(start, len(values))
+
+
+def check_columns(
+    timestamps: int | None, keys: BinaryColumn | None, values: BinaryColumn, start: int
+) -> None:
+    """Check that columns have one length, `timestamps` too where there are any.
+
+    Raises:
+        InvalidArgumentError: They do not, or `start` is not among the rows.
+    """
+    values.check()
+    if keys is not None:
+        keys.check()
+    for name, length in (("keys", keys and keys.length), ("timestamps_ms", timestamps)):
+        if length is not None and length != values.length:
+            raise InvalidArgumentError(
+                f"{name}: got {length} rows, expected {values.length}, one for each value"
+            )
+    _check_start(start, values.length)
+
+
+def _check_start(start: int, length: int) -> None:
+    if not 0 <= start <= length:
+        raise InvalidArgumentError(f"start: got {start}, expected 0 to {length}")
+
+
 def encode_bytes(data: bytes | None) -> bytes:
     """Return the length and the bytes, or the length of null."""
     return _NULL if data is None else encode_varint(len(data)) + data
@@ -68,9 +120,18 @@ def encode_headers(headers: Sequence[Header] | None) -> bytes:
             raise InvalidTypeError(
                 f"headers[{index}]: got {header!r:.80}, expected a tuple (str, bytes or None)"
             )
-        parts.append(encode_bytes(header[0].encode()))
+        parts.append(encode_bytes(_encode_name(header[0], index)))
         parts.append(encode_bytes(as_bytes(header[1], f"headers[{index}]: value")))
     return b"".join(parts)
+
+
+def _encode_name(name: str, index: int) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"headers[{index}]: got {name!r:.80}, expected text that UTF-8 can hold"
+        ) from error
 
 
 def record_size_upper_bound(
