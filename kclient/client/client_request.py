@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from kclient.client.client_response import ResponseCallback
 from kclient.client.request_builder import RequestBuilder
 
+_LAST_CORRELATION_ID = 2**31 - 1
+
 
 @dataclass(slots=True, eq=False)
 class ClientRequest:
@@ -29,3 +31,16 @@ class ClientRequest:
     request_timeout_ms: float
     callback: ResponseCallback | None = None
     internal: bool = False
+
+
+class CorrelationIds:
+    """Numbers requests; starts over before the number outgrows the wire's int32."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def take(self) -> int:
+        """Return the next number."""
+        taken = self._next
+        self._next = 0 if taken == _LAST_CORRELATION_ID else taken + 1
+        return taken

@@ -107,10 +107,10 @@ class InFlightRequests:
         self._count -= 1
         return queue.popleft()
 
-    def last_sent(self, node_id: str) -> InFlightRequest | None:
-        """Return the youngest request of a node; None if there is none."""
+    def oldest(self, node_id: str) -> InFlightRequest | None:
+        """Return the oldest request of a node; None if there is none."""
         queue = self._queues.get(node_id)
-        return queue[-1] if queue else None
+        return queue[0] if queue else None
 
     def complete_last_sent(self, node_id: str) -> InFlightRequest:
         """Take out the youngest request of a node.
@@ -145,14 +145,14 @@ class InFlightRequests:
         """Return a time before which no request is overdue."""
         return self._next_deadline_ms
 
-    def nodes_with_overdue(self, now_ms: float) -> list[str]:
-        """Return the nodes that have left a request unanswered for too long."""
+    def overdue(self, now_ms: float) -> list[InFlightRequest]:
+        """Return, of each node that left a request unanswered for too long, the most overdue."""
         if now_ms < self._next_deadline_ms:
             return []
-        deadlines = {
-            node_id: min(request.deadline_ms for request in queue)
-            for node_id, queue in self._queues.items()
+        first = [
+            min(queue, key=lambda request: request.deadline_ms)
+            for queue in self._queues.values()
             if queue
-        }
-        self._next_deadline_ms = min(deadlines.values(), default=math.inf)
-        return [node_id for node_id, deadline in deadlines.items() if deadline <= now_ms]
+        ]
+        self._next_deadline_ms = min((item.deadline_ms for item in first), default=math.inf)
+        return [item for item in first if item.deadline_ms <= now_ms]

@@ -212,11 +212,19 @@ class Metadata:
             self._condition.notify_all()
 
     def rebootstrap(self) -> None:
-        """Start over from the bootstrap servers: no broker known is of use (KIP-899)."""
+        """Start over from the bootstrap servers: no broker known is of use (KIP-899).
+
+        Unlike Kafka's, this keeps the topics, without leaders, until a broker describes them anew:
+        a producer goes on taking records while the whole cluster restarts.
+        """
         with self._condition:
             if not self._snapshot.is_bootstrap:
                 _log.info("starting over from the bootstrap servers")
-                self.bootstrap(self._bootstrap_addresses)
+                self._timing.started_over()
+                known = self._snapshot
+                start = MetadataSnapshot.bootstrap(self._bootstrap_addresses)
+                self._replace(replace(start, topics=known.topics, cluster_id=known.cluster_id))
+                self._condition.notify_all()
 
     def time_to_next_update(self, now_ms: float) -> float:
         """Return in how many milliseconds to ask."""

@@ -100,6 +100,8 @@ class ConfigDef:
 def _converted(key: ConfigKey, raw: object) -> object:
     try:
         return key.convert(raw)
+    except ConfigError:  # it names the part of the value that is wrong
+        raise
     except (TypeError, ValueError) as problem:
         shown = "a secret value" if key.secret else describe(raw)
         hint = f"; {problem}" if str(problem) else ""

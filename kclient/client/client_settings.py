@@ -1,0 +1,38 @@
+"""The numbers a network client goes by."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """How a `NetworkClient` connects, waits and gives up; times in milliseconds.
+
+    Attributes:
+        client_id: The client's name for itself in every request.
+        request_timeout_ms: How long an answer may take, ``request.timeout.ms``.
+        max_in_flight: Requests in flight per node, ``max.in.flight.requests.per.connection``.
+        reconnect_backoff_ms: Wait before the second attempt, ``reconnect.backoff.ms``.
+        reconnect_backoff_max_ms: Longest such wait, ``reconnect.backoff.max.ms``.
+        setup_timeout_ms: How long a TCP connect may take at first,
+            ``socket.connection.setup.timeout.ms``.
+        setup_timeout_max_ms: How long after many failures,
+            ``socket.connection.setup.timeout.max.ms``.
+        send_buffer: Bytes of the kernel's send buffer, -1 for its default, ``send.buffer.bytes``.
+        receive_buffer: Bytes of its receive buffer, -1 for its default, ``receive.buffer.bytes``.
+        rebootstrap: Whether to start over from the bootstrap servers when no broker known is of
+            use, ``metadata.recovery.strategy``.
+        rebootstrap_trigger_ms: How long metadata may be sought in vain before that,
+            ``metadata.recovery.rebootstrap.trigger.ms``.
+    """
+
+    client_id: str = "kclient"
+    request_timeout_ms: float = 30_000
+    max_in_flight: int = 5
+    reconnect_backoff_ms: float = 50
+    reconnect_backoff_max_ms: float = 1000
+    setup_timeout_ms: float = 10_000
+    setup_timeout_max_ms: float = 30_000
+    send_buffer: int = 131_072
+    receive_buffer: int = 65_536
+    rebootstrap: bool = True
+    rebootstrap_trigger_ms: float = 300_000

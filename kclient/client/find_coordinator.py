@@ -1,0 +1,48 @@
+"""Asking which broker is in charge of a group, in whichever version the broker speaks."""
+
+from kclient.common.broker_errors import error_for_code
+from kclient.common.types import Node
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_GROUP = 0
+_FIRST_WITH_LIST = 4
+
+
+class FindGroupCoordinator:
+    """Builds the request: up to version 3 it names one key, from version 4 on a list of them."""
+
+    api_key = ApiKey.FIND_COORDINATOR
+    request_type = FindCoordinatorRequest
+    oldest_allowed_version = FindCoordinatorRequest.min_version
+    latest_allowed_version = FindCoordinatorRequest.max_version
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+
+    def build(self, version: int) -> FindCoordinatorRequest:
+        """Return the request as it stands in a version."""
+        if version >= _FIRST_WITH_LIST:
+            return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[self._group_id])
+        return FindCoordinatorRequest(key=self._group_id)
+
+
+def coordinator_of(response: FindCoordinatorResponse, group_id: str) -> Node:
+    """Return the broker in charge of a group, with its real id.
+
+    Raises:
+        KafkaError: The broker knows of none, or refused to tell.
+    """
+    code, message = response.error_code, response.error_message
+    node = Node(response.node_id, response.host, response.port)
+    for found in response.coordinators:
+        if found.key == group_id:
+            code, message = found.error_code, found.error_message
+            node = Node(found.node_id, found.host, found.port)
+    error = error_for_code(code, message)
+    if error is not None:
+        raise error
+    return node

@@ -1,0 +1,68 @@
+"""Wires a network client from a parsed configuration; the one place that knows all its parts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kclient.client.api_versions import ApiVersions
+from kclient.client.client_settings import ClientSettings
+from kclient.client.metadata import Metadata
+from kclient.client.network_client import NetworkClient
+from kclient.common.runtime import Runtime
+from kclient.network.selector import Selector
+
+
+def client_settings(
+    config: Mapping[str, Any], *, client_id: str, max_in_flight: int
+) -> ClientSettings:
+    """Return the settings that a configuration parsed with `common_keys` holds.
+
+    Args:
+        config: Values by keyword name.
+        client_id: Name to use where ``client.id`` is unset.
+        max_in_flight: Requests in flight per node.
+    """
+    return ClientSettings(
+        client_id=config["client_id"] or client_id,
+        request_timeout_ms=config["request_timeout_ms"],
+        max_in_flight=max_in_flight,
+        reconnect_backoff_ms=config["reconnect_backoff_ms"],
+        reconnect_backoff_max_ms=config["reconnect_backoff_max_ms"],
+        setup_timeout_ms=config["socket_connection_setup_timeout_ms"],
+        setup_timeout_max_ms=config["socket_connection_setup_timeout_max_ms"],
+        send_buffer=config["send_buffer_bytes"],
+        receive_buffer=config["receive_buffer_bytes"],
+        rebootstrap=config["metadata_recovery_strategy"] == "rebootstrap",
+        rebootstrap_trigger_ms=config["metadata_recovery_rebootstrap_trigger_ms"],
+    )
+
+
+def build_network_client(
+    config: Mapping[str, Any],
+    runtime: Runtime,
+    metadata: Metadata,
+    *,
+    client_id: str,
+    max_in_flight: int = 5,
+    api_versions: ApiVersions | None = None,
+) -> NetworkClient:
+    """Return a network client, with its metadata set to start from the bootstrap servers.
+
+    Nothing is looked up or connected to before the first `NetworkClient.poll`.
+
+    Args:
+        config: Values by keyword name, parsed with `common_keys`.
+        runtime: Doors to the world.
+        metadata: View of the cluster to keep fresh.
+        client_id: Name to use where ``client.id`` is unset.
+        max_in_flight: Requests in flight per node.
+        api_versions: To be kept up to date, where somebody else reads it too.
+    """
+    selector = Selector(
+        runtime.net,
+        runtime.clock,
+        max_receive_size=config["receive_message_max_bytes"],
+        connections_max_idle_ms=config["connections_max_idle_ms"],
+    )
+    settings = client_settings(config, client_id=client_id, max_in_flight=max_in_flight)
+    metadata.bootstrap(config["bootstrap_servers"])
+    return NetworkClient(selector, metadata, runtime, settings, api_versions)

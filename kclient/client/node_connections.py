@@ -1,0 +1,155 @@
+"""The client's connections: opening them, writing requests to them, ending them."""
+
+import logging
+from collections.abc import Callable
+
+from kclient.client.api_versions import ApiVersions
+from kclient.client.client_request import ClientRequest
+from kclient.client.client_settings import ClientSettings
+from kclient.client.cluster_connection_states import ClusterConnectionStates
+from kclient.client.connection_failures import ConnectionFailures, address_in_words
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.runtime import Runtime
+from kclient.common.types import Node
+from kclient.network.network_send import NetworkSend
+from kclient.network.selector import Selector
+from kclient.protocol.headers import encode_request
+
+_log = logging.getLogger(__name__)
+
+
+class NodeConnections:
+    """Keeps selector, connection states and requests in flight in step with each other.
+
+    Attributes:
+        selector: Moves the frames.
+        states: How each connection fares.
+        in_flight: Requests without an answer.
+        api_versions: What each connected node speaks.
+        failures: Why nodes could not be reached.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        runtime: Runtime,
+        settings: ClientSettings,
+        api_versions: ApiVersions,
+        on_end: Callable[[], object],
+    ) -> None:
+        """Take the collaborators.
+
+        Args:
+            selector: Moves the frames.
+            runtime: Door to randomness and the resolver.
+            settings: Back-offs, timeouts, limits.
+            api_versions: To be kept up to date with the connections.
+            on_end: Told of the end of each connection or attempt, since leaders may have moved.
+        """
+        uniform = runtime.random.random
+        self.selector = selector
+        self.states = ClusterConnectionStates(
+            ExponentialBackoff(
+                settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, uniform
+            ),
+            ExponentialBackoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, uniform),
+        )
+        self.in_flight = InFlightRequests(settings.max_in_flight)
+        self.api_versions = api_versions
+        self.failures = ConnectionFailures()
+        self._net = runtime.net
+        self._settings = settings
+        self._on_end = on_end
+        self._nodes: dict[str, Node] = {}  # as last connected to
+
+    def node(self, node_id: str) -> Node | None:
+        """Return a node as it was last connected to."""
+        return self._nodes.get(node_id)
+
+    def in_words(self, node_id: str) -> str:
+        """Return a node's address for messages."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            return f"node {node_id}"
+        kind = f"broker {node.id}" if node.id >= 0 else "bootstrap server"
+        return f"{kind} at {address_in_words(node)}"
+
+    def connect(self, node: Node, now_ms: float) -> None:
+        """Start connecting to a node; a failure at once is noted as any other.
+
+        Looking the name up blocks for as long as the resolver does.
+        """
+        node_id = str(node.id)
+        self._nodes[node_id] = node
+        state = self.states.connecting(node_id, now_ms, node.host, node.port)
+        try:
+            address = state.current_address(self._net.resolve)
+        except OSError as error:
+            self._connect_failed(node_id, f"could not look up {node.host}", error, now_ms)
+            return
+        try:
+            self.selector.connect(
+                node_id, address, self._settings.send_buffer, self._settings.receive_buffer
+            )
+        except OSError as error:
+            self._connect_failed(node_id, "could not connect", error, now_ms)
+
+    def can_send(self, node_id: str, now_ms: float) -> bool:
+        """Return whether a request may be written to a node now."""
+        return (
+            self.states.is_ready(node_id, now_ms)
+            and self.selector.is_channel_ready(node_id)
+            and self.in_flight.can_send_more(node_id)
+        )
+
+    def send(self, request: ClientRequest, now_ms: float) -> None:
+        """Write a request in the highest version that both sides speak.
+
+        Raises:
+            UnsupportedVersionError: There is none, or it cannot say what is meant.
+            KafkaError: The message cannot be encoded.
+        """
+        builder = request.builder
+        version = builder.latest_allowed_version
+        offered = self.api_versions.get(request.destination)
+        if offered is not None:
+            version = offered.latest_usable_version(
+                builder.api_key, builder.oldest_allowed_version, version
+            )
+        self.write(request, version, now_ms)
+
+    def write(self, request: ClientRequest, version: int, now_ms: float) -> None:
+        """Write a request in a version and note it as in flight.
+
+        Raises:
+            KafkaError: The version cannot carry what the request says; nothing was written.
+        """
+        message = request.builder.build(version)
+        parts = encode_request(message, version, request.correlation_id, self._settings.client_id)
+        send = NetworkSend(request.destination, parts, awaits_reply=request.expect_response)
+        self.selector.send(send)
+        self.in_flight.add(InFlightRequest(request, message, version, send, now_ms))
+
+    def end(self, node_id: str, now_ms: float, reason: KafkaError) -> list[InFlightRequest]:
+        """Close a connection, or note its end; return the requests that had no answer."""
+        self.selector.close_channel(node_id)
+        self.api_versions.remove(node_id)
+        self.states.disconnected(node_id, now_ms, reason)
+        node = self._nodes.get(node_id)
+        if node is not None:
+            self.failures.failed(node, reason)
+        self._on_end()
+        _log.debug("%s: connection ended: %s", self.in_words(node_id), reason)
+        return list(self.in_flight.clear_all(node_id))
+
+    def ready(self, node_id: str) -> None:
+        """Note that requests may flow to a node."""
+        self.states.ready(node_id)
+        self.failures.succeeded(int(node_id))
+
+    def _connect_failed(self, node_id: str, what: str, error: OSError, now_ms: float) -> None:
+        reason = DisconnectedError(f"{what}: {error.strerror or error}")
+        reason.__cause__ = error
+        self.end(node_id, now_ms, reason)

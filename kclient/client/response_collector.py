@@ -1,0 +1,144 @@
+"""Turns what a selector's poll brought into the outcomes of requests."""
+
+import logging
+from collections import deque
+
+from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
+from kclient.client.client_response import ClientResponse
+from kclient.client.in_flight_requests import InFlightRequest
+from kclient.client.metadata_updater import MetadataUpdater
+from kclient.client.node_connections import NodeConnections
+from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
+from kclient.network.channel_state import State
+from kclient.network.network_receive import NetworkReceive
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import decode_response, peek_correlation_id
+from kclient.protocol.message import Response
+from kclient.protocol.messages.metadata import MetadataResponse
+
+_log = logging.getLogger(__name__)
+
+
+class ResponseCollector:
+    """Matches answers to requests and ends connections that cannot be trusted any more.
+
+    A connection ends when a request on it is overdue, when an answer does not belong to the oldest
+    request or cannot be read: no answer on it could be matched to a request with certainty. All
+    its requests then fail, retriably.
+
+    Attributes:
+        responses: Outcomes that nobody was told of yet, the oldest first.
+    """
+
+    def __init__(
+        self,
+        connections: NodeConnections,
+        negotiator: ApiVersionsNegotiator,
+        metadata_updater: MetadataUpdater,
+    ) -> None:
+        self.responses: deque[ClientResponse] = deque()
+        self._connections = connections
+        self._negotiator = negotiator
+        self._metadata_updater = metadata_updater
+
+    def collect(self, now_ms: float) -> None:
+        """Take in what the last poll of the selector brought, and what time has brought."""
+        self._take_completed_sends(now_ms)
+        self._take_completed_receives(now_ms)
+        self._take_disconnected(now_ms)
+        for node_id in self._connections.selector.connected:
+            self._negotiator.connected(node_id)
+        self._negotiator.ask(now_ms)
+        self._end_overdue_connects(now_ms)
+        self._end_overdue_requests(now_ms)
+
+    def end_connection(self, node_id: str, now_ms: float, reason: KafkaError) -> None:
+        """Close a connection and fail its requests."""
+        unanswered = self._connections.end(node_id, now_ms, reason)
+        self._negotiator.disconnected(node_id, unanswered)
+        for item in unanswered:
+            if not item.request.internal:
+                overdue = item.deadline_ms <= now_ms
+                error = self._disconnected(item, reason)
+                self.responses.append(item.failed(error, now_ms, timed_out=overdue))
+            elif item.message.api_key is ApiKey.METADATA:
+                self._metadata_updater.failed(now_ms)
+
+    def _take_completed_sends(self, now_ms: float) -> None:
+        for send in self._connections.selector.completed_sends:
+            if send.awaits_reply:
+                continue
+            item = self._connections.in_flight.complete_last_sent(send.channel_id)
+            self.responses.append(item.answered(None, now_ms))
+
+    def _take_completed_receives(self, now_ms: float) -> None:
+        for receive in self._connections.selector.completed_receives:
+            try:
+                self._answer(receive, now_ms)
+            except KafkaError as error:
+                self.end_connection(receive.source, now_ms, error)
+
+    def _answer(self, receive: NetworkReceive, now_ms: float) -> None:
+        """Match a frame to the oldest request.
+
+        Raises:
+            KafkaError: The frame does not belong to it, or cannot be read.
+        """
+        node_id, payload = receive.source, receive.payload
+        in_flight = self._connections.in_flight
+        item = in_flight.oldest(node_id)
+        if item is None:
+            raise CorrelationIdMismatchError("an answer came that nobody had asked for")
+        expected = item.request.correlation_id
+        correlation_id = peek_correlation_id(payload)
+        if correlation_id != expected:
+            raise CorrelationIdMismatchError(
+                f"correlation id: got {correlation_id},"
+                f" expected {expected} of the oldest {item.message.api_key.name} request"
+            )
+        if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
+            in_flight.complete_next(node_id)
+            versions = self._negotiator.answered(item, payload)
+            if versions is not None:
+                self._throttle(node_id, versions, now_ms)
+            return
+        _, response = decode_response(payload, item.message.response_type, item.version)
+        in_flight.complete_next(node_id)
+        self._throttle(node_id, response, now_ms)
+        if item.request.internal and isinstance(response, MetadataResponse):
+            self._metadata_updater.answered(response, now_ms)
+        else:
+            self.responses.append(item.answered(response, now_ms))
+
+    def _throttle(self, node_id: str, response: Response, now_ms: float) -> None:
+        delay_ms = getattr(response, "throttle_time_ms", 0)
+        if delay_ms > 0:
+            self._connections.states.throttle(node_id, now_ms + delay_ms)
+
+    def _take_disconnected(self, now_ms: float) -> None:
+        for node_id, ended in self._connections.selector.disconnected.items():
+            self.end_connection(node_id, now_ms, ended.reason)
+            if ended.state is State.AUTHENTICATION_FAILED:
+                self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
+                self._metadata_updater.authentication_failed(ended.reason)
+
+    def _end_overdue_connects(self, now_ms: float) -> None:
+        for node_id in self._connections.states.overdue_connects(now_ms):
+            took_ms = now_ms - self._connections.states.last_attempt_ms(node_id)
+            reason = DisconnectedError(f"could not connect within {took_ms:.0f} ms")
+            self.end_connection(node_id, now_ms, reason)
+
+    def _end_overdue_requests(self, now_ms: float) -> None:
+        for item in self._connections.in_flight.overdue(now_ms):
+            reason = DisconnectedError(
+                f"{item.message.api_key.name} was not answered"
+                f" within {item.request.request_timeout_ms:.0f} ms"
+            )
+            self.end_connection(item.request.destination, now_ms, reason)
+
+    def _disconnected(self, item: InFlightRequest, reason: KafkaError) -> DisconnectedError:
+        kind = type(reason) if isinstance(reason, DisconnectedError) else DisconnectedError
+        node = self._connections.in_words(item.request.destination)
+        error = kind(f"{item.message.api_key.name} to {node} got no answer: {reason}")
+        error.__cause__ = reason
+        return error
