@@ -1,0 +1,1 @@
+"""The storage layer: Kafka's log on disk, byte for byte."""

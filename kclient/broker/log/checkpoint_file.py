@@ -1,0 +1,119 @@
+"""Checkpoints: small text files of a version, a count and lines (Kafka: CheckpointFile).
+
+::
+
+    0
+    2
+    orders 0 4711
+    orders 1 15
+
+Kafka keeps offsets of partitions in this form, and the leader epochs of one partition.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kclient.broker.log.log_errors import MalformedCheckpointError
+from kclient.common.files import Files
+from kclient.common.types import TopicPartition
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+
+_VERSION = 0
+
+
+class CheckpointFile:
+    """Lines behind a version and a count, replaced as a whole."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self.path = path
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Replace the contents, flushed."""
+        listed = list(lines)
+        text = "\n".join([str(_VERSION), str(len(listed)), *listed]) + "\n"
+        self._files.write_atomic(self.path, text.encode())
+
+    def read(self) -> list[list[str]]:
+        """Return the lines, split at spaces; an absent or empty file has none.
+
+        Raises:
+            MalformedCheckpointError: Version, count or encoding are not as expected.
+        """
+        if not self._files.exists(self.path):
+            return []
+        data = self._files.read_bytes(self.path)
+        if not data:
+            return []
+        try:
+            version, count, *lines = data.decode().splitlines()
+            well_formed = int(version) == _VERSION and int(count) == len(lines)
+        except ValueError:
+            well_formed, lines = False, []
+        if not well_formed:
+            raise MalformedCheckpointError(
+                f"{self.path.name}: expected version {_VERSION}, a count and as many lines"
+            )
+        return [line.split(" ") for line in lines]
+
+
+class OffsetCheckpointFile:
+    """An offset for each partition (Kafka: OffsetCheckpointFile).
+
+    Attributes:
+        name: The file's name.
+    """
+
+    def __init__(self, files: Files, data_dir: Path, name: str) -> None:
+        self.name = name
+        self._file = CheckpointFile(files, data_dir / name)
+
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Replace all offsets, flushed."""
+        self._file.write(
+            f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())
+        )
+
+    def read(self) -> dict[TopicPartition, int]:
+        """Return the offsets; an absent file has none.
+
+        Raises:
+            MalformedCheckpointError: A line is not a topic, a partition and an offset.
+        """
+        try:
+            return {
+                TopicPartition(topic, int(number)): int(offset)
+                for topic, number, offset in self._file.read()
+            }
+        except ValueError:
+            raise MalformedCheckpointError(
+                f"{self._file.path.name}: expected lines of topic, partition and offset"
+            ) from None
+
+
+class LeaderEpochCheckpointFile:
+    """The first offset of each leader epoch of one partition (Kafka: LeaderEpochCheckpointFile)."""
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._file = CheckpointFile(files, directory / LEADER_EPOCH_CHECKPOINT)
+
+    def write(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Replace the (epoch, start offset) pairs, flushed."""
+        self._file.write(f"{epoch} {start_offset}" for epoch, start_offset in entries)
+
+    def read(self) -> list[tuple[int, int]]:
+        """Return the (epoch, start offset) pairs; an absent file has none.
+
+        Raises:
+            MalformedCheckpointError: A line is not an epoch and an offset.
+        """
+        try:
+            return [(int(epoch), int(offset)) for epoch, offset in self._file.read()]
+        except ValueError:
+            raise MalformedCheckpointError(
+                f"{self._file.path.name}: expected lines of epoch and start offset"
+            ) from None

@@ -1,0 +1,161 @@
+"""The record batches of one segment, in their file (Kafka: FileRecords, FileLogInputStream)."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.files import File, FileSlice, WireBytes
+from kclient.record import RecordBatch, read_batches
+
+BATCH_HEADER_SIZE = 61
+LOG_OVERHEAD = 12
+MAX_BATCH_SIZE = 100 * 1024 * 1024
+"""No request carries more (socket.request.max.bytes), so no batch on disk can be larger."""
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_SCAN_CHUNK = 8 * 1024
+_READ_CHUNK = 1024 * 1024
+_MAGIC = 2
+IS_CONTROL = 0x20
+IS_TRANSACTIONAL = 0x10
+LOG_APPEND_TIME = 0x08
+
+
+class BatchHeader(NamedTuple):
+    """The fixed fields of a batch, and where the batch lies in the file.
+
+    Attributes:
+        position: First byte in the file.
+        size_in_bytes: Length of the whole batch.
+    """
+
+    position: int
+    size_in_bytes: int
+    base_offset: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def end_position(self) -> int:
+        """The byte behind the batch."""
+        return self.position + self.size_in_bytes
+
+
+def parse_header(buffer: WireBytes, start: int, position: int) -> BatchHeader:
+    """Read a batch's fixed fields at `start` of a buffer that was read around `position`.
+
+    Raises:
+        CorruptRecordError: The size or the magic is none that this log can hold.
+    """
+    base_offset, length, epoch, magic, crc, attributes, *rest = _HEADER.unpack_from(buffer, start)
+    size = length + LOG_OVERHEAD
+    if not BATCH_HEADER_SIZE <= size <= MAX_BATCH_SIZE:
+        raise CorruptRecordError(f"batch at position {position}: got a size of {size} bytes")
+    if magic != _MAGIC:
+        raise CorruptRecordError(f"batch at position {position}: got magic {magic}, expected 2")
+    return BatchHeader(position, size, base_offset, epoch, magic, crc, attributes, *rest)
+
+
+class FileRecords:
+    """An append-only file of record batches.
+
+    The size is counted here; bytes behind it do not belong to the log.
+    """
+
+    def __init__(self, file: File, size: int) -> None:
+        self.file = file
+        self.size = size
+
+    def append(self, records: WireBytes) -> None:
+        """Write batches at the end.
+
+        Raises:
+            OSError: The write failed; what got to the file was cut off again if possible.
+        """
+        try:
+            self.file.write_at(self.size, records)
+        except OSError:
+            self.file.truncate(self.size)
+            raise
+        self.size += len(records)
+
+    def truncate_to(self, size: int) -> int:
+        """Cut everything from a position on; return how many bytes that were."""
+        cut = self.size - size
+        self.file.truncate(size)
+        self.size = size
+        return cut
+
+    def slice(self, position: int, length: int) -> FileSlice:
+        """Return a stretch of the file to be sent as it is."""
+        return FileSlice(self.file, position, min(length, self.size - position))
+
+    def headers(self, position: int = 0, end: int | None = None) -> Iterator[BatchHeader]:
+        """Go through the batches' fixed fields; a batch that is cut off by `end` is not returned.
+
+        Raises:
+            CorruptRecordError: What stands at a batch's place is none.
+        """
+        end = self.size if end is None else min(end, self.size)
+        chunk, chunk_start = b"", position
+        while position + BATCH_HEADER_SIZE <= end:
+            if position + BATCH_HEADER_SIZE > chunk_start + len(chunk):
+                chunk = self.file.read_at(position, min(_SCAN_CHUNK, end - position))
+                chunk_start = position
+                if len(chunk) < BATCH_HEADER_SIZE:
+                    return
+            header = parse_header(chunk, position - chunk_start, position)
+            if header.end_position > end:
+                return
+            yield header
+            position = header.end_position
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """Return the fixed fields of the batch at a position, or None at the end."""
+        return next(self.headers(position), None)
+
+    def batch(self, header: BatchHeader) -> RecordBatch:
+        """Read a whole batch."""
+        data = self.file.read_at(header.position, header.size_in_bytes)
+        for batch in read_batches(data):
+            return batch
+        raise CorruptRecordError(f"batch at position {header.position}: the file ends in it")
+
+    def batches(
+        self, position: int = 0, end: int | None = None
+    ) -> Iterator[tuple[BatchHeader, RecordBatch]]:
+        """Go through whole batches, reading the file in large pieces.
+
+        Raises:
+            CorruptRecordError: What stands at a batch's place is none. A batch that reads but
+                fails its checksum is returned; the caller checks.
+        """
+        end = self.size if end is None else min(end, self.size)
+        chunk, chunk_start = memoryview(b""), position
+        for header in self.headers(position, end):
+            if header.end_position > chunk_start + len(chunk):
+                wanted = min(max(_READ_CHUNK, header.size_in_bytes), end - header.position)
+                chunk = memoryview(self.file.read_at(header.position, wanted))
+                chunk_start = header.position
+            start = header.position - chunk_start
+            for batch in read_batches(chunk[start : start + header.size_in_bytes]):
+                yield header, batch
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        self.file.close()

@@ -1,0 +1,122 @@
+"""Which offsets were written under which leader (Kafka: LeaderEpochFileCache, KIP-101)."""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile
+from kclient.common.errors import InvalidArgumentError
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_EPOCH_OFFSET = -1
+
+
+class EpochEntry(NamedTuple):
+    """An epoch, and the first offset written under it."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochFileCache:
+    """Epochs in order, with their checkpoint. Guarded by the lock of the log it belongs to."""
+
+    def __init__(self, checkpoint: LeaderEpochCheckpointFile) -> None:
+        self._checkpoint = checkpoint
+        self._entries: list[EpochEntry] = []
+
+    def load(self) -> None:
+        """Read the checkpoint."""
+        self._entries = []
+        for epoch, start_offset in self._checkpoint.read():
+            self._insert(EpochEntry(epoch, start_offset))
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note the first offset of an epoch; entries that contradict it are dropped.
+
+        Raises:
+            InvalidArgumentError: The epoch or the offset is negative.
+            OSError: The checkpoint could not be written.
+        """
+        if epoch < 0 or start_offset < 0:
+            raise InvalidArgumentError(
+                f"leader epoch: got {epoch} from offset {start_offset}, expected both >= 0"
+            )
+        before = self._entries
+        if self._insert(EpochEntry(epoch, start_offset)):
+            self._write_or_keep(before)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last epoch, or None if nothing was written under one."""
+        return self._entries[-1].epoch if self._entries else None
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        """All epochs in order."""
+        return tuple(self._entries)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """Return the epoch an offset was written under, or -1."""
+        index = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
+        return self._entries[index - 1].epoch if index else UNDEFINED_EPOCH
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return the greatest epoch that is at most `epoch`, and the offset behind its end.
+
+        Both are -1 where `epoch` is undefined, or later than every epoch here.
+        """
+        if epoch == UNDEFINED_EPOCH or not self._entries:
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        if epoch == self._entries[-1].epoch:
+            return epoch, log_end_offset
+        index = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
+        if index == len(self._entries):
+            return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+        end_offset = self._entries[index].start_offset
+        # Before the first known epoch, all that is known is where that one starts.
+        return (self._entries[index - 1].epoch if index else epoch), end_offset
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop the epochs that start at this offset or above."""
+        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
+        self._replace(kept)
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Drop the epochs that end at or before this offset; the one it lies in starts there."""
+        index = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
+        kept = self._entries[index:]
+        if index:
+            kept = [EpochEntry(self._entries[index - 1].epoch, start_offset), *kept]
+        self._replace(kept)
+
+    def clear(self) -> None:
+        """Drop all epochs."""
+        self._replace([])
+
+    def use_checkpoint(self, checkpoint: LeaderEpochCheckpointFile) -> None:
+        """Go on with another file, after the directory was renamed."""
+        self._checkpoint = checkpoint
+
+    def _insert(self, entry: EpochEntry) -> bool:
+        if self._entries and entry.epoch == self._entries[-1].epoch:
+            return False
+        kept = [
+            earlier
+            for earlier in self._entries
+            if earlier.epoch < entry.epoch and earlier.start_offset < entry.start_offset
+        ]
+        self._entries = [*kept, entry]
+        return True
+
+    def _replace(self, kept: list[EpochEntry]) -> None:
+        before = self._entries
+        if kept != before:
+            self._entries = kept
+            self._write_or_keep(before)
+
+    def _write_or_keep(self, before: list[EpochEntry]) -> None:
+        try:
+            self._checkpoint.write(self._entries)
+        except OSError:
+            self._entries = before
+            raise

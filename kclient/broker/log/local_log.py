@@ -1,0 +1,222 @@
+"""The segments of a log on this disk: append, read, roll, truncate (Kafka: LocalLog)."""
+
+from pathlib import Path
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.file_records import BatchHeader
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogOffsetMetadata
+from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_segments import LogSegments
+from kclient.common.broker_errors import OffsetOutOfRangeError
+from kclient.common.errors import IllegalStateError
+from kclient.common.files import Files, WireBytes
+from kclient.common.runtime import Clock
+from kclient.common.types import TopicPartition
+from kclient.common.uuids import RandomSource
+
+
+class LocalLog:
+    """Segments in one directory, the last of which is appended to. Guarded by the log's lock.
+
+    Attributes:
+        partition: Which partition's records these are.
+        directory: Where the files are.
+        config: The topic's configuration; set anew when it changes.
+        segments: All segments; `LogLoader` fills them.
+        log_end_offset: The offset the next record gets.
+        recovery_point: Everything before this offset is known to be on the disk.
+        last_flush_ms: Monotonic time of the last flush.
+        is_closed: Whether the files were closed for good.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        clock: Clock,
+        directory: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        rng: RandomSource,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._rng = rng
+        self.directory = directory
+        self.partition = partition
+        self.config = config
+        self.segments = LogSegments()
+        self.log_end_offset = 0
+        self.recovery_point = 0
+        self.last_flush_ms = 0.0
+        self.is_closed = False
+        self._deleted: list[tuple[float, LogSegment]] = []
+
+    @property
+    def active(self) -> LogSegment:
+        """The segment that is appended to."""
+        return self.segments.last
+
+    @property
+    def unflushed_messages(self) -> int:
+        """How many records may not be on the disk yet."""
+        return self.log_end_offset - self.recovery_point
+
+    @property
+    def end_offset_metadata(self) -> LogOffsetMetadata:
+        """The end of the log, and where it lies."""
+        return LogOffsetMetadata(self.log_end_offset, self.active.base_offset, self.active.size)
+
+    def open_segment(self, base_offset: int) -> LogSegment:
+        """Open a segment's files, or make them; it is not yet part of the log."""
+        segment = LogSegment.open(
+            self._files, self.directory, base_offset, self.config, self._clock.wall_ms()
+        )
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        segment.roll_jitter_ms = int.from_bytes(self._rng.randbytes(8)) % jitter if jitter else 0
+        return segment
+
+    def append(self, records: WireBytes, headers: list[BatchHeader]) -> None:
+        """Write batches to the active segment."""
+        self.active.append(records, headers)
+        self.log_end_offset = headers[-1].last_offset + 1
+
+    def roll(self, expected_next_offset: int) -> LogSegment:
+        """Begin a new segment at an offset, but not before the log's end."""
+        base_offset = max(expected_next_offset, self.log_end_offset)
+        if base_offset in self.segments:
+            existing = self.segments.floor(base_offset)
+            if existing is not self.active or existing.size:
+                raise IllegalStateError(f"{self.partition}: segment {base_offset} exists already")
+            existing.delete_files()
+            existing.release()
+            self.segments.remove(base_offset)
+        else:
+            self.active.indexes.finish()
+        segment = self.open_segment(base_offset)
+        segment.indexes.prepare_for_append()
+        self.segments.add(segment)
+        self.log_end_offset = base_offset
+        return segment
+
+    def read(
+        self, start_offset: int, max_length: int, end: LogOffsetMetadata, *, min_one_message: bool
+    ) -> FetchDataInfo:
+        """Return batches from the one that holds an offset on.
+
+        Args:
+            start_offset: First offset wanted.
+            max_length: Most bytes to return.
+            end: Nothing at or behind this offset is returned.
+            min_one_message: Return the first batch whole even if it is larger.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is not in the log.
+        """
+        segment = self.segments.floor(start_offset)
+        if segment is None or start_offset > self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"{self.partition}: got offset {start_offset}, expected "
+                f"{self.segments.first.base_offset} to {self.log_end_offset}"
+            )
+        while segment is not None and start_offset < end.message_offset:
+            in_same = segment.base_offset == end.segment_base_offset
+            found = segment.read(
+                start_offset,
+                max_length,
+                end.relative_position if in_same else segment.size,
+                min_one_message=min_one_message,
+            )
+            if found is not None:
+                header, records = found
+                where = LogOffsetMetadata(start_offset, segment.base_offset, header.position)
+                return FetchDataInfo(start_offset, records, where)
+            segment = self.segments.higher(segment.base_offset)
+        return FetchDataInfo(start_offset, b"", end)
+
+    def position_of(self, offset: int) -> LogOffsetMetadata:
+        """Return where the batch that holds an offset, or the next one, begins.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is not in the log.
+        """
+        if offset == self.log_end_offset:
+            return self.end_offset_metadata
+        found = self.read(offset, 0, self.end_offset_metadata, min_one_message=True)
+        return found.position
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut all batches that end at or behind an offset."""
+        for segment in self.segments.values():
+            if segment.base_offset > offset:
+                self._drop(segment)
+        self.active.truncate_to(offset)
+        self.active.indexes.prepare_for_append()
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Delete everything and begin anew at an offset."""
+        for segment in self.segments.values():
+            self._drop(segment)
+        segment = self.open_segment(offset)
+        segment.indexes.prepare_for_append()
+        self.segments.add(segment)
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def delete_segments(self, segments: list[LogSegment], now_ms: float) -> None:
+        """Take segments out of the log; their files go after file.delete.delay.ms."""
+        for segment in segments:
+            self.segments.remove(segment.base_offset)
+            segment.change_suffix("", log_file_utils.DELETED_FILE_SUFFIX)
+            self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+
+    def purge_deleted(self, now_ms: float) -> float | None:
+        """Delete the files whose time has come; return when the next ones are due."""
+        due = [segment for when, segment in self._deleted if when <= now_ms]
+        self._deleted = [(when, segment) for when, segment in self._deleted if when > now_ms]
+        for segment in due:
+            segment.delete_files()
+        return min((when for when, _ in self._deleted), default=None)
+
+    def rename_directory(self, target: Path) -> None:
+        """Give the directory another name."""
+        if target != self.directory:
+            self._files.rename(self.directory, target)
+            self.directory = target
+            for segment in self.segments.values():
+                segment.moved_to(target)
+            for _, segment in self._deleted:
+                segment.moved_to(target)
+
+    def delete_directory(self) -> None:
+        """Delete the directory with all it holds."""
+        self.release()
+        self._files.remove_tree(self.directory)
+
+    def mark_flushed(self, offset: int, now_ms: float) -> None:
+        """Note that everything before an offset is on the disk."""
+        self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
+        self.last_flush_ms = now_ms
+
+    def finish(self) -> None:
+        """Write the last index entries and trim the indexes, before the log is closed."""
+        for segment in self.segments.values():
+            segment.indexes.finish()
+
+    def release(self) -> None:
+        """Close all files and leave them as they are; idempotent."""
+        self.is_closed = True
+        for segment in self.segments.values():
+            segment.release()
+        self._release_deleted()
+
+    def _release_deleted(self) -> None:
+        for _, segment in self._deleted:
+            segment.release()
+        self._deleted.clear()
+
+    def _drop(self, segment: LogSegment) -> None:
+        self.segments.remove(segment.base_offset)
+        segment.delete_files()

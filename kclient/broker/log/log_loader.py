@@ -1,0 +1,228 @@
+"""Brings a log's directory back to order after a start (Kafka: LogLoader)."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.file_records import IS_CONTROL, IS_TRANSACTIONAL, BatchHeader
+from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_errors import CorruptIndexError, MalformedCheckpointError
+from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
+from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.swap_recovery import settle_directory
+from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.files import Files
+from kclient.record import EndTxnMarker, RecordBatch
+
+_log = logging.getLogger(__name__)
+
+BatchReader = Callable[[BatchHeader], RecordBatch]
+"""Reads the batch whose fixed fields are known."""
+
+
+class LogCheckpoint(NamedTuple):
+    """What the checkpoints said about a log.
+
+    Attributes:
+        clean: Whether the last shutdown was clean.
+        recovery_point: Everything before this offset was flushed.
+        log_start_offset: First offset of the log.
+    """
+
+    clean: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+class LogLoader:
+    """Loads segments, cuts a torn tail, and rebuilds indexes, epochs and producers' state."""
+
+    def __init__(
+        self,
+        files: Files,
+        local: LocalLog,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochFileCache,
+    ) -> None:
+        self._files = files
+        self._local = local
+        self._producers = producers
+        self._epochs = epochs
+
+    def load(self, checkpoint: LogCheckpoint, now_ms: int) -> int:
+        """Load everything; return the log's start offset.
+
+        Args:
+            checkpoint: What the checkpoints said.
+            now_ms: Wall time, by which producers expire.
+
+        Raises:
+            CorruptRecordError: After a clean shutdown, batches are damaged.
+            OSError: A file could not be read or written.
+        """
+        settle_directory(self._files, self._local)
+        self._load_segments()
+        self._producers.load_snapshot_list()
+        self._load_epochs()
+        if not checkpoint.clean:
+            self._recover_unflushed(checkpoint, now_ms)
+        if not len(self._local.segments):
+            self._local.segments.add(self._local.open_segment(checkpoint.log_start_offset))
+        log_start_offset = self._settle_offsets(checkpoint)
+        self._epochs.truncate_from_end(self._local.log_end_offset)
+        self._epochs.truncate_from_start(log_start_offset)
+        self._producers.remove_stray_snapshots(self._local.segments.base_offsets())
+        self.rebuild_producers(log_start_offset, self._local.log_end_offset, now_ms)
+        return log_start_offset
+
+    def rebuild_producers(self, start_offset: int, end_offset: int, now_ms: int) -> None:
+        """Bring the producers' state to that of an offset: the nearest snapshot, then the log."""
+        producers = self._producers
+        producers.truncate_and_reload(start_offset, end_offset, now_ms)
+        for segment in self._local.segments.between(producers.map_end_offset, end_offset):
+            first = segment.locate(max(producers.map_end_offset, start_offset))
+            if first is None:
+                continue
+            for header in segment.records.headers(first.position):
+                if header.base_offset >= end_offset:
+                    break
+                self._take_in(None, header, segment.records.batch)
+        producers.update_map_end_offset(end_offset)
+
+    def _load_segments(self) -> None:
+        names = self._files.list_directory(self._local.directory)
+        present = set(names)
+        for name in names:
+            base_offset = log_file_utils.base_offset_of(name)
+            if base_offset is None:
+                continue
+            suffix = f".{name.partition('.')[2]}"
+            if suffix == log_file_utils.LOG_FILE_SUFFIX:
+                self._local.segments.add(self._local.open_segment(base_offset))
+            elif suffix in log_file_utils.SEGMENT_SUFFIXES:
+                stem = name.removesuffix(suffix)
+                if stem + log_file_utils.LOG_FILE_SUFFIX not in present:
+                    self._files.remove(self._local.directory / name)
+
+    def _load_epochs(self) -> None:
+        """Read the epochs' checkpoint, or, where it is of no use, the batches."""
+        try:
+            self._epochs.load()
+            usable = self._epochs.latest_epoch is not None
+        except MalformedCheckpointError as problem:
+            _log.warning("%s: rebuilding the leader epochs: %s", self._local.partition, problem)
+            usable = False
+        if usable:
+            return
+        self._epochs.clear()
+        for segment in self._local.segments.values():
+            with suppress(CorruptRecordError):
+                for header in segment.records.headers():
+                    self._note_epoch(header)
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        latest = self._epochs.latest_epoch
+        epoch = header.partition_leader_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self._epochs.assign(epoch, header.base_offset)
+
+    def _recover_unflushed(self, checkpoint: LogCheckpoint, now_ms: int) -> None:
+        """Check what may not have reached the disk; older segments were flushed whole."""
+        segments = self._local.segments
+        suspects = segments.between(checkpoint.recovery_point, 2**63 - 1)
+        for number, segment in enumerate(suspects):
+            if self._recover(segment, checkpoint.log_start_offset, now_ms):
+                for later in suspects[number + 1 :]:
+                    _log.warning("%s: deleting %s behind a cut", self._local.partition, later)
+                    segments.remove(later.base_offset)
+                    later.delete_files()
+                    later.release()
+                return
+
+    def _recover(self, segment: LogSegment, log_start_offset: int, now_ms: int) -> int:
+        self.rebuild_producers(log_start_offset, segment.base_offset, now_ms)
+        cut = segment.recover(lambda header, batch: self._take_in(segment, header, lambda _: batch))
+        self._producers.take_snapshot()
+        return cut
+
+    def _settle_offsets(self, checkpoint: LogCheckpoint) -> int:
+        local = self._local
+        for segment in local.segments.values():
+            self._check_transactions(segment)
+        end_offset = local.active.read_next_offset()
+        start_offset = max(checkpoint.log_start_offset, local.segments.first.base_offset)
+        if end_offset < start_offset:
+            # The log was cut to before its start: nothing of it counts any more.
+            _log.warning("%s: ends before its start %d", local.partition, start_offset)
+            local.truncate_fully_and_start_at(start_offset)
+            self._producers.truncate_fully_and_start_at(start_offset)
+            end_offset = start_offset
+        local.log_end_offset = end_offset
+        local.active.indexes.prepare_for_append()
+        if checkpoint.clean:
+            local.recovery_point = end_offset
+        else:
+            local.recovery_point = min(checkpoint.recovery_point, end_offset)
+        return start_offset
+
+    def _check_transactions(self, segment: LogSegment) -> None:
+        try:
+            segment.indexes.transactions.sanity_check()
+        except CorruptIndexError as problem:
+            _log.warning("%s: rebuilding %s: %s", self._local.partition, segment, problem)
+            segment.indexes.transactions.reset()
+            self._rebuild_transactions(segment)
+
+    def _rebuild_transactions(self, segment: LogSegment) -> None:
+        """Fill a transaction index anew, from the state before the segment and its batches."""
+        self.rebuild_producers(0, segment.base_offset, 0)
+        for header in segment.records.headers():
+            self._take_in(segment, header, segment.records.batch)
+
+    def _take_in(self, index: LogSegment | None, header: BatchHeader, read: BatchReader) -> None:
+        """Note what a batch says about epochs, producers and transactions."""
+        self._note_epoch(header)
+        if header.producer_id >= 0:
+            info = self._producers.prepare_update(header.producer_id, check=False)
+            completed = take_in_batch(info, header, read)
+            self._producers.update(info)
+            if completed is not None:
+                stable = self._producers.last_stable_offset(completed)
+                self._producers.complete_txn(completed)
+                if completed.aborted and index is not None:
+                    index.indexes.transactions.append(aborted_txn(completed, stable))
+        self._producers.update_map_end_offset(header.last_offset + 1)
+
+
+def take_in_batch(
+    info: ProducerAppendInfo, header: BatchHeader, read: BatchReader
+) -> CompletedTxn | None:
+    """Add a batch to a producer's part of an append; return the transaction it ended, if any.
+
+    Args:
+        info: The producer's part.
+        header: The batch's fixed fields.
+        read: Reads the whole batch, which only a marker needs.
+
+    Raises:
+        KafkaError: The batch does not fit the producer's state.
+    """
+    if not header.attributes & IS_CONTROL:
+        info.append(header, transactional=bool(header.attributes & IS_TRANSACTIONAL))
+        return None
+    records = read(header).records()
+    if not records:
+        return None
+    return info.append_marker(header, EndTxnMarker.parse(records[0].key, records[0].value))
+
+
+def aborted_txn(completed: CompletedTxn, last_stable_offset: int) -> AbortedTxn:
+    """Return the index entry of a transaction that was aborted."""
+    return AbortedTxn(
+        completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+    )

@@ -1,0 +1,337 @@
+"""All logs of a data directory: loading, checkpoints, flush, retention (Kafka: LogManager)."""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.clean_shutdown_file_handler import CleanShutdownFileHandler
+from kclient.broker.log.log_checkpoints import LogCheckpoints, Logs
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.broker_errors import KafkaStorageError
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerSettings:
+    """How often things are done. All in milliseconds; Kafka's defaults."""
+
+    flush_check_interval_ms: float = 1_000
+    retention_check_interval_ms: float = 300_000
+    recovery_point_checkpoint_interval_ms: float = 60_000
+    start_offset_checkpoint_interval_ms: float = 60_000
+    high_watermark_checkpoint_interval_ms: float = 5_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: float = 600_000
+
+
+class _Chore:
+    """Something that is done at intervals."""
+
+    def __init__(self, interval_ms: float, action: Callable[[float], None]) -> None:
+        self.interval_ms = interval_ms
+        self.action = action
+        self.due_ms: float | None = None
+
+
+class LogManager:
+    """The logs of one data directory.
+
+    The condition guards the table of logs. It is taken before a log's own, never after.
+
+    Attributes:
+        failures: Whether the directory is still trusted.
+        last_broker_epoch: Broker epoch of the last clean shutdown, or -1.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        runtime: Runtime,
+        defaults: LogConfig | None = None,
+        settings: LogManagerSettings | None = None,
+    ) -> None:
+        files = runtime.files
+        self._data_dir = data_dir
+        self._runtime = runtime
+        self._defaults = defaults or LogConfig()
+        self._settings = settings or LogManagerSettings()
+        self._lock = runtime.tasks.condition()
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._failed: dict[TopicPartition, KafkaError] = {}
+        self._doomed: list[tuple[float, UnifiedLog]] = []
+        self._doomed_directories: list[Path] = []
+        self._dir_lock: AbstractContextManager[None] | None = None
+        self._clean = False
+        self._checkpoints = LogCheckpoints(files, data_dir)
+        self._clean_shutdown = CleanShutdownFileHandler(files, data_dir)
+        self._chores = self._make_chores()
+        self.failures = LogDirFailureChannel(data_dir)
+        self.last_broker_epoch = -1
+
+    def start(self) -> None:
+        """Take the directory, and read what the last broker left; idempotent.
+
+        Raises:
+            KafkaStorageError: Another broker has the directory, or it cannot be used.
+        """
+        if self._dir_lock is not None:
+            return
+        files = self._runtime.files
+        with self.failures.guarding(f"{self._data_dir}: start"):
+            files.make_directory(self._data_dir)
+            self._dir_lock = self._take_lock()
+            self._clean = self._clean_shutdown.exists()
+            self.last_broker_epoch = self._clean_shutdown.read_broker_epoch()
+            # From here on a crash must lead to recovery.
+            self._clean_shutdown.delete()
+            self._checkpoints.read()
+
+    def load(self, topic_configs: Mapping[str, LogConfig] | None = None) -> None:
+        """Load every log of the directory that is not loaded yet.
+
+        A log that cannot be loaded does not keep the others from serving; see `failed_logs`.
+
+        Args:
+            topic_configs: Configuration by topic; others get the defaults.
+
+        Raises:
+            KafkaStorageError: As `start`.
+        """
+        self.start()
+        configs = topic_configs or {}
+        with self._lock:
+            for name in self._runtime.files.list_directory(self._data_dir):
+                directory = self._data_dir / name
+                if not self._runtime.files.is_directory(directory):
+                    continue
+                if log_file_utils.is_deleted_directory(name):
+                    self._doomed_directories.append(directory)
+                elif not log_file_utils.is_set_aside(name):
+                    self._load_directory(name, configs)
+
+    def get_log(self, partition: TopicPartition) -> UnifiedLog | None:
+        """Return a partition's log, or None if there is none."""
+        return self._logs.get(partition)
+
+    def get_or_create(
+        self, partition: TopicPartition, topic_id: bytes | None, config: LogConfig | None = None
+    ) -> UnifiedLog:
+        """Return a partition's log; load it from its directory, or make it, if need be.
+
+        Args:
+            partition: Which partition.
+            topic_id: The topic's id, 16 bytes; None leaves it open.
+            config: The topic's configuration; None for the defaults, or for what the log has.
+
+        Raises:
+            InvalidTopicError: The topic's name is not fit for a directory.
+            InconsistentTopicIdError: The directory belongs to another topic of that name.
+            KafkaStorageError: The disk failed, or the log could not be loaded.
+        """
+        with self._lock:
+            problem = self._failed.get(partition)
+            if problem is not None:
+                raise KafkaStorageError(f"{partition}: {problem}") from problem
+            log = self._logs.get(partition)
+            if log is None:
+                log = self._open(partition, config or self._defaults)
+                self._logs[partition] = log
+            elif config is not None:
+                log.config = config
+            if topic_id is not None:
+                log.assign_topic_id(topic_id)
+            return log
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Delete a partition's log: at once by name, its files after file.delete.delay.ms.
+
+        Absent is no error.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        with self._lock:
+            log = self._logs.pop(partition, None)
+            if log is None:
+                return
+            log.maintenance.mark_for_deletion(self._runtime.random)
+            due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
+            self._doomed.append((due_ms, log))
+            self._checkpoints.forget(partition)
+            self._write(self._checkpoints.write_all)
+
+    def all_logs(self) -> list[UnifiedLog]:
+        """Return all logs."""
+        with self._lock:
+            return list(self._logs.values())
+
+    def failed_logs(self) -> dict[TopicPartition, KafkaError]:
+        """Return the partitions that could not be loaded, and why."""
+        with self._lock:
+            return dict(self._failed)
+
+    def step(self, now_ms: float) -> float:
+        """Do what is due.
+
+        Args:
+            now_ms: Monotonic time.
+
+        Returns:
+            Milliseconds until there is something to do again.
+        """
+        for chore in self._chores:
+            if chore.due_ms is None:
+                chore.due_ms = now_ms + chore.interval_ms
+            elif chore.due_ms <= now_ms:
+                chore.due_ms = now_ms + chore.interval_ms
+                self._attempt(chore, now_ms)
+        self._remove_doomed(now_ms)
+        return max(0.0, min(chore.due_ms or 0.0 for chore in self._chores) - now_ms)
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Close all logs; idempotent.
+
+        Args:
+            clean: Close in order, so that the next start need not recover. Otherwise leave the
+                files as a crash would.
+            broker_epoch: Noted in the mark of a clean shutdown.
+
+        Raises:
+            KafkaStorageError: The disk failed; the next start will recover.
+        """
+        if self._dir_lock is None:
+            return
+        try:
+            if clean:
+                self._close_in_order(broker_epoch)
+        finally:
+            for log in (*self.all_logs(), *(log for _, log in self._doomed)):
+                log.maintenance.release()
+            self._logs.clear()
+            self._dir_lock.__exit__(None, None, None)
+            self._dir_lock = None
+
+    def _close_in_order(self, broker_epoch: int) -> None:
+        problem: KafkaError | None = None
+        for log in self.all_logs():
+            try:
+                log.close()
+            except KafkaStorageError as failure:
+                problem = failure
+        self._write(self._checkpoints.write_all)
+        if problem is not None:
+            raise problem
+        if self._failed:
+            return
+        with self.failures.guarding(f"{self._data_dir}: clean shutdown"):
+            self._clean_shutdown.write(broker_epoch)
+
+    def _make_chores(self) -> list[_Chore]:
+        settings, checkpoints = self._settings, self._checkpoints
+
+        def writing(write: Callable[[Logs], None]) -> Callable[[float], None]:
+            return lambda _: self._write(write)
+
+        return [
+            _Chore(settings.flush_check_interval_ms, self._flush_logs),
+            _Chore(settings.retention_check_interval_ms, self._delete_old_segments),
+            _Chore(
+                settings.recovery_point_checkpoint_interval_ms,
+                writing(checkpoints.write_recovery_points),
+            ),
+            _Chore(
+                settings.start_offset_checkpoint_interval_ms, writing(checkpoints.write_log_starts)
+            ),
+            _Chore(
+                settings.high_watermark_checkpoint_interval_ms,
+                writing(checkpoints.write_high_watermarks),
+            ),
+            _Chore(settings.producer_id_expiration_check_interval_ms, self._expire_producers),
+        ]
+
+    def _attempt(self, chore: _Chore, now_ms: float) -> None:
+        try:
+            chore.action(now_ms)
+        except KafkaStorageError as problem:
+            _log.warning("%s: %s", self._data_dir, problem)
+
+    def _take_lock(self) -> AbstractContextManager[None]:
+        try:
+            held = self._runtime.files.lock(self._data_dir / LOCK_FILE)
+        except BlockingIOError:
+            raise KafkaStorageError(
+                f"{self._data_dir}: another broker uses this directory; stop it, or give each "
+                "broker a directory of its own"
+            ) from None
+        held.__enter__()
+        return held
+
+    def _load_directory(self, name: str, configs: Mapping[str, LogConfig]) -> None:
+        try:
+            partition = log_file_utils.parse_partition_directory(name)
+        except KafkaError as problem:
+            _log.warning("%s: left alone: %s", self._data_dir, problem)
+            return
+        if partition in self._logs:
+            return
+        try:
+            config = configs.get(partition.topic, self._defaults)
+            self._logs[partition] = self._open(partition, config)
+        except KafkaError as problem:
+            _log.exception("%s: cannot be loaded", partition)
+            self._failed[partition] = problem
+
+    def _open(self, partition: TopicPartition, config: LogConfig) -> UnifiedLog:
+        directory = log_file_utils.partition_directory(self._data_dir, partition)
+        log = UnifiedLog(
+            self._runtime,
+            directory,
+            partition,
+            config,
+            self.failures,
+            self._settings.producer_id_expiration_ms,
+        )
+        log.load(self._checkpoints.for_log(partition, clean=self._clean))
+        log.high_watermark = self._checkpoints.high_watermark(partition)
+        return log
+
+    def _flush_logs(self, now_ms: float) -> None:
+        for log in self.all_logs():
+            log.maintenance.flush_rolled()
+            log.maintenance.flush_if_due(now_ms)
+            log.maintenance.purge_deleted(now_ms)
+
+    def _delete_old_segments(self, now_ms: float) -> None:
+        for log in self.all_logs():
+            count = log.maintenance.delete_old_segments(now_ms)
+            if count:
+                _log.info("%s: retention deleted %d segments", log.partition, count)
+
+    def _expire_producers(self, _: float) -> None:
+        for log in self.all_logs():
+            log.maintenance.remove_expired_producers()
+
+    def _write(self, write: Callable[[Logs], None]) -> None:
+        with self._lock, self.failures.guarding(f"{self._data_dir}: checkpoints"):
+            write(self._logs)
+
+    def _remove_doomed(self, now_ms: float) -> None:
+        with self._lock:
+            due = [log for when, log in self._doomed if when <= now_ms]
+            self._doomed = [(when, log) for when, log in self._doomed if when > now_ms]
+            directories, self._doomed_directories = self._doomed_directories, []
+        for log in due:
+            log.maintenance.delete()
+        for directory in directories:
+            self._runtime.files.remove_tree(directory)

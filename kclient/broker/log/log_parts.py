@@ -1,0 +1,85 @@
+"""What one log is made of, for the classes that work on it together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile
+from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_loader import LogLoader
+from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.common.broker_errors import NotLeaderOrFollowerError
+from kclient.common.runtime import Condition, Runtime
+from kclient.common.types import TopicPartition
+
+
+@dataclass(slots=True)
+class LogOffsets:
+    """Where a log can be read from, and up to where its records are replicated."""
+
+    log_start: int = 0
+    high_watermark: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogParts:
+    """A log's parts. `lock` guards all the others but `failures` and `runtime`."""
+
+    runtime: Runtime
+    partition: TopicPartition
+    failures: LogDirFailureChannel
+    lock: Condition
+    local: LocalLog
+    producers: ProducerStateManager
+    epochs: LeaderEpochFileCache
+    offsets: LogOffsets = field(default_factory=LogOffsets)
+
+    @contextmanager
+    def acting(self, action: str) -> Iterator[None]:
+        """Hold the lock, and turn the operating system's errors into storage errors.
+
+        Raises:
+            KafkaStorageError: The directory is offline, or the action failed.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+        """
+        with self.lock, self.failures.guarding(f"{self.partition}: {action}"):
+            if self.local.is_closed:
+                raise NotLeaderOrFollowerError(f"{self.partition}: the log was closed")
+            yield
+
+    def loader(self) -> LogLoader:
+        """Return what brings the parts in line with the files."""
+        return LogLoader(self.runtime.files, self.local, self.producers, self.epochs)
+
+    def raise_log_start(self, offset: int) -> None:
+        """Move the log's start up, never down."""
+        if offset > self.offsets.log_start:
+            self.offsets.log_start = offset
+            self.offsets.high_watermark = max(self.offsets.high_watermark, offset)
+            self.epochs.truncate_from_start(offset)
+            self.producers.on_log_start_offset_incremented(offset)
+
+
+def make_parts(
+    runtime: Runtime,
+    directory: Path,
+    partition: TopicPartition,
+    config: LogConfig,
+    failures: LogDirFailureChannel,
+    producer_id_expiration_ms: int,
+) -> LogParts:
+    """Return the parts of a log that is not loaded yet."""
+    files = runtime.files
+    return LogParts(
+        runtime,
+        partition,
+        failures,
+        runtime.tasks.condition(),
+        LocalLog(files, runtime.clock, directory, partition, config, runtime.random),
+        ProducerStateManager(files, directory, str(partition), producer_id_expiration_ms),
+        LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory)),
+    )

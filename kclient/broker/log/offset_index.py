@@ -1,0 +1,92 @@
+"""The offset index: from an offset to the place in the segment where to start looking for it."""
+
+import struct
+from typing import ClassVar, NamedTuple
+
+from kclient.broker.log.abstract_index import AbstractIndex
+from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.common.errors import InvalidOffsetError
+
+_ENTRY = struct.Struct(">ii")
+
+
+class OffsetPosition(NamedTuple):
+    """A batch's last offset, and the position of the batch in its file."""
+
+    offset: int
+    position: int
+
+
+class OffsetIndex(AbstractIndex):
+    """Entries of 8 bytes: relative offset, position (Kafka: OffsetIndex)."""
+
+    entry_size: ClassVar[int] = _ENTRY.size
+    _last_offset = -1
+
+    @property
+    def last_offset(self) -> int:
+        """The last entry's offset; the base offset where there is none."""
+        return self._last_offset
+
+    def entry(self, index: int) -> OffsetPosition:
+        """Return the entry with a number below `entries`."""
+        relative, position = _ENTRY.unpack_from(self._view, index * _ENTRY.size)
+        return OffsetPosition(self.base_offset + relative, position)
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """Return the last entry whose offset is at most `offset`, or the segment's start."""
+        index = self._upper_bound(offset) - 1
+        return self.entry(index) if index >= 0 else OffsetPosition(self.base_offset, 0)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry behind all others.
+
+        Raises:
+            InvalidOffsetError: The offset is not above the last entry's.
+            OSError: The write failed; the entry is not there.
+        """
+        if self.entries and offset <= self._last_offset:
+            raise InvalidOffsetError(
+                f"{self.path.name}: got offset {offset}, expected more than {self._last_offset}"
+            )
+        self._append_entry(_ENTRY.pack(offset - self.base_offset, position))
+        self._last_offset = offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove every entry for this offset and above."""
+        self._truncate_to_entries(self._upper_bound(offset - 1))
+
+    def sanity_check(self) -> None:
+        """Compare the file with itself.
+
+        Raises:
+            CorruptIndexError: Its length is no multiple of an entry's, or its last entry is
+                before its first.
+        """
+        if self._files.size(self.path) % _ENTRY.size:
+            raise CorruptIndexError(f"{self.path.name}: its size is no multiple of {_ENTRY.size}")
+        if not self.entries:
+            return
+        first, last = self.entry(0), self.entry(self.entries - 1)
+        if last.offset < first.offset or first.offset < self.base_offset or last.position < 0:
+            raise CorruptIndexError(
+                f"{self.path.name}: the last entry {last} is before the first {first}"
+            )
+
+    def _entries_changed(self) -> None:
+        self._last_offset = (
+            self.entry(self.entries - 1).offset if self.entries else self.base_offset
+        )
+
+    def _upper_bound(self, offset: int) -> int:
+        """Return how many entries have an offset of at most `offset`."""
+        target = offset - self.base_offset
+        view, unpack = self._view, _ENTRY.unpack_from
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if unpack(view, middle * 8)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low

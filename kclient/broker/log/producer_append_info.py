@@ -1,0 +1,152 @@
+"""One producer's part of an append: checked first, applied when the write succeeded."""
+
+from typing import NamedTuple
+
+from kclient.broker.log.file_records import BatchHeader
+from kclient.broker.log.producer_state_entry import (
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    BatchMetadata,
+    ProducerStateEntry,
+    in_sequence,
+)
+from kclient.common.broker_errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
+from kclient.record import ControlRecordType, EndTxnMarker
+
+_ABORT = ControlRecordType.ABORT
+
+
+class TxnMetadata(NamedTuple):
+    """A transaction that began: whose, and where."""
+
+    producer_id: int
+    first_offset: int
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that ended: whose, from where to which marker, and how."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerAppendInfo:
+    """Collects what an append does to a producer's state (Kafka: ProducerAppendInfo).
+
+    Attributes:
+        entry: The state as it will be.
+        started: Transactions that begin with the append.
+    """
+
+    def __init__(self, partition: str, current: ProducerStateEntry, *, check: bool) -> None:
+        """Start from the present state.
+
+        Args:
+            partition: Name for error messages.
+            current: The producer's state; it is not changed.
+            check: Whether epoch and sequences are held against the state. Batches that were
+                accepted before, as in recovery, are not checked again.
+        """
+        self._partition = partition
+        self._check = check
+        self.entry = current.copy()
+        self.started: list[TxnMetadata] = []
+
+    def append(self, header: BatchHeader, *, transactional: bool) -> None:
+        """Take in a batch of records.
+
+        Raises:
+            InvalidProducerEpochError: The producer was replaced by one with a later epoch.
+            OutOfOrderSequenceError: Records before these are missing.
+            InvalidTxnStateError: A batch outside a transaction came within one.
+        """
+        if self._check:
+            self._check_epoch(header)
+            self._check_sequence(header)
+        last_sequence = (
+            (header.base_sequence + header.last_offset_delta) & 0x7FFFFFFF
+            if header.base_sequence >= 0
+            else NO_SEQUENCE
+        )
+        self.entry.add_batch(
+            header.producer_epoch,
+            BatchMetadata(
+                last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+            ),
+        )
+        if self.entry.current_txn_first_offset is not None:
+            if not transactional:
+                raise InvalidTxnStateError(
+                    f"{self._partition}: producer {header.producer_id} wrote outside of its "
+                    "transaction while it was open"
+                )
+        elif transactional:
+            self.entry.current_txn_first_offset = header.base_offset
+            self.started.append(TxnMetadata(header.producer_id, header.base_offset))
+
+    def append_marker(self, header: BatchHeader, marker: EndTxnMarker) -> CompletedTxn | None:
+        """Take in the marker that ends a transaction; return it unless it was empty.
+
+        Raises:
+            InvalidProducerEpochError: The marker is of an earlier epoch than the producer's.
+            TransactionCoordinatorFencedError: The coordinator was replaced by a later one.
+        """
+        self._check_marker(header, marker)
+        self.entry.update_epoch(header.producer_epoch)
+        completed = None
+        first_offset = self.entry.current_txn_first_offset
+        if first_offset is not None:
+            completed = CompletedTxn(
+                header.producer_id, first_offset, header.last_offset, marker.control_type is _ABORT
+            )
+        self.entry.current_txn_first_offset = None
+        self.entry.coordinator_epoch = marker.coordinator_epoch
+        self.entry.last_timestamp = header.max_timestamp
+        return completed
+
+    def _check_marker(self, header: BatchHeader, marker: EndTxnMarker) -> None:
+        if not self._check:
+            return
+        if header.producer_epoch < self.entry.producer_epoch:
+            raise InvalidProducerEpochError(self._epoch_problem(header))
+        if self.entry.coordinator_epoch > marker.coordinator_epoch:
+            raise TransactionCoordinatorFencedError(
+                f"{self._partition}: got a marker of coordinator epoch "
+                f"{marker.coordinator_epoch}, expected at least {self.entry.coordinator_epoch}"
+            )
+
+    def _check_epoch(self, header: BatchHeader) -> None:
+        if header.producer_epoch < self.entry.producer_epoch:
+            raise InvalidProducerEpochError(self._epoch_problem(header))
+
+    def _epoch_problem(self, header: BatchHeader) -> str:
+        return (
+            f"{self._partition}: producer {header.producer_id}: got epoch "
+            f"{header.producer_epoch}, expected at least {self.entry.producer_epoch}"
+        )
+
+    def _check_sequence(self, header: BatchHeader) -> None:
+        """Check that a batch follows the last one.
+
+        A producer the log knows nothing about, or no longer, may start anywhere.
+        """
+        known_epoch = self.entry.producer_epoch
+        if header.producer_epoch != known_epoch:
+            expected = 0
+            fits = header.base_sequence == 0 or known_epoch == NO_PRODUCER_EPOCH
+        else:
+            last = self.entry.last_sequence
+            expected = (last + 1) & 0x7FFFFFFF
+            fits = known_epoch == NO_PRODUCER_EPOCH or in_sequence(last, header.base_sequence)
+        if not fits:
+            raise OutOfOrderSequenceError(
+                f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
+                f"got sequence {header.base_sequence}, expected {expected}"
+            )

@@ -1,0 +1,210 @@
+"""Who wrote what to a log last: how duplicates are refused (Kafka: ProducerStateManager)."""
+
+import logging
+from bisect import bisect_right, insort
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.log_errors import CorruptSnapshotError
+from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
+from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
+from kclient.broker.log.producer_state_entry import ProducerStateEntry
+from kclient.common.files import Files
+
+_log = logging.getLogger(__name__)
+_SUFFIX = log_file_utils.PRODUCER_SNAPSHOT_FILE_SUFFIX
+
+
+class ProducerStateManager:
+    """The producers of one log and their open transactions, with snapshots on disk.
+
+    The state is that of all records before `map_end_offset`. Guarded by the log's lock.
+
+    Attributes:
+        entries: State by producer id.
+        map_end_offset: The offset behind the last record that was taken in.
+    """
+
+    def __init__(self, files: Files, directory: Path, partition: str, expiration_ms: int) -> None:
+        self._files = files
+        self._directory = directory
+        self._partition = partition
+        self._expiration_ms = expiration_ms
+        self.entries: dict[int, ProducerStateEntry] = {}
+        self.map_end_offset = 0
+        self._last_snapshot_offset = 0
+        self._snapshots: list[int] = []
+        # First offset of a transaction -> its producer; and, once ended, -> its marker's offset.
+        self._ongoing: dict[int, int] = {}
+        self._unreplicated: dict[int, int] = {}
+
+    def load_snapshot_list(self) -> None:
+        """Look which snapshots there are."""
+        self._snapshots = sorted(
+            offset
+            for name in self._files.list_directory(self._directory)
+            if name.endswith(_SUFFIX)
+            and (offset := log_file_utils.base_offset_of(name)) is not None
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no producer and no ended transaction is remembered."""
+        return not self.entries and not self._unreplicated
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """The offsets of all snapshots, in order."""
+        return tuple(self._snapshots)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of a transaction that is open, or whose end is not yet replicated."""
+        return min((*self._ongoing, *self._unreplicated), default=None)
+
+    def prepare_update(self, producer_id: int, *, check: bool) -> ProducerAppendInfo:
+        """Start taking in batches of a producer; nothing changes before `update`."""
+        current = self.entries.get(producer_id) or ProducerStateEntry(producer_id)
+        return ProducerAppendInfo(self._partition, current, check=check)
+
+    def update(self, info: ProducerAppendInfo) -> None:
+        """Apply what `prepare_update` collected."""
+        self.entries[info.entry.producer_id] = info.entry
+        for txn in info.started:
+            self._ongoing[txn.first_offset] = txn.producer_id
+
+    def update_map_end_offset(self, offset: int) -> None:
+        """Note up to where records were taken in."""
+        self.map_end_offset = offset
+
+    def complete_txn(self, completed: CompletedTxn) -> None:
+        """Note that a transaction has ended; it is stable once the marker is replicated."""
+        self._ongoing.pop(completed.first_offset, None)
+        self._unreplicated[completed.first_offset] = completed.last_offset
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """Return what the last stable offset is once this transaction has ended."""
+        others = (
+            first for first, producer in self._ongoing.items() if producer != completed.producer_id
+        )
+        return min(others, default=completed.last_offset + 1)
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Forget ended transactions whose marker is replicated."""
+        if self._unreplicated:
+            self._unreplicated = {
+                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+            }
+
+    def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        """Forget what lies before the log's new start."""
+        self._unreplicated = {
+            first: last for first, last in self._unreplicated.items() if last >= log_start_offset
+        }
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+        self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`."""
+        expired = [
+            entry.producer_id for entry in self.entries.values() if self._is_expired(entry, now_ms)
+        ]
+        for producer_id in expired:
+            del self.entries[producer_id]
+
+    def take_snapshot(self, *, flush: bool = False) -> None:
+        """Write the state to a file, unless that of this offset is there."""
+        if self.map_end_offset <= self._last_snapshot_offset:
+            return
+        path = self._path(self.map_end_offset)
+        data = encode_snapshot(list(self.entries.values()))
+        file = self._files.open(path, create=True)
+        try:
+            file.write_at(0, data)
+            file.truncate(len(data))
+            if flush:
+                file.flush()
+        finally:
+            file.close()
+        if self.map_end_offset not in self._snapshots:
+            insort(self._snapshots, self.map_end_offset)
+        self._last_snapshot_offset = self.map_end_offset
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Go back to the newest snapshot in a range, if the state is not of its end already."""
+        self._remove_snapshots(offset for offset in self.snapshots if offset > log_end_offset)
+        if self.map_end_offset == log_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+            return
+        self.entries.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self._load_from_snapshot(log_start_offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything and start anew."""
+        self.entries.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self._remove_snapshots(self.snapshots)
+        self._last_snapshot_offset = 0
+        self.map_end_offset = offset
+
+    def remove_snapshot(self, offset: int) -> None:
+        """Delete the snapshot of a segment that is deleted; absent is no error."""
+        self._remove_snapshots([offset])
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
+        """Delete the snapshots that belong to no segment, other than the newest of all."""
+        newest = self._snapshots[-1] if self._snapshots else -1
+        segments = set(segment_base_offsets)
+        last_segment = max(segments, default=-1)
+        self._remove_snapshots(
+            offset
+            for offset in self.snapshots
+            if offset not in segments and not (offset == newest and newest > last_segment)
+        )
+
+    def latest_snapshot_at_most(self, offset: int) -> int | None:
+        """Return the newest snapshot that is not after an offset, or None."""
+        index = bisect_right(self._snapshots, offset)
+        return self._snapshots[index - 1] if index else None
+
+    def moved_to(self, directory: Path) -> None:
+        """Note that the directory was renamed."""
+        self._directory = directory
+
+    def _load_from_snapshot(self, log_start_offset: int, now_ms: int) -> None:
+        while self._snapshots:
+            offset = self._snapshots[-1]
+            try:
+                loaded = decode_snapshot(self._files.read_bytes(self._path(offset)))
+            except CorruptSnapshotError as problem:
+                _log.warning("%s: deleting snapshot %d: %s", self._partition, offset, problem)
+                self._remove_snapshots([offset])
+                continue
+            for entry in loaded:
+                if not self._is_expired(entry, now_ms):
+                    self._load_entry(entry)
+            self._last_snapshot_offset = self.map_end_offset = offset
+            return
+        self._last_snapshot_offset = self.map_end_offset = log_start_offset
+
+    def _load_entry(self, entry: ProducerStateEntry) -> None:
+        self.entries[entry.producer_id] = entry
+        if entry.current_txn_first_offset is not None:
+            self._ongoing[entry.current_txn_first_offset] = entry.producer_id
+
+    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        idle_ms = now_ms - entry.last_timestamp
+        return entry.current_txn_first_offset is None and idle_ms >= self._expiration_ms
+
+    def _remove_snapshots(self, offsets: Iterable[int]) -> None:
+        for offset in list(offsets):
+            self._files.remove(self._path(offset))
+            if offset in self._snapshots:
+                self._snapshots.remove(offset)
+
+    def _path(self, offset: int) -> Path:
+        return log_file_utils.segment_file(self._directory, offset, _SUFFIX)

@@ -1,0 +1,218 @@
+"""The indexes of one segment, kept in line with its batches."""
+
+import logging
+from pathlib import Path
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.file_records import BatchHeader, FileRecords
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_errors import CorruptIndexError
+from kclient.broker.log.offset_index import OffsetIndex
+from kclient.broker.log.time_index import UNKNOWN_TIMESTAMP_OFFSET, TimeIndex, TimestampOffset
+from kclient.broker.log.transaction_index import TransactionIndex
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.files import Files
+
+_log = logging.getLogger(__name__)
+
+
+class SegmentIndexes:
+    """Offset, time and transaction index of a segment. Guarded by the log's lock.
+
+    The first two are opened at their first use, and built anew from the batches where they are
+    missing or damaged.
+
+    Attributes:
+        transactions: Aborted transactions whose marker lies in the segment.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        records: FileRecords,
+    ) -> None:
+        def path(suffix: str) -> Path:
+            return log_file_utils.segment_file(directory, base_offset, suffix)
+
+        self._files = files
+        self._records = records
+        self._interval_bytes = config.index_interval_bytes
+        size = config.segment_index_bytes
+        self._offset = OffsetIndex(files, path(log_file_utils.INDEX_FILE_SUFFIX), base_offset, size)
+        self._time = TimeIndex(
+            files, path(log_file_utils.TIME_INDEX_FILE_SUFFIX), base_offset, size
+        )
+        self.transactions = TransactionIndex(
+            files, path(log_file_utils.TXN_INDEX_FILE_SUFFIX), base_offset
+        )
+        self._bytes_since_last_entry = 0
+        self._greatest: TimestampOffset | None = None
+        self._appendable = False
+
+    @property
+    def offset(self) -> OffsetIndex:
+        """The offset index."""
+        self._ensure_open()
+        return self._offset
+
+    @property
+    def time(self) -> TimeIndex:
+        """The time index."""
+        self._ensure_open()
+        return self._time
+
+    @property
+    def is_full(self) -> bool:
+        """Whether either index has no room for another entry."""
+        return self.offset.is_full or self.time.is_full
+
+    @property
+    def max_timestamp_and_offset(self) -> TimestampOffset:
+        """The greatest timestamp, and the last offset of the batch that brought it."""
+        if self._greatest is None:
+            self._greatest = self._read_greatest()
+        return self._greatest
+
+    def start_for(self, offset: int) -> int:
+        """Return a position from which on the batch that holds an offset is found.
+
+        Raises:
+            CorruptRecordError: The index was damaged, and so are the batches.
+        """
+        try:
+            return self._checked_start(offset)
+        except CorruptIndexError as problem:
+            _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
+            self.rebuild()
+            return self._checked_start(offset)
+
+    def note_appended(self, header: BatchHeader) -> None:
+        """Take in a batch that was written; every index.interval.bytes one gets an entry."""
+        greatest = self._greatest or UNKNOWN_TIMESTAMP_OFFSET
+        if header.max_timestamp > greatest.timestamp:
+            greatest = TimestampOffset(header.max_timestamp, header.last_offset)
+        self._greatest = greatest
+        if self._bytes_since_last_entry > self._interval_bytes and not self.is_full:
+            self._offset.append(header.last_offset, header.position)
+            self._time.maybe_append(*greatest)
+            self._bytes_since_last_entry = 0
+        self._bytes_since_last_entry += header.size_in_bytes
+
+    def rebuild(self) -> None:
+        """Build both indexes anew from the fixed fields of the batches.
+
+        Raises:
+            CorruptRecordError: The batches are damaged; the indexes lead up to there.
+        """
+        for index in (self._offset, self._time):
+            index.unmap()
+            self._files.remove(index.path)
+        self.reset()
+        try:
+            for header in self._records.headers():
+                self.note_appended(header)
+        finally:
+            if self._appendable:
+                self.prepare_for_append()
+            else:
+                self.finish()
+
+    def reset(self) -> None:
+        """Empty the offset and the time index."""
+        for index in (self._offset, self._time):
+            if not index.is_open:
+                index.open()
+            index.reset()
+        self._bytes_since_last_entry = 0
+        self._greatest = UNKNOWN_TIMESTAMP_OFFSET
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the entries for an offset and all above it."""
+        for index in (self.offset, self.time):
+            index.truncate_to(offset)
+        self.transactions.truncate_to(offset)
+        self._bytes_since_last_entry = 0
+        self._greatest = None
+
+    def prepare_for_append(self) -> None:
+        """Make room for new entries."""
+        self._appendable = True
+        self.offset.resize_to_max()
+        self.time.resize_to_max()
+
+    def finish(self) -> None:
+        """Write the last entry of the time index and trim both files to their entries."""
+        self._appendable = False
+        if not (self._offset.is_open and self._time.is_open):
+            return
+        greatest = self.max_timestamp_and_offset
+        if greatest.timestamp >= 0:
+            self._time.maybe_append(*greatest, closing=True)
+        self._offset.trim_to_valid_size()
+        self._time.trim_to_valid_size()
+
+    def flush(self) -> None:
+        """Force all entries to the disk."""
+        for index in (self._offset, self._time, self.transactions):
+            index.flush()
+
+    def release(self) -> None:
+        """Close the files and leave them as they are; idempotent."""
+        self._offset.unmap()
+        self._time.unmap()
+        self.transactions.close()
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename the files, from one suffix behind their names to another."""
+        for index in (self._offset, self._time, self.transactions):
+            index.rename_to(index.path.with_name(index.path.name.removesuffix(old) + new))
+
+    def moved_to(self, directory: Path) -> None:
+        """Note that the directory was renamed."""
+        for index in (self._offset, self._time, self.transactions):
+            index.moved_to(directory)
+
+    def paths(self) -> list[Path]:
+        """Return the paths of all files, whether they exist or not."""
+        return [self._offset.path, self._time.path, self.transactions.path]
+
+    def _ensure_open(self) -> None:
+        if self._offset.is_open and self._time.is_open:
+            return
+        try:
+            for index in (self._offset, self._time):
+                self._open(index)
+        except CorruptIndexError as problem:
+            _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
+            self.rebuild()
+
+    def _open(self, index: OffsetIndex | TimeIndex) -> None:
+        existed = self._files.exists(index.path)
+        index.open()
+        if existed:
+            index.sanity_check()
+        elif self._records.size:
+            raise CorruptIndexError(f"{index.path.name}: the file is missing")
+
+    def _checked_start(self, offset: int) -> int:
+        """Return where the index says to start, if a batch that fits the entry is there."""
+        entry = self.offset.lookup(offset)
+        if entry.position:
+            try:
+                first = self._records.header_at(entry.position)
+            except CorruptRecordError as problem:
+                raise CorruptIndexError(f"index entry {entry}: {problem}") from problem
+            if first is None or first.last_offset != entry.offset:
+                raise CorruptIndexError(f"index entry {entry} does not lead to its batch")
+        return entry.position
+
+    def _read_greatest(self) -> TimestampOffset:
+        last = self.time.last_entry
+        greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
+        for header in self._records.headers(self.start_for(last.offset)):
+            if header.max_timestamp > greatest.timestamp:
+                greatest = TimestampOffset(header.max_timestamp, header.last_offset)
+        return greatest

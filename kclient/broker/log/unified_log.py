@@ -1,0 +1,305 @@
+"""One partition's log (Kafka: UnifiedLog)."""
+
+from pathlib import Path
+
+from kclient.broker.log.log_appender import LogAppender
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_loader import LogCheckpoint
+from kclient.broker.log.log_maintenance import LogMaintenance
+from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogAppendInfo
+from kclient.broker.log.log_parts import make_parts
+from kclient.broker.log.log_validator import AppendOrigin
+from kclient.broker.log.offset_lookup import OffsetLookup
+from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
+from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
+from kclient.common.files import WireBytes
+from kclient.common.runtime import Runtime
+from kclient.common.types import OffsetAndTimestamp, TopicPartition
+
+_PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class UnifiedLog:
+    """A partition's records: appended to by its leader, read by offset, cut at both ends.
+
+    One condition guards all of it: segments, indexes, producers' state, epochs and offsets. It is
+    held for positions and writes, never while batches go to a reader. fsync runs outside of it.
+
+    Attributes:
+        partition: Which partition.
+        lookup: Finds offsets by time and epoch.
+        maintenance: Flush, retention, deletion.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        failures: LogDirFailureChannel,
+        producer_id_expiration_ms: int = _PRODUCER_ID_EXPIRATION_MS,
+    ) -> None:
+        parts = make_parts(
+            runtime, directory, partition, config, failures, producer_id_expiration_ms
+        )
+        self.partition = partition
+        self._parts = parts
+        self._lock = parts.lock
+        self._local = parts.local
+        self._offsets = parts.offsets
+        self._appender = LogAppender(runtime.clock, parts.local, parts.producers, parts.epochs)
+        self.lookup = OffsetLookup(parts)
+        self.maintenance = LogMaintenance(parts, self._appender)
+        self._topic_id: bytes | None = None
+
+    def load(self, checkpoint: LogCheckpoint | None = None) -> None:
+        """Open the directory's files, recovering what a crash left; make them if there are none.
+
+        Args:
+            checkpoint: What the checkpoints said; None for a directory that is checked whole.
+
+        Raises:
+            KafkaStorageError: A file could not be read or written.
+            CorruptRecordError: After a clean shutdown, batches are damaged.
+            InconsistentTopicIdError: partition.metadata cannot be read.
+        """
+        runtime = self._parts.runtime
+        with self._parts.acting("load"):
+            runtime.files.make_directory(self.directory)
+            metadata = PartitionMetadataFile(runtime.files, self.directory)
+            if metadata.exists():
+                self._topic_id = metadata.read()
+            loader = self._parts.loader()
+            log_start = loader.load(checkpoint or LogCheckpoint(), runtime.clock.wall_ms())
+            self._offsets.log_start = self._offsets.high_watermark = log_start
+            self._local.last_flush_ms = runtime.clock.monotonic_ms()
+
+    def __repr__(self) -> str:
+        return (
+            f"UnifiedLog({self.partition}, {self.log_start_offset} to {self.log_end_offset}, "
+            f"high watermark {self.high_watermark})"
+        )
+
+    @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        return self._local.directory
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's configuration."""
+        return self._local.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        with self._lock:
+            self._local.config = config
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The topic's id, 16 bytes, or None if none was assigned."""
+        return self._topic_id
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Write the topic's id to partition.metadata.
+
+        Raises:
+            InconsistentTopicIdError: The directory belongs to another topic of that name.
+            KafkaStorageError: The disk failed, or is full.
+        """
+        with self._parts.acting("assign topic id"):
+            if self._topic_id is None:
+                PartitionMetadataFile(self._parts.runtime.files, self.directory).write(topic_id)
+                self._topic_id = topic_id
+            elif self._topic_id != topic_id:
+                raise InconsistentTopicIdError(
+                    f"{self.partition}: the log on disk belongs to a topic with another id"
+                )
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._offsets.log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset the next record gets."""
+        return self._local.log_end_offset
+
+    @property
+    def first_segment_base_offset(self) -> int:
+        """Where the oldest segment begins; the log's start may lie behind it."""
+        return self._local.segments.first.base_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset up to which records are replicated and visible to consumers."""
+        return self._offsets.high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        with self._lock:
+            bounded = max(self.log_start_offset, min(offset, self.log_end_offset))
+            self._offsets.high_watermark = bounded
+            self._parts.producers.on_high_watermark_updated(bounded)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset up to which every transaction has ended (read_committed)."""
+        with self._lock:
+            unstable = self._parts.producers.first_unstable_offset
+            return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last leader epoch records were written under, or None."""
+        with self._lock:
+            return self._parts.epochs.latest_epoch
+
+    def size_in_bytes(self) -> int:
+        """Return the bytes of all batches."""
+        with self._lock:
+            return self._local.segments.size_in_bytes()
+
+    def append_as_leader(
+        self, records: WireBytes, leader_epoch: int, *, origin: AppendOrigin = "client"
+    ) -> LogAppendInfo:
+        """Append the batches of a request, all or none.
+
+        Args:
+            records: Whole batches; offsets and epoch are written into this memory if it is
+                writable, else into a copy.
+            leader_epoch: This leader's epoch.
+            origin: Who appends; coordinators may write control batches and out of sequence.
+
+        Raises:
+            CorruptRecordError: A checksum is wrong, or what is there is no batch.
+            RecordTooLargeError: A batch is larger than max.message.bytes.
+            RecordBatchTooLargeError: Together they are larger than a segment.
+            InvalidRecordError: A batch contradicts itself or is not for clients to write.
+            RecordValidationError: Single records were refused, for key or timestamp.
+            UnsupportedForMessageFormatError: A batch has an older format.
+            InvalidProducerEpochError: The producer was replaced by one with a later epoch.
+            OutOfOrderSequenceError: Records before these are missing.
+            KafkaStorageError: The disk failed, or is full; nothing was appended.
+        """
+        with self._parts.acting("append"):
+            info = self._appender.append(records, leader_epoch, origin)
+            info.log_start_offset = self._offsets.log_start
+            must_flush = self._local.unflushed_messages >= self._local.config.flush_messages
+        if must_flush and not info.duplicate:
+            self.flush()
+        return info
+
+    def assign_epoch_start_offset(self, leader_epoch: int) -> None:
+        """Note that a leader's epoch begins at the log's end; done on becoming leader.
+
+        Raises:
+            KafkaStorageError: The disk failed, or is full.
+        """
+        with self._parts.acting("leader epoch"):
+            self._parts.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        *,
+        min_one_message: bool = True,
+        max_offset: int | None = None,
+        include_aborted: bool = False,
+    ) -> FetchDataInfo:
+        """Return batches from the one that holds an offset on, as a slice of the file.
+
+        Args:
+            start_offset: First offset wanted.
+            max_length: Most bytes to return; the last batch may be cut off by it.
+            min_one_message: Return the first batch whole even if it is larger (KIP-74).
+            max_offset: Nothing at or behind this offset is returned: the high watermark or the
+                last stable offset for consumers; None for the log's end.
+            include_aborted: List the aborted transactions that overlap.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is not in the log.
+            CorruptRecordError: What stands in the file is no batch.
+            KafkaStorageError: The disk failed.
+        """
+        with self._parts.acting("read"):
+            if not self.log_start_offset <= start_offset <= self.log_end_offset:
+                raise OffsetOutOfRangeError(
+                    f"{self.partition}: got offset {start_offset}, expected "
+                    f"{self.log_start_offset} to {self.log_end_offset}"
+                )
+            end = self._local.position_of(
+                self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
+            )
+            info = self._local.read(start_offset, max_length, end, min_one_message=min_one_message)
+            if include_aborted:
+                info.aborted_transactions = self.lookup.aborted_transactions(info)
+            return info
+
+    def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
+        """Return the first record with a timestamp at or after this one, or None."""
+        return self.lookup.by_timestamp(timestamp)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the greatest epoch that is at most `epoch`, and the offset behind its end."""
+        return self.lookup.end_offset_for_epoch(epoch)
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log's start up; return where it is now.
+
+        Args:
+            offset: New first offset; -1 for the high watermark.
+
+        Raises:
+            OffsetOutOfRangeError: The offset is above the high watermark.
+            KafkaStorageError: The disk failed, or is full.
+        """
+        with self._parts.acting("delete records"):
+            target = self.high_watermark if offset == -1 else offset
+            if not 0 <= target <= self.high_watermark:
+                raise OffsetOutOfRangeError(
+                    f"{self.partition}: got offset {offset}, expected 0 to the high watermark "
+                    f"{self.high_watermark}, or -1 for it"
+                )
+            self._parts.raise_log_start(target)
+            return self.log_start_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut all batches that end at or behind an offset.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        with self._parts.acting("truncate"):
+            if offset >= self.log_end_offset:
+                return
+            if offset < self._local.segments.first.base_offset:
+                self._local.truncate_fully_and_start_at(offset)
+                self._parts.producers.truncate_fully_and_start_at(offset)
+            else:
+                self._local.truncate_to(offset)
+            self._parts.epochs.truncate_from_end(offset)
+            self._offsets.log_start = min(self.log_start_offset, offset)
+            self._offsets.high_watermark = min(self.high_watermark, offset)
+            now_ms = self._parts.runtime.clock.wall_ms()
+            self._parts.loader().rebuild_producers(self.log_start_offset, offset, now_ms)
+
+    def flush(self) -> None:
+        """Force everything to the disk.
+
+        Raises:
+            KafkaStorageError: That failed; the directory is offline.
+        """
+        self.maintenance.flush()
+
+    def close(self) -> None:
+        """Close in order, so that the next load need not recover; idempotent.
+
+        Raises:
+            KafkaStorageError: The disk failed; the log will be recovered when it is loaded.
+        """
+        self.maintenance.close()
