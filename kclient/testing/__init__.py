@@ -1,1 +1,5 @@
 """Tools for users' tests."""
+
+from kclient.testing.embedded_cluster import EmbeddedCluster
+
+__all__ = ["EmbeddedCluster"]

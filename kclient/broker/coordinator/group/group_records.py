@@ -31,7 +31,10 @@ Record = tuple[bytes, bytes | None]
 class OffsetsLog(Protocol):
     """The partitions of ``__consumer_offsets``."""
 
-    partition_count: int
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are, or will be."""
+        ...
 
     def append(self, partition: int, records: Iterable[Record]) -> None:
         """Append keyed records in one batch.

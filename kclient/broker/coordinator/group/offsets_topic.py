@@ -87,4 +87,4 @@ class OffsetsTopic:
                     for record in batch.records():
                         yield record.key, record.value
             if offset == before:
-                raise CorruptRecordError(f"{log.topic_partition}: no batch at offset {offset}")
+                raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")

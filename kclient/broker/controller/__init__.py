@@ -1,0 +1,1 @@
+"""Cluster metadata: decisions, the log that keeps them, and the image everyone reads."""

@@ -1,0 +1,114 @@
+"""The cluster as one broker sees it: a value that is replaced, never changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kclient.common.types import TopicPartition
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
+CLUSTER_METADATA = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+GROUP_RESOURCE = 32
+
+
+class PartitionRegistration(NamedTuple):
+    """Where a partition lives (Kafka: PartitionRegistration)."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[bytes, ...] = ()
+
+
+class TopicImage(NamedTuple):
+    """One topic (Kafka: TopicImage).
+
+    Attributes:
+        name: Topic name.
+        topic_id: Topic id, 16 bytes.
+        partitions: Registrations by partition number, from 0 without gaps.
+    """
+
+    name: str
+    topic_id: bytes
+    partitions: tuple[PartitionRegistration, ...]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the cluster keeps its own state in it."""
+        return self.name in INTERNAL_TOPICS
+
+
+UNASSIGNED_DIRECTORY = bytes(16)
+"""Kafka: DirectoryId.UNASSIGNED."""
+
+
+class BrokerRegistration(NamedTuple):
+    """One broker (Kafka: BrokerRegistration)."""
+
+    id: int
+    epoch: int
+    incarnation_id: bytes
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+    directory_id: bytes = UNASSIGNED_DIRECTORY
+
+
+ConfigResource = tuple[int, str]
+"""Resource type and name."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """All cluster metadata up to one offset of the metadata log (Kafka: MetadataImage).
+
+    Attributes:
+        offset: Offset of the last record it holds, -1 for none.
+        topics: Topics by name.
+        topic_names: Topic names by id.
+        configs: Settings by resource.
+        brokers: Brokers by id.
+        features: Finalized feature levels by name.
+        next_producer_id: First producer id that was not given out yet.
+    """
+
+    offset: int = -1
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """Return the topic of an id, or None."""
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionRegistration | None:
+        """Return where a partition lives, or None if there is no such partition."""
+        topic = self.topics.get(topic_partition.topic)
+        if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
+            return None
+        return topic.partitions[topic_partition.partition]
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        """Return the settings a topic has of its own."""
+        return self.configs.get((TOPIC_RESOURCE, name), _NOTHING)
+
+    def live_brokers(self) -> list[BrokerRegistration]:
+        """Return the brokers that serve, by id."""
+        return [self.brokers[id_] for id_ in sorted(self.brokers) if not self.brokers[id_].fenced]

@@ -1,0 +1,92 @@
+"""Takes new connections and deals them out to the processors."""
+
+import itertools
+import logging
+from collections.abc import Sequence
+
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.processor import Processor
+from kclient.common.runtime import READABLE, Listener, Poller, StreamSocket
+
+_log = logging.getLogger(__name__)
+
+_POLL_MS = 500.0
+_PAUSE_MS = 500.0
+
+
+class Acceptor:
+    """One listener's accepting end (Kafka: Acceptor).
+
+    Where the quota of connections is used up, further ones wait in the system's backlog; where an
+    address has too many, its next one is closed at once.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        poller: Poller,
+        processors: Sequence[Processor],
+        quotas: ConnectionQuotas,
+    ) -> None:
+        self._listener = listener
+        self._poller = poller
+        self._processors = itertools.cycle(processors)
+        self._quotas = quotas
+        self._running = True
+        self._registered = False
+        self._paused_until_ms = 0.0
+        quotas.notify_room(poller.wakeup)
+
+    def run_once(self, now_ms: float) -> bool:
+        """Accept what has come in; return whether to go on."""
+        self._watch(accepting=now_ms >= self._paused_until_ms and self._quotas.has_room())
+        if self._poller.poll(_POLL_MS):
+            self._accept_all(now_ms)
+        return self._running
+
+    def stop(self) -> None:
+        """Make the next `run_once` the last."""
+        self._running = False
+        self._poller.wakeup()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+        self._poller.close()
+
+    def _watch(self, *, accepting: bool) -> None:
+        events = READABLE if accepting else 0
+        if self._registered:
+            self._poller.modify(self._listener, events)
+        else:
+            self._poller.register(self._listener, events, self._listener)
+            self._registered = True
+
+    def _accept_all(self, now_ms: float) -> None:
+        while self._quotas.has_room():
+            try:
+                connection = self._listener.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue  # it was gone before it was taken
+            except OSError as error:
+                # Out of descriptors or memory: the connections that exist must go on being served.
+                _log.warning("accepting pauses for %d ms: %s", _PAUSE_MS, error)
+                self._paused_until_ms = now_ms + _PAUSE_MS
+                return
+            self._deal(connection)
+
+    def _deal(self, connection: StreamSocket) -> None:
+        try:
+            address = connection.peer_address()[0]
+        except OSError:
+            connection.close()
+            return
+        if not self._quotas.try_add(address):
+            _log.info("refusing a connection from %s: it has max.connections.per.ip", address)
+            connection.close()
+            return
+        if not next(self._processors).accept(connection, address):
+            self._quotas.remove(address)
+            connection.close()

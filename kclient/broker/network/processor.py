@@ -1,0 +1,194 @@
+"""One network thread of the broker: its connections, what they ask and what they are told."""
+
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.request_channel import Dispatch, Request, Response, ResponseSink
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Condition, StreamSocket
+from kclient.network.channel_mute_state import ChannelMuteEvent
+from kclient.network.network_receive import NetworkReceive
+from kclient.network.network_send import NetworkSend
+from kclient.network.selector import Selector
+
+_log = logging.getLogger(__name__)
+
+_POLL_MS = 300.0
+_NEW_CONNECTIONS = 20
+
+RequestParser = Callable[[ResponseSink, NetworkReceive, str, float], Request]
+"""Makes a request of a frame; raises KafkaError where the frame is none that is served."""
+
+
+class Processor:
+    """Owns connections and their selector (Kafka: Processor).
+
+    A connection is not read from while a request of it is in work, so that its answers keep the
+    order of its requests. The condition guards the two queues that other threads fill, and
+    `_polling`, which tells them whether the selector has to be woken.
+    """
+
+    def __init__(
+        self,
+        processor_id: int,
+        selector: Selector,
+        quotas: ConnectionQuotas,
+        parse: RequestParser,
+        dispatch: Dispatch,
+        condition: Condition,
+    ) -> None:
+        self.id = processor_id
+        self._selector = selector
+        self._quotas = quotas
+        self._parse = parse
+        self._dispatch = dispatch
+        self._condition = condition
+        self._running = True
+        self._polling = False
+        self._new_connections: deque[tuple[StreamSocket, str]] = deque()
+        self._responses: deque[Response] = deque()
+        self._addresses: dict[str, str] = {}
+        self._waiting: deque[Request] = deque()
+        self._connection_index = itertools.count()
+
+    def accept(self, connection: StreamSocket, address: str) -> bool:
+        """Take over a new connection; False if there are too many new ones, or on the way out.
+
+        May be called by any thread.
+        """
+        with self._condition:
+            if not self._running or len(self._new_connections) >= _NEW_CONNECTIONS:
+                return False
+            self._new_connections.append((connection, address))
+            wake = self._polling
+        if wake:
+            self._selector.wakeup()
+        return True
+
+    def enqueue_response(self, response: Response) -> None:
+        """Take a response to one of this processor's requests; may be called by any thread."""
+        with self._condition:
+            self._responses.append(response)
+            wake = self._polling
+        if wake:
+            self._selector.wakeup()
+
+    def run_once(self, now_ms: float) -> bool:
+        """Take one turn: connections, responses, network, requests; return whether to go on."""
+        self._configure_new_connections()
+        self._process_responses()
+        self._dispatch_waiting()
+        self._poll(now_ms)
+        for receive in self._selector.completed_receives:
+            self._process_receive(receive, now_ms)
+        for send in self._selector.completed_sends:
+            self._process_sent(send.channel_id)
+        for channel_id, state in self._selector.disconnected.items():
+            _log.debug("%s: %s", channel_id, state.reason)
+            self._forget(channel_id)
+        return self._running
+
+    def stop(self) -> None:
+        """Make the present or the next `run_once` the last."""
+        with self._condition:
+            self._running = False
+        self._selector.wakeup()
+
+    def close(self) -> None:
+        """Close every connection; call it after the last `run_once`."""
+        with self._condition:
+            self._running = False
+            unborn = list(self._new_connections)
+            self._new_connections.clear()
+        for connection, address in unborn:
+            connection.close()
+            self._quotas.remove(address)
+        self._selector.close()
+        for channel_id in list(self._addresses):
+            self._forget(channel_id)
+
+    def connection_count(self) -> int:
+        """Return the number of connections that are open."""
+        return len(self._addresses)
+
+    def _poll(self, now_ms: float) -> None:
+        with self._condition:
+            busy = self._responses or self._new_connections or self._waiting or not self._running
+            self._polling = not busy
+        self._selector.poll(0.0 if busy else _POLL_MS, now_ms)
+        with self._condition:
+            self._polling = False
+
+    def _configure_new_connections(self) -> None:
+        while self._new_connections:
+            with self._condition:
+                connection, address = self._new_connections.popleft()
+            channel_id = f"{address}-{self.id}-{next(self._connection_index)}"
+            try:
+                self._selector.register(channel_id, connection)
+            except OSError as error:
+                _log.warning("%s: cannot be watched: %s", channel_id, error)
+                connection.close()
+                self._quotas.remove(address)
+            else:
+                self._addresses[channel_id] = address
+
+    def _process_responses(self) -> None:
+        while self._responses:
+            with self._condition:
+                response = self._responses.popleft()
+            channel_id = response.connection_id
+            if self._selector.channel(channel_id) is None:
+                continue  # the client has gone
+            if response.close:
+                self._close_connection(channel_id)
+            elif response.parts is None:
+                self._process_sent(channel_id)
+            else:
+                self._selector.send(NetworkSend(channel_id, response.parts))
+
+    def _process_receive(self, receive: NetworkReceive, now_ms: float) -> None:
+        channel_id = receive.source
+        address = self._addresses.get(channel_id)
+        if address is None:
+            receive.release()
+            return
+        try:
+            request = self._parse(self, receive, address, now_ms)
+        except KafkaError as error:
+            _log.warning("%s: closing the connection: %s", channel_id, error)
+            receive.release()
+            self._close_connection(channel_id)
+            return
+        self._selector.mute(channel_id)
+        self._tell(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
+        if self._waiting or not self._dispatch(request):
+            self._waiting.append(request)
+
+    def _dispatch_waiting(self) -> None:
+        """Offer again what the handlers had no room for; its connections are muted meanwhile."""
+        while self._waiting and self._dispatch(self._waiting[0]):
+            self._waiting.popleft()
+
+    def _process_sent(self, channel_id: str) -> None:
+        """Read from a connection again, whose request was answered or needs no answer."""
+        if self._selector.channel(channel_id) is not None:
+            self._tell(channel_id, ChannelMuteEvent.RESPONSE_SENT)
+            self._selector.unmute(channel_id)
+
+    def _tell(self, channel_id: str, event: ChannelMuteEvent) -> None:
+        channel = self._selector.channel(channel_id)
+        if channel is not None:
+            channel.handle_mute_event(event)
+
+    def _close_connection(self, channel_id: str) -> None:
+        self._selector.close_channel(channel_id)
+        self._forget(channel_id)
+
+    def _forget(self, channel_id: str) -> None:
+        address = self._addresses.pop(channel_id, None)
+        if address is not None:
+            self._quotas.remove(address)

@@ -1,0 +1,123 @@
+"""The broker's network: one acceptor, some processors, and their threads."""
+
+import logging
+from collections.abc import Callable
+
+from kclient.broker.network.acceptor import Acceptor
+from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.processor import Processor, RequestParser
+from kclient.broker.network.request_channel import Dispatch
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.listener import Endpoint
+from kclient.common.runtime import Address, Listener, Runtime, Task
+from kclient.network.channel_builder import PlaintextChannelBuilder
+from kclient.network.memory_pool import UnlimitedMemoryPool
+from kclient.network.selector import Selector
+
+_log = logging.getLogger(__name__)
+
+
+class SocketServer:
+    """Owns the listening socket and the network threads (Kafka: SocketServer)."""
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime, parse: RequestParser) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._parse = parse
+        self._quotas = ConnectionQuotas(
+            config["max.connections"],
+            config["max.connections.per.ip"],
+            runtime.tasks.condition(),
+        )
+        self._listener: Listener | None = None
+        self._processors: list[Processor] = []
+        self._acceptor: Acceptor | None = None
+        self._tasks: list[Task] = []
+
+    def bind(self) -> Endpoint:
+        """Take the listening port, without accepting anybody yet; return the listener bound.
+
+        Raises:
+            OSError: The address is taken, or not one of this machine's.
+        """
+        wanted = self._config.listener
+        addresses = self._runtime.net.resolve(wanted.host, wanted.port)
+        backlog = self._config["socket.listen.backlog.size"]
+        listener = self._runtime.net.listen(addresses[0], backlog)
+        self._listener = listener
+        return wanted._replace(port=listener.local_address()[1])
+
+    def start(self, dispatch: Dispatch) -> None:
+        """Accept connections and hand their requests to `dispatch`; `bind` comes first."""
+        self.prepare(dispatch)
+        for processor in self._processors:
+            self._spawn(f"kclient-network-{processor.id}", processor.run_once)
+        if self._acceptor is not None:
+            self._spawn("kclient-acceptor", self._acceptor.run_once)
+
+    def prepare(self, dispatch: Dispatch) -> list[Callable[[float], bool]]:
+        """Make acceptor and processors without threads; return their steps."""
+        count = self._config["num.network.threads"]
+        self._processors = [self._new_processor(number, dispatch) for number in range(count)]
+        if self._listener is None:
+            return []
+        poller = self._runtime.net.poller()
+        self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas)
+        return [self._acceptor.run_once, *(processor.run_once for processor in self._processors)]
+
+    def stop_accepting(self, timeout: float) -> None:
+        """Take no more connections; those that exist are still served."""
+        if self._acceptor is not None:
+            self._acceptor.stop()
+            self._join("kclient-acceptor", timeout)
+            self._acceptor.close()
+            self._acceptor = None
+        elif self._listener is not None:
+            self._listener.close()
+        self._listener = None
+
+    def shutdown(self, timeout: float) -> None:
+        """Close every connection and end every network thread."""
+        self.stop_accepting(timeout)
+        for processor in self._processors:
+            processor.stop()
+        self._join("kclient-network", timeout)
+        for processor in self._processors:
+            processor.close()
+        self._processors = []
+
+    def connection_count(self) -> int:
+        """Return the number of open connections."""
+        return self._quotas.total()
+
+    def bound_address(self) -> Address | None:
+        """Return where the broker listens, or None if it does not."""
+        return None if self._listener is None else self._listener.local_address()
+
+    def _new_processor(self, number: int, dispatch: Dispatch) -> Processor:
+        runtime, config = self._runtime, self._config
+        selector = Selector(
+            runtime.net,
+            runtime.clock,
+            max_receive_size=config["socket.request.max.bytes"],
+            connections_max_idle_ms=float(config["connections.max.idle.ms"]),
+            memory_pool=UnlimitedMemoryPool(),
+            channel_builder=PlaintextChannelBuilder(),
+        )
+        condition = runtime.tasks.condition()
+        return Processor(number, selector, self._quotas, self._parse, dispatch, condition)
+
+    def _spawn(self, name: str, step: Callable[[float], bool]) -> None:
+        clock = self._runtime.clock
+
+        def turn() -> bool:
+            return step(clock.monotonic_ms())
+
+        self._tasks.append(self._runtime.tasks.spawn(name, turn))
+
+    def _join(self, prefix: str, timeout: float) -> None:
+        for task in [task for task in self._tasks if task.name.startswith(prefix)]:
+            if task.join(timeout):
+                self._tasks.remove(task)
+            else:
+                _log.warning("%s did not end within %s s", task.name, timeout)

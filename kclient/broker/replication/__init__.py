@@ -1,0 +1,1 @@
+"""Partitions and their replicas, and the operations that wait for them."""

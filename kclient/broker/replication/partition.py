@@ -1,0 +1,245 @@
+"""One partition on this broker: its log, and the rules for writing to it and reading from it."""
+
+from typing import NamedTuple
+
+from kclient.broker.controller.metadata_image import PartitionRegistration
+from kclient.broker.log.log_offset_metadata import LogAppendInfo
+from kclient.broker.log.log_validator import AppendOrigin
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.replication.fetch_params import (
+    FetchIsolation,
+    FetchPartition,
+    FetchResult,
+)
+from kclient.common.broker_errors import (
+    FencedLeaderEpochError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from kclient.common.runtime import Condition
+from kclient.common.types import OffsetAndTimestamp, TopicPartition
+
+ACKS_ALL = -1
+
+
+class EpochEndOffset(NamedTuple):
+    """Where a leader epoch ended (Kafka: OffsetForLeaderEpochResponse.EpochEndOffset)."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class Partition:
+    """A partition led by this broker, its only replica (Kafka: Partition).
+
+    The lock guards the registration and the count of bytes; the log has a lock of its own, taken
+    after this one.
+
+    Attributes:
+        topic_partition: Which one.
+        topic_id: The topic's id, 16 bytes.
+        log: Where the records are.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes,
+        node_id: int,
+        log: UnifiedLog,
+        lock: Condition,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self._node_id = node_id
+        self._lock = lock
+        self._leader = -1
+        self._leader_epoch = -1
+        self._isr: tuple[int, ...] = ()
+        self._appended_bytes = 0
+
+    @property
+    def leader_epoch(self) -> int:
+        """The present leader's epoch."""
+        return self._leader_epoch
+
+    @property
+    def leader(self) -> int:
+        """Node id of the leader, -1 for none."""
+        return self._leader
+
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes appended since the broker started; only ever grows."""
+        return self._appended_bytes
+
+    def apply(self, registration: PartitionRegistration) -> None:
+        """Follow the cluster's metadata."""
+        with self._lock:
+            self._leader = registration.leader
+            self._leader_epoch = registration.leader_epoch
+            self._isr = registration.isr
+            self._advance_high_watermark()
+
+    def append_records_to_leader(
+        self, records: memoryview, required_acks: int, origin: AppendOrigin = "client"
+    ) -> LogAppendInfo:
+        """Append record batches, as the partition's leader.
+
+        Raises:
+            KafkaError: They were refused, and nothing was written.
+        """
+        with self._lock:
+            self._check_leader()
+            needed = self.log.config.min_insync_replicas
+            if required_acks == ACKS_ALL and len(self._isr) < needed:
+                raise NotEnoughReplicasError(
+                    f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
+                    f"min.isr requirement of {needed} for partition {self.topic_partition}"
+                )
+            info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
+            self._appended_bytes += len(records)
+            self._advance_high_watermark()
+            return info
+
+    def fetch_records(
+        self, wanted: FetchPartition, isolation: FetchIsolation, limit: int, *, at_least_one: bool
+    ) -> FetchResult:
+        """Read whole batches from an offset on.
+
+        Args:
+            wanted: Where to read, and which leader the reader believes in.
+            isolation: How far to read.
+            limit: Most bytes to return.
+            at_least_one: Whether the first batch is returned even if it is larger than `limit`.
+
+        Raises:
+            OffsetOutOfRangeError: There is no such offset; `bounds` says which there are.
+            KafkaError: This broker does not lead the partition in the reader's epoch.
+        """
+        self.check_leader_epoch(wanted.current_leader_epoch)
+        bounds = self.bounds()
+        if wanted.last_fetched_epoch >= 0:
+            diverging = self._diverging(wanted)
+            if diverging is not None:
+                return bounds._replace(diverging_epoch=diverging)
+        if not bounds.log_start_offset <= wanted.fetch_offset <= self.log.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"Received request for offset {wanted.fetch_offset} for partition "
+                f"{self.topic_partition}, but we only have log segments from offset "
+                f"{bounds.log_start_offset} to {self.log.log_end_offset}."
+            )
+        found = self.log.read(
+            wanted.fetch_offset,
+            limit,
+            min_one_message=at_least_one,
+            max_offset=self._readable_end(bounds, isolation),
+            include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
+        )
+        if isolation is not FetchIsolation.TXN_COMMITTED:
+            return bounds._replace(records=found.records)
+        aborted = [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions]
+        return bounds._replace(records=found.records, aborted=aborted)
+
+    def readable_end(self, isolation: FetchIsolation) -> int:
+        """Return the first offset that such a reader may not see."""
+        return self._readable_end(self.bounds(), isolation)
+
+    def bounds(self) -> FetchResult:
+        """Return a result without records: the offsets that every answer carries."""
+        log = self.log
+        return FetchResult(
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+        )
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Refuse a client that believes in another leader epoch; -1 believes in any.
+
+        Raises:
+            KafkaError: This broker does not lead the partition, or not in that epoch.
+        """
+        self._check_leader()
+        if epoch < 0 or epoch == self._leader_epoch:
+            return
+        if epoch < self._leader_epoch:
+            raise FencedLeaderEpochError(
+                f"epoch {epoch} of {self.topic_partition} is over; now it is {self._leader_epoch}"
+            )
+        raise UnknownLeaderEpochError(
+            f"epoch {epoch} of {self.topic_partition} is not known; now it is {self._leader_epoch}"
+        )
+
+    def earliest_offset(self) -> OffsetAndTimestamp:
+        """Return the first offset there is."""
+        return self.log.lookup.earliest()
+
+    def latest_offset(self, isolation: FetchIsolation) -> OffsetAndTimestamp:
+        """Return the first offset that such a reader may not see."""
+        return OffsetAndTimestamp(self.readable_end(isolation), -1, self._leader_epoch)
+
+    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
+        """Return the record with the greatest timestamp, or None if there is none."""
+        return self.log.lookup.of_max_timestamp()
+
+    def offset_for_timestamp(self, timestamp: int, end: int) -> OffsetAndTimestamp | None:
+        """Return the first record at or after a time, before offset `end`."""
+        found = self.log.offset_for_timestamp(timestamp)
+        return None if found is None or found.offset >= end else found
+
+    def last_offset_for_leader_epoch(self, current: int, wanted: int) -> EpochEndOffset:
+        """Return the largest epoch not above `wanted`, and where it ended.
+
+        Raises:
+            KafkaError: This broker does not lead the partition in epoch `current`.
+        """
+        self.check_leader_epoch(current)
+        epoch, end_offset = self.log.end_offset_for_epoch(wanted)
+        return EpochEndOffset(epoch, end_offset)
+
+    def delete_records(self, offset: int) -> int:
+        """Drop what lies before an offset, -1 for the high watermark; return the first one left.
+
+        Raises:
+            OffsetOutOfRangeError: The offset lies beyond the high watermark.
+        """
+        self._check_leader()
+        high_watermark = self.log.high_watermark
+        wanted = high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= high_watermark:
+            raise OffsetOutOfRangeError(
+                f"The offset {offset} for partition {self.topic_partition} is out of range."
+            )
+        return self.log.delete_records_before(wanted)
+
+    def _check_leader(self) -> None:
+        if self._leader != self._node_id:
+            raise NotLeaderOrFollowerError(
+                f"Leader of partition {self.topic_partition} is broker {self._leader}"
+            )
+
+    def _advance_high_watermark(self) -> None:
+        # The only replica is in sync with itself: whatever is in the log is committed.
+        if self._isr == (self._node_id,):
+            self.log.high_watermark = self.log.log_end_offset
+
+    def _readable_end(self, bounds: FetchResult, isolation: FetchIsolation) -> int:
+        if isolation is FetchIsolation.TXN_COMMITTED:
+            return bounds.last_stable_offset
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return bounds.high_watermark
+        return self.log.log_end_offset
+
+    def _diverging(self, wanted: FetchPartition) -> tuple[int, int] | None:
+        epoch, end_offset = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if end_offset < 0:
+            raise OffsetOutOfRangeError(
+                f"epoch {wanted.last_fetched_epoch} of {self.topic_partition} lies before its log"
+            )
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+            return epoch, end_offset
+        return None

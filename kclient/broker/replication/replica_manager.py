@@ -1,0 +1,256 @@
+"""All partitions of this broker: where requests for records arrive."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from kclient.broker.controller.metadata_delta import MetadataDelta
+from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_errors import RecordValidationError
+from kclient.broker.log.log_manager import LogManager
+from kclient.broker.log.log_validator import AppendOrigin
+from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchWatch
+from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
+from kclient.broker.replication.fetch_params import (
+    AppendResult,
+    FetchParams,
+    FetchPartition,
+    FetchResult,
+)
+from kclient.broker.replication.operation_timer import OperationTimer
+from kclient.broker.replication.partition import Partition
+from kclient.common.broker_errors import (
+    InconsistentTopicIdError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+FetchResults = dict[TopicPartition, FetchResult]
+AppendResults = dict[TopicPartition, AppendResult]
+TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
+
+
+class ReplicaManager:
+    """The partitions this broker has a replica of (Kafka: ReplicaManager).
+
+    The lock guards the table of partitions, which is written while the controller publishes and
+    read without it: a single look-up sees the table before a change or after it.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        runtime: Runtime,
+        log_manager: LogManager,
+        topic_config: TopicConfigReader,
+    ) -> None:
+        self._node_id = node_id
+        self._runtime = runtime
+        self._log_manager = log_manager
+        self._topic_config = topic_config
+        self._lock = runtime.tasks.condition()
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._offline: dict[TopicPartition, KafkaStorageError] = {}
+        self._operation_lock = runtime.tasks.condition()
+        self.timer = OperationTimer(runtime.tasks.condition())
+        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
+            runtime.tasks.condition(), self.timer
+        )
+
+    def load(self, image: MetadataImage) -> None:
+        """Take up every partition of the image."""
+        for topic in image.topics.values():
+            self._host_topic(image, topic)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Follow a change of the cluster's metadata (Kafka: ReplicaManager.applyDelta)."""
+        for topic in delta.deleted_topics:
+            self._drop_topic(topic)
+        for name in (*delta.created_topics, *delta.changed_topics):
+            self._host_topic(image, image.topics[name])
+        for kind, name in delta.changed_configs:
+            if kind == TOPIC_RESOURCE and name in image.topics:
+                self._reconfigure(image, image.topics[name])
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """Return a partition hosted here.
+
+        Raises:
+            UnknownTopicOrPartitionError: There is none.
+            KafkaStorageError: Its log could not be opened.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            raise self.partition_error(topic_partition)
+        return partition
+
+    def partitions(self) -> list[Partition]:
+        """Return every partition hosted here."""
+        with self._lock:
+            return list(self._partitions.values())
+
+    def partition_error(self, topic_partition: TopicPartition) -> KafkaError:
+        """Return why a partition is not here."""
+        offline = self._offline.get(topic_partition)
+        if offline is not None:
+            return offline
+        return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
+
+    def append_records(
+        self,
+        required_acks: int,
+        entries: Mapping[TopicPartition, memoryview],
+        answer: Callable[[AppendResults], None],
+        origin: AppendOrigin = "client",
+    ) -> None:
+        """Append to several partitions; `answer` is told what became of each.
+
+        With one replica there is nobody to wait for: the answer is given before this returns.
+        """
+        results = {
+            topic_partition: self._append(topic_partition, records, required_acks, origin)
+            for topic_partition, records in entries.items()
+        }
+        answer(results)
+        for topic_partition, result in results.items():
+            if result.error is None:
+                self.fetch_purgatory.check_and_complete(topic_partition)
+
+    def fetch_records(
+        self,
+        params: FetchParams,
+        wanted: Mapping[TopicPartition, FetchPartition],
+        answer: Callable[[FetchResults], None],
+    ) -> None:
+        """Read from several partitions; `answer` is told now, or once there is enough to tell."""
+        before = {tp: self._appended_bytes(tp) for tp in wanted}
+        results = self._read(params, wanted)
+        found = sum(len(result.records) for result in results.values())
+        failed = any(r.error or r.diverging_epoch for r in results.values())
+        if params.max_wait_ms <= 0 or not wanted or found >= params.min_bytes or failed:
+            answer(results)
+            return
+        operation = DelayedFetch(
+            self._operation_lock,
+            self._runtime.clock.monotonic_ms() + params.max_wait_ms,
+            params,
+            {tp: FetchWatch(wanted[tp], before[tp]) for tp in wanted},
+            found,
+            self.partition,
+            lambda: answer(self._read(params, wanted)),
+        )
+        self.fetch_purgatory.try_complete_else_watch(operation, list(wanted))
+
+    def _appended_bytes(self, topic_partition: TopicPartition) -> int:
+        partition = self._partitions.get(topic_partition)
+        return 0 if partition is None else partition.appended_bytes
+
+    def _append(
+        self, topic_partition: TopicPartition, records: memoryview, acks: int, origin: AppendOrigin
+    ) -> AppendResult:
+        try:
+            partition = self.partition(topic_partition)
+            info = partition.append_records_to_leader(records, acks, origin)
+        except RecordValidationError as error:
+            return AppendResult(error=error.cause, record_errors=error.record_errors)
+        except KafkaError as error:
+            return AppendResult(error=error)
+        except OSError as error:
+            return AppendResult(error=self._storage_error(topic_partition, error))
+        return AppendResult(None, info.first_offset, info.log_append_time, info.log_start_offset)
+
+    def _read(
+        self, params: FetchParams, wanted: Mapping[TopicPartition, FetchPartition]
+    ) -> FetchResults:
+        results: FetchResults = {}
+        left = params.max_bytes
+        nothing_yet = True
+        for topic_partition, part in wanted.items():
+            limit = max(0, min(left, part.max_bytes))
+            result = self._read_one(params, topic_partition, part, limit, at_least_one=nothing_yet)
+            results[topic_partition] = result
+            if len(result.records):
+                nothing_yet = False
+                left -= len(result.records)
+        return results
+
+    def _read_one(
+        self,
+        params: FetchParams,
+        topic_partition: TopicPartition,
+        part: FetchPartition,
+        limit: int,
+        *,
+        at_least_one: bool,
+    ) -> FetchResult:
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            return FetchResult(error=self.partition_error(topic_partition))
+        if any(part.topic_id) and part.topic_id != partition.topic_id:
+            return FetchResult(error=UnknownTopicIdError())
+        try:
+            return partition.fetch_records(part, params.isolation, limit, at_least_one=at_least_one)
+        except OffsetOutOfRangeError as error:
+            return partition.bounds()._replace(error=error)
+        except KafkaError as error:
+            return FetchResult(error=error)
+        except OSError as error:
+            return FetchResult(error=self._storage_error(topic_partition, error))
+
+    def _storage_error(self, topic_partition: TopicPartition, error: OSError) -> KafkaStorageError:
+        _log.error("%s: disk trouble: %s", topic_partition, error)
+        return KafkaStorageError(f"Disk error when trying to access {topic_partition}")
+
+    def _host_topic(self, image: MetadataImage, topic: TopicImage) -> None:
+        config = self._topic_config(image, topic.name)
+        for number, registration in enumerate(topic.partitions):
+            topic_partition = TopicPartition(topic.name, number)
+            partition = self._partitions.get(topic_partition)
+            if partition is None:
+                try:
+                    partition = self._open(topic_partition, topic.topic_id, config)
+                except KafkaStorageError as error:
+                    _log.error("%s is offline: %s", topic_partition, error)
+                    self._offline[topic_partition] = error
+                    continue
+            partition.apply(registration)
+
+    def _open(
+        self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig
+    ) -> Partition:
+        try:
+            log = self._log_manager.get_or_create(topic_partition, topic_id, config)
+        except InconsistentTopicIdError:
+            # Left by a deleted topic of this name whose directory outlived a crash.
+            _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
+            self._log_manager.delete(topic_partition)
+            log = self._log_manager.get_or_create(topic_partition, topic_id, config)
+        lock = self._runtime.tasks.condition()
+        partition = Partition(topic_partition, topic_id, self._node_id, log, lock)
+        with self._lock:
+            self._partitions[topic_partition] = partition
+        return partition
+
+    def _drop_topic(self, topic: TopicImage) -> None:
+        for number in range(len(topic.partitions)):
+            topic_partition = TopicPartition(topic.name, number)
+            with self._lock:
+                self._partitions.pop(topic_partition, None)
+                self._offline.pop(topic_partition, None)
+            self._log_manager.delete(topic_partition)
+            # Waiting readers are told that it is gone.
+            self.fetch_purgatory.complete_all(topic_partition)
+
+    def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:
+        config = self._topic_config(image, topic.name)
+        for number in range(len(topic.partitions)):
+            partition = self._partitions.get(TopicPartition(topic.name, number))
+            if partition is not None:
+                partition.log.config = config

@@ -1,0 +1,88 @@
+"""A broker's settings, checked (Kafka: KafkaConfig)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.listener import Endpoint, parse_endpoint
+from kclient.common.config_def import ConfigDef
+from kclient.common.errors import ConfigError
+
+_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound to)
+
+_DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()])
+
+
+class BrokerConfig:
+    """The settings one broker runs with.
+
+    Attributes:
+        given: What was set on purpose, by dotted name; everything else is a default.
+        node_id: This broker's id.
+        data_dir: Directory that holds all the broker's files.
+        listener: Where the broker listens.
+        advertised: What clients are told, or None for the address that was bound.
+    """
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        """Check every setting.
+
+        Args:
+            given: Settings by Kafka's dotted name, or with underscores.
+
+        Raises:
+            ConfigError: A setting is unknown, missing, or has a value that cannot be used.
+        """
+        self._values = _DEFINITION.parse(given)
+        self.given = {name.replace("_", "."): self[name.replace("_", ".")] for name in given}
+        self.node_id = self._node_id()
+        self.data_dir = self._data_dir()
+        self.listener = self._endpoint("listeners")
+        advertised = self["advertised.listeners"] is not None
+        self.advertised = self._endpoint("advertised.listeners") if advertised else None
+        self._check()
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a setting by its dotted name."""
+        return self._values[BROKER_KEYS[name].row.keyword]
+
+    def _node_id(self) -> int:
+        old, new = self.given.get("broker.id"), self.given.get("node.id")
+        if old is not None and new is not None and old != new:
+            raise ConfigError(f"node.id: got {new} beside broker.id {old}; give one")
+        return int(self["node.id"] if old is None else old)
+
+    def _data_dir(self) -> Path:
+        directories: list[str] = list(self["log.dirs"] or ())
+        if not directories and self["log.dir"]:
+            directories = [self["log.dir"]]
+        if len(directories) != 1:
+            raise ConfigError(
+                f"log.dirs: got {directories!r:.80}, expected one directory; set log.dir"
+            )
+        return Path(directories[0])
+
+    def _endpoint(self, name: str) -> Endpoint:
+        given = self[name]
+        if len(given) != 1:
+            raise ConfigError(f"{name}: got {list(given)!r:.80}, expected one listener")
+        return parse_endpoint(name, given[0])
+
+    def _check(self) -> None:
+        if set(self["process.roles"]) != {"broker", "controller"}:
+            raise ConfigError(
+                f"process.roles: got {','.join(self['process.roles'])!r:.80}, "
+                "expected 'broker,controller'; one process is both"
+            )
+        if not self.listener.is_loopback and not self["allow.unauthenticated.listeners"]:
+            raise ConfigError(
+                f"listeners: got {self.listener.address!r}, which other machines can reach, and "
+                "anyone could read and write; listen on 127.0.0.1, or set "
+                "allow.unauthenticated.listeners=true"
+            )
+        if self.advertised is None and self.listener.host in _ANY_ADDRESS:
+            raise ConfigError(
+                f"listeners: got {self.listener.address!r}, which clients cannot connect to; set "
+                "advertised.listeners to the address they can"
+            )

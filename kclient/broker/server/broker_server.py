@@ -1,0 +1,187 @@
+"""One broker: wires its parts together, starts and stops them."""
+
+import logging
+from contextlib import ExitStack
+
+from kclient.broker.controller.quorum_controller import BrokerIdentity
+from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
+from kclient.broker.network.request_channel import Dispatch, Request, RequestChannel
+from kclient.broker.network.socket_server import SocketServer
+from kclient.broker.server.api_table import API_TABLE, version_spans
+from kclient.broker.server.api_version_manager import ApiVersionManager
+from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_scheduler import BrokerScheduler
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
+from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.kafka_apis import KafkaApis
+from kclient.broker.server.listener import Endpoint
+from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.broker.server.request_parser import RequestParser
+from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+STOP_TIMEOUT = 10.0
+"""Seconds each thread of the broker is given to end."""
+
+
+class BrokerServer:
+    """A broker and controller in one (Kafka: KafkaRaftServer with BrokerServer).
+
+    Start order: directory lock, logs, cluster metadata, partitions, groups, listener. Stop order is
+    the reverse, so that whatever is still being served finds what it needs.
+    """
+
+    def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._stack = ExitStack()
+        self._clean = True
+        self._endpoint: Endpoint | None = None
+        self._services: BrokerServices | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """What clients connect to.
+
+        Raises:
+            IllegalStateError: The broker is not running.
+        """
+        if self._endpoint is None:
+            raise IllegalStateError("the broker is not running")
+        return self._endpoint
+
+    @property
+    def services(self) -> BrokerServices:
+        """The broker's parts, for tests and tools in the same process.
+
+        Raises:
+            IllegalStateError: The broker is not running.
+        """
+        if self._services is None:
+            raise IllegalStateError("the broker is not running")
+        return self._services
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the broker serves."""
+        return self._endpoint is not None
+
+    def start(self) -> None:
+        """Start serving; whatever was begun is undone if that fails.
+
+        Raises:
+            ConfigError: The directory belongs to another broker, or the address is in use.
+            KafkaError: The directory is in use, or the data in it cannot be used.
+        """
+        if self._endpoint is not None:
+            raise IllegalStateError("the broker is running already")
+        self._clean = True
+        try:
+            self._serve(self._open())
+        except BaseException:
+            self._clean = False
+            self._stack.close()
+            raise
+
+    def stop(self) -> None:
+        """Stop serving and leave the directory as a clean shutdown does; idempotent."""
+        self._endpoint = None
+        self._services = None
+        self._stack.close()
+
+    def kill(self) -> None:
+        """Stop as a crash would: nothing is flushed and no clean shutdown is marked."""
+        self._clean = False
+        self.stop()
+
+    def _open(self) -> BrokerStorage:
+        config, runtime = self._config, self._runtime
+        logs = log_manager(config, runtime)
+        self._stack.callback(lambda: logs.close(clean=self._clean))
+        return open_storage(config, runtime, logs)
+
+    def _serve(self, storage: BrokerStorage) -> None:
+        config, runtime = self._config, self._runtime
+        api_versions = ApiVersionManager(version_spans())
+        scheduler = BrokerScheduler(
+            runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
+        )
+        server = SocketServer(config, runtime, RequestParser(api_versions).parse)
+        self._stack.callback(server.shutdown, STOP_TIMEOUT)
+        # The port is known only once it is bound, and handlers have to tell it.
+        endpoint = self._bind(server)
+        services = self._wire(storage, endpoint, api_versions)
+        apis = KafkaApis(services, API_TABLE)
+        channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
+        pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
+        self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
+        scheduler.start()
+        self._stack.callback(pool.shutdown, STOP_TIMEOUT)
+        pool.start(runtime.tasks)
+        self._stack.callback(server.shutdown, STOP_TIMEOUT)
+        server.start(channel.send_request if config["num.io.threads"] else _inline(apis))
+        self._services, self._endpoint = services, endpoint
+        _log.info("broker %d serves %s from %s", config.node_id, endpoint, config.data_dir)
+
+    def _bind(self, server: SocketServer) -> Endpoint:
+        try:
+            bound = server.bind()
+        except OSError as error:
+            raise ConfigError(
+                f"listeners: cannot listen on {self._config.listener.address}: {error}"
+            ) from error
+        advertised = self._config.advertised
+        if advertised is None:
+            return bound
+        return advertised._replace(port=advertised.port or bound.port)
+
+    def _wire(
+        self, storage: BrokerStorage, endpoint: Endpoint, api_versions: ApiVersionManager
+    ) -> BrokerServices:
+        config, runtime, controller = self._config, self._runtime, storage.controller
+        controller.register_broker(
+            BrokerIdentity(
+                config.node_id,
+                endpoint.host,
+                endpoint.port,
+                config["broker.rack"],
+                storage.identity.directory_id,
+            )
+        )
+        static = {
+            "advertised.listeners": str(endpoint),
+            "listeners": str(config.listener),
+            "log.dirs": str(config.data_dir),
+            "node.id": str(config.node_id),
+            "process.roles": "broker,controller",
+        }
+        return BrokerServices(
+            config=config,
+            runtime=runtime,
+            cluster_id=storage.identity.cluster_id,
+            controller=controller,
+            replica_manager=storage.replicas,
+            groups=storage.groups,
+            api_versions=api_versions,
+            topic_creation=AutoTopicCreationManager(config, controller),
+            configs=ConfigHelper(config, static),
+            producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
+        )
+
+
+def _inline(apis: KafkaApis) -> Dispatch:
+    """Handle requests in the network thread.
+
+    Handing a request over to another thread of CPython costs more than most requests do; what
+    would have to wait waits in a purgatory in any case.
+    """
+
+    def dispatch(request: Request) -> bool:
+        apis.handle(request)
+        return True
+
+    return dispatch

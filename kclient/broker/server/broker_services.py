@@ -1,0 +1,42 @@
+"""What handlers work with."""
+
+from dataclasses import dataclass
+
+from kclient.broker.controller.quorum_controller import QuorumController
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.api_version_manager import ApiVersionManager
+from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.config_helper import ConfigHelper
+from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.common.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerServices:
+    """The parts of one broker, for its handlers.
+
+    Attributes:
+        config: The broker's settings.
+        runtime: Clock and randomness.
+        cluster_id: The cluster's id, as text.
+        controller: Decides about topics; its image is the cluster as it is now.
+        replica_manager: Reads and writes records.
+        groups: Consumer groups.
+        api_versions: What is served.
+        topic_creation: Creates topics that are asked for by use.
+        configs: Describes settings.
+        producer_ids: Gives out producer ids.
+    """
+
+    config: BrokerConfig
+    runtime: Runtime
+    cluster_id: str
+    controller: QuorumController
+    replica_manager: ReplicaManager
+    groups: GroupCoordinator
+    api_versions: ApiVersionManager
+    topic_creation: AutoTopicCreationManager
+    configs: ConfigHelper
+    producer_ids: ProducerIdManager

@@ -1,0 +1,143 @@
+"""The half of a broker that needs no network: its directory, logs, metadata, partitions, groups."""
+
+from typing import NamedTuple
+
+from kclient.broker.controller.kafka_metadata_log import (
+    METADATA_LOG_CONFIG,
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    KafkaMetadataLog,
+)
+from kclient.broker.controller.metadata_delta import MetadataDelta
+from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, MetadataImage
+from kclient.broker.controller.quorum_controller import QuorumController
+from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.group.offsets_topic import OffsetsTopic
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_manager import LogManager, LogManagerSettings
+from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kclient.broker.server.topic_keys import default_log_config
+from kclient.common.errors import ConfigError
+from kclient.common.runtime import Runtime
+from kclient.common.uuids import random_uuid, uuid_to_text
+
+
+class BrokerStorage(NamedTuple):
+    """What a broker has on disk, loaded."""
+
+    identity: MetaProperties
+    logs: LogManager
+    controller: QuorumController
+    replicas: ReplicaManager
+    groups: GroupCoordinator
+
+
+def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
+    """Return the manager of the data directory's logs; nothing is read yet."""
+    settings = LogManagerSettings(
+        retention_check_interval_ms=config["log.retention.check.interval.ms"],
+        recovery_point_checkpoint_interval_ms=config["log.flush.offset.checkpoint.interval.ms"],
+        start_offset_checkpoint_interval_ms=config["log.flush.start.offset.checkpoint.interval.ms"],
+        high_watermark_checkpoint_interval_ms=config[
+            "replica.high.watermark.checkpoint.interval.ms"
+        ],
+        producer_id_expiration_ms=config["producer.id.expiration.ms"],
+    )
+    return LogManager(config.data_dir, runtime, default_log_config(config), settings)
+
+
+def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> BrokerStorage:
+    """Load everything the directory holds; whatever is new is begun.
+
+    Raises:
+        ConfigError: The directory is another broker's.
+        KafkaError: The directory is in use, or its data cannot be used.
+    """
+    logs.start()
+    identity = _identity(config, runtime)
+    controller = _controller(config, runtime, logs)
+    defaults = default_log_config(config)
+
+    def topic_config(image: MetadataImage, topic: str) -> LogConfig:
+        return LogConfig.parse(image.topic_config(topic), defaults)
+
+    image = controller.image
+    logs.load({name: topic_config(image, name) for name in image.topics})
+
+    replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
+    replicas.load(image)
+    controller.add_publisher(replicas.publish)
+    groups = _groups(config, runtime, replicas, controller)
+    return BrokerStorage(identity, logs, controller, replicas, groups)
+
+
+def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
+    wanted = config["cluster.id"]
+    found = read_meta_properties(runtime.files, config.data_dir)
+    if found is None:
+        cluster_id = wanted or uuid_to_text(random_uuid(runtime.random))
+        found = MetaProperties(cluster_id, config.node_id, random_uuid(runtime.random))
+        write_meta_properties(runtime.files, config.data_dir, found)
+    if found.node_id != config.node_id:
+        raise ConfigError(
+            f"node.id: got {config.node_id}, but {config.data_dir} belongs to broker "
+            f"{found.node_id}"
+        )
+    if wanted is not None and found.cluster_id != wanted:
+        raise ConfigError(
+            f"cluster.id: got {wanted!r:.80}, but {config.data_dir} belongs to {found.cluster_id!r}"
+        )
+    return found
+
+
+def _controller(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> QuorumController:
+    log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
+    topics = TopicControl(
+        TopicDefaults(config["num.partitions"], config["default.replication.factor"]),
+        delete_enabled=config["delete.topic.enable"],
+    )
+    controller = QuorumController(runtime, KafkaMetadataLog(runtime.clock, log), topics)
+    controller.load()
+    return controller
+
+
+def _groups(
+    config: BrokerConfig, runtime: Runtime, replicas: ReplicaManager, controller: QuorumController
+) -> GroupCoordinator:
+    def count_partitions() -> int:
+        topic = controller.image.topics.get(CONSUMER_OFFSETS)
+        if topic is not None:
+            return len(topic.partitions)
+        planned: int = config["offsets.topic.num.partitions"]
+        return planned
+
+    log = OffsetsTopic(replicas, runtime.clock, count_partitions)
+    groups = GroupCoordinator(_group_config(config), log, runtime)
+    groups.load()
+
+    def publish(delta: MetadataDelta, _image: MetadataImage) -> None:
+        for topic in delta.deleted_topics:
+            groups.on_topic_deleted(topic.name)
+
+    controller.add_publisher(publish)
+    return groups
+
+
+def _group_config(config: BrokerConfig) -> GroupConfig:
+    return GroupConfig(
+        min_session_timeout_ms=config["group.min.session.timeout.ms"],
+        max_session_timeout_ms=config["group.max.session.timeout.ms"],
+        initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+        max_size=config["group.max.size"],
+        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+        offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
+        offsets_retention_check_ms=config["offsets.retention.check.interval.ms"],
+    )

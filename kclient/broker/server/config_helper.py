@@ -1,0 +1,118 @@
+"""Describes settings of topics and of this broker, with where each value comes from."""
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from kclient.broker.controller.metadata_image import MetadataImage
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.server_key import ConfigType, ServerKey, as_text
+from kclient.broker.server.topic_keys import TOPIC_KEYS, in_topic_units
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from (Kafka: ConfigEntry.ConfigSource)."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class ConfigSynonym(NamedTuple):
+    """One place a value may come from."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """A setting as it is in force; its synonyms name every place it may come from, first wins."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    read_only: bool
+    doc: str
+    synonyms: list[ConfigSynonym]
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether the value must not be shown."""
+        return self.type is ConfigType.PASSWORD
+
+
+class ConfigHelper:
+    """Knows what is in force (Kafka: ConfigHelper).
+
+    Attributes:
+        static: What was set for this broker before it started, as text by dotted name.
+    """
+
+    def __init__(self, config: BrokerConfig, static: Mapping[str, str | None]) -> None:
+        self._config = config
+        self.static = {name: as_text(value) for name, value in config.given.items()} | dict(static)
+
+    def topic_entries(self, image: MetadataImage, topic: str) -> list[ConfigEntry]:
+        """Return every setting of a topic."""
+        return self.entries_with(image.topic_config(topic))
+
+    def entries_with(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Return every setting of a topic that sets `overrides` itself."""
+        return [self._topic_entry(key, overrides) for key in TOPIC_KEYS.values()]
+
+    def broker_entries(self) -> list[ConfigEntry]:
+        """Return every setting of this broker."""
+        return [self._broker_entry(key) for key in BROKER_KEYS.values()]
+
+    def _topic_entry(self, key: ServerKey, overrides: Mapping[str, str]) -> ConfigEntry:
+        synonyms = []
+        if key.name in overrides:
+            source = ConfigSource.TOPIC_CONFIG
+            synonyms.append(ConfigSynonym(key.name, overrides[key.name], source))
+        synonyms += self._server_synonyms(key)
+        value, source = self._in_force(key, synonyms)
+        return ConfigEntry(
+            key.name, value, source, key.type, read_only=False, doc=key.row.doc, synonyms=synonyms
+        )
+
+    def _server_synonyms(self, key: ServerKey) -> Iterator[ConfigSynonym]:
+        for name in key.server_keys:
+            if self.static.get(name) is not None:
+                yield ConfigSynonym(name, self.static[name], ConfigSource.STATIC_BROKER_CONFIG)
+        for name in key.server_keys:
+            default = BROKER_KEYS[name].row.default
+            if default is not None:
+                yield ConfigSynonym(name, as_text(default), ConfigSource.DEFAULT_CONFIG)
+
+    def _in_force(
+        self, key: ServerKey, synonyms: list[ConfigSynonym]
+    ) -> tuple[str | None, ConfigSource]:
+        if not synonyms:
+            return as_text(key.row.default), ConfigSource.DEFAULT_CONFIG
+        name, value, source = synonyms[0]
+        if source is ConfigSource.TOPIC_CONFIG:
+            return value, source
+        return as_text(in_topic_units(name, self._config[name])), source
+
+    def _broker_entry(self, key: ServerKey) -> ConfigEntry:
+        default = as_text(key.row.default)
+        synonyms = []
+        if key.name in self.static:
+            source = ConfigSource.STATIC_BROKER_CONFIG
+            synonyms.append(ConfigSynonym(key.name, self.static[key.name], source))
+        if default is not None:
+            synonyms.append(ConfigSynonym(key.name, default, ConfigSource.DEFAULT_CONFIG))
+        value = self.static.get(key.name, default)
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        return ConfigEntry(key.name, value, source, key.type, key.read_only, key.row.doc, synonyms)
+
+
+def only(entries: list[ConfigEntry], names: Collection[str] | None) -> list[ConfigEntry]:
+    """Return the entries of the given names; None or nothing stands for all."""
+    return [entry for entry in entries if entry.name in names] if names else entries

@@ -1,0 +1,84 @@
+"""ApiVersions, versions 0-5.
+
+Only what is served is told: clients switch features on by this list. A version that is not served
+is answered in version 0 with UNSUPPORTED_VERSION and the list, so that the client can try again.
+
+Differences from Apache Kafka: in that answer Kafka lists ApiVersions alone. The cluster id and node
+id of version 5 are compared with this broker's; an answer is given in any case.
+"""
+
+from kclient.broker.controller.quorum_controller import METADATA_VERSION, METADATA_VERSION_LEVEL
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    InvalidRequestError,
+    UnsupportedVersionError,
+    code_of,
+)
+from kclient.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+_SOFTWARE_VERSION = 3
+_MIN_METADATA_VERSION = 7
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+
+
+def handle(
+    services: BrokerServices, request: Request, body: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    """Tell what is served."""
+    named = request.header.api_version >= _SOFTWARE_VERSION
+    if named and not (
+        _is_software_name(body.client_software_name)
+        and _is_software_name(body.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
+    return _answer(services, NONE)
+
+
+def unsupported_version_answer(services: BrokerServices) -> ApiVersionsResponse:
+    """Return the answer to a version that is not served; it goes out in version 0."""
+    return _answer(services, code_of(UnsupportedVersionError()))
+
+
+def _answer(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
+    image = services.controller.image
+    return ApiVersionsResponse(
+        error_code=error_code,
+        api_keys=[
+            ApiVersion(api_key=key, min_version=span.min_version, max_version=span.max_version)
+            for key, span in services.api_versions.spans.items()
+        ],
+        supported_features=[
+            SupportedFeatureKey(
+                name=METADATA_VERSION,
+                min_version=_MIN_METADATA_VERSION,
+                max_version=METADATA_VERSION_LEVEL,
+            )
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in image.features.items()
+        ],
+    )
+
+
+def _is_software_name(text: str) -> bool:
+    """KIP-511: letters, digits, '-' and '.', with a letter or digit at both ends."""
+    return (
+        bool(text)
+        and _NAME_CHARACTERS.issuperset(text)
+        and text[0].isalnum()
+        and text[-1].isalnum()
+    )
+
+
+API = ServedApi(ApiVersionsRequest, handle)

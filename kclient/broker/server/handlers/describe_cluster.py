@@ -1,0 +1,57 @@
+"""DescribeCluster, versions 0-2.
+
+Differences from Apache Kafka: the controller is this broker and has no endpoint of its own, so
+asking for controllers is UNSUPPORTED_ENDPOINT_TYPE.
+"""
+
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.handlers.metadata import CLUSTER_OPERATIONS
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import UnsupportedEndpointTypeError, code_of
+from kclient.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kclient.protocol.types import INT32_MIN
+
+_BROKERS = 1
+
+
+def handle(
+    services: BrokerServices, request: Request, body: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Tell of the cluster and its brokers."""
+    if body.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=code_of(UnsupportedEndpointTypeError()),
+            error_message=f"Unsupported endpoint type {body.endpoint_type}",
+            endpoint_type=body.endpoint_type,
+        )
+    image = services.controller.image
+    brokers = (
+        [image.brokers[id_] for id_ in sorted(image.brokers)]
+        if body.include_fenced_brokers
+        else image.live_brokers()
+    )
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker.id,
+                host=broker.host,
+                port=broker.port,
+                rack=broker.rack,
+                is_fenced=broker.fenced,
+            )
+            for broker in brokers
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else INT32_MIN
+        ),
+    )
+
+
+API = ServedApi(DescribeClusterRequest, handle)

@@ -1,0 +1,119 @@
+"""DescribeConfigs, versions 1-4: settings of topics and of this broker.
+
+Differences from Apache Kafka: no setting is dynamic, hence every broker setting is read-only;
+groups, loggers and client metrics have no settings of their own.
+"""
+
+from kclient.broker.controller.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.config_helper import ConfigEntry, only
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    InvalidRequestError,
+    InvalidTopicError,
+    UnknownTopicOrPartitionError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.types import topic_name_problem
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_WITHOUT_SETTINGS = {8, 16, 32}
+"""Loggers, client metrics and groups."""
+
+
+def handle(
+    services: BrokerServices, request: Request, body: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
+    """Describe each resource."""
+    return DescribeConfigsResponse(
+        results=[_result(services, body, resource) for resource in body.resources]
+    )
+
+
+def _result(
+    services: BrokerServices, body: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_code=NONE,
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+    try:
+        entries = only(_entries(services, resource), resource.configuration_keys)
+    except KafkaError as error:
+        result.error_code, result.error_message = code_of(error), str(error)
+    else:
+        result.configs = [_described(entry, body) for entry in entries]
+    return result
+
+
+def _entries(services: BrokerServices, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == TOPIC_RESOURCE:
+        return _topic_entries(services, name)
+    if kind == BROKER_RESOURCE:
+        if name == "":
+            return []  # the settings of all brokers together: none, since none is dynamic
+        if name != str(services.config.node_id):
+            raise InvalidRequestError(
+                f"Unexpected broker id, expected {services.config.node_id} or empty string, but "
+                f"received {name:.80}"
+            )
+        return services.configs.broker_entries()
+    if kind in _WITHOUT_SETTINGS:
+        return []
+    raise InvalidRequestError(f"Unsupported resource type: {kind}")
+
+
+def _topic_entries(services: BrokerServices, name: str) -> list[ConfigEntry]:
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
+    image = services.controller.image
+    if name not in image.topics:
+        raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+    return services.configs.topic_entries(image, name)
+
+
+def _described(entry: ConfigEntry, body: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=None if entry.is_sensitive else entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (entry.synonyms if body.include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.doc if body.include_documentation else None,
+    )
+
+
+def _failed(body: DescribeConfigsRequest, code: int) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                error_code=code,
+                error_message=None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in body.resources
+        ]
+    )
+
+
+API = ServedApi(DescribeConfigsRequest, handle, _failed)

@@ -1,0 +1,155 @@
+"""Fetch, versions 4-18.
+
+Versions 4 to 12 name topics, version 13 and later give their ids.
+
+Differences from Apache Kafka: no fetch sessions are kept. A request that wants one is answered
+with session id 0, so that every fetch names all its partitions (KIP-227 provides for that).
+"""
+
+from kclient.broker.controller.metadata_image import MetadataImage
+from kclient.broker.network.request_channel import Request
+from kclient.broker.replication.fetch_params import (
+    FetchIsolation,
+    FetchParams,
+    FetchPartition,
+    FetchResult,
+)
+from kclient.broker.replication.replica_manager import FetchResults
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    FencedLeaderEpochError,
+    FetchSessionIdNotFoundError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    UnknownTopicIdError,
+    code_of,
+)
+from kclient.common.types import TopicPartition
+from kclient.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+_TOPIC_IDS = 13
+_LEADER_HINTS = 16
+_CONSUMER = -1
+_FINAL_EPOCH = -1
+
+
+def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
+    """Read each partition, or wait until there is something to read."""
+    if body.session_id != 0 and body.session_epoch != _FINAL_EPOCH:
+        return FetchResponse(error_code=code_of(FetchSessionIdNotFoundError()))
+    if body.replica_id != _CONSUMER or body.replica_state.replica_id != _CONSUMER:
+        raise InvalidRequestError("this broker has no followers")
+    image = services.controller.image
+    by_id = request.header.api_version >= _TOPIC_IDS
+    topics = [_resolved(image, topic, by_id=by_id) for topic in body.topics]
+    wanted = {
+        TopicPartition(name, part.partition): FetchPartition(
+            topic.topic_id,
+            part.fetch_offset,
+            part.partition_max_bytes,
+            part.current_leader_epoch,
+            part.last_fetched_epoch,
+        )
+        for name, topic in topics
+        for part in topic.partitions
+        if name
+    }
+    params = FetchParams(
+        # A reader that names a topic nobody knows is told at once.
+        max_wait_ms=body.max_wait_ms if all(name for name, _ in topics) else 0,
+        min_bytes=body.min_bytes,
+        max_bytes=min(body.max_bytes, services.config["fetch.max.bytes"]),
+        isolation=FetchIsolation(1 if body.isolation_level == 1 else 0),
+    )
+
+    def answer(results: FetchResults) -> None:
+        response = FetchResponse(
+            responses=[_topic_answer(image, name, topic, results) for name, topic in topics]
+        )
+        if request.header.api_version >= _LEADER_HINTS:
+            _add_endpoints(image, response)
+        request.respond(response)
+
+    services.replica_manager.fetch_records(params, wanted, answer)
+    return None
+
+
+def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[str, FetchTopic]:
+    return (image.topic_names.get(topic.topic_id, "") if by_id else topic.topic), topic
+
+
+def _topic_answer(
+    image: MetadataImage, name: str, topic: FetchTopic, results: FetchResults
+) -> FetchableTopicResponse:
+    unknown = FetchResult(error=UnknownTopicIdError())
+    return FetchableTopicResponse(
+        topic=topic.topic,
+        topic_id=topic.topic_id,
+        partitions=[
+            _partition_answer(
+                image,
+                TopicPartition(name, part.partition),
+                results.get(TopicPartition(name, part.partition), unknown),
+            )
+            for part in topic.partitions
+        ],
+    )
+
+
+def _partition_answer(
+    image: MetadataImage, topic_partition: TopicPartition, result: FetchResult
+) -> PartitionData:
+    answer = PartitionData(
+        partition_index=topic_partition.partition,
+        error_code=NONE if result.error is None else code_of(result.error),
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        aborted_transactions=(
+            None
+            if result.aborted is None
+            else [
+                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in result.aborted
+            ]
+        ),
+        records=result.records,
+    )
+    if result.diverging_epoch is not None:
+        epoch, end_offset = result.diverging_epoch
+        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if isinstance(result.error, NotLeaderOrFollowerError | FencedLeaderEpochError):
+        registration = image.partition(topic_partition)
+        if registration is not None:
+            answer.current_leader = LeaderIdAndEpoch(
+                leader_id=registration.leader, leader_epoch=registration.leader_epoch
+            )
+    return answer
+
+
+def _add_endpoints(image: MetadataImage, response: FetchResponse) -> None:
+    leaders = {
+        partition.current_leader.leader_id
+        for topic in response.responses
+        for partition in topic.partitions
+    }
+    response.node_endpoints = [
+        NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+        for broker in image.live_brokers()
+        if broker.id in leaders
+    ]
+
+
+API = ServedApi(FetchRequest, handle)

@@ -1,0 +1,96 @@
+"""FindCoordinator, versions 0-6: which broker looks after a group.
+
+The first request creates ``__consumer_offsets`` and is told COORDINATOR_NOT_AVAILABLE, which
+clients retry.
+
+Differences from Apache Kafka: transactions and share groups are not served; their coordinators are
+never available.
+"""
+
+from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    CoordinatorNotAvailableError,
+    InvalidRequestError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+_BATCHED = 4
+_GROUP = 0
+_KEY_TYPES = (0, 1, 2)
+
+
+def handle(
+    services: BrokerServices, request: Request, body: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """Name the coordinator of each key."""
+    if request.header.api_version >= _BATCHED:
+        return FindCoordinatorResponse(
+            coordinators=[
+                _coordinator(services, key, body.key_type) for key in body.coordinator_keys
+            ]
+        )
+    found = _coordinator(services, body.key, body.key_type)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message if request.header.api_version >= 1 else None,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _coordinator(services: BrokerServices, key: str, key_type: int) -> Coordinator:
+    try:
+        _check_available(services, key_type)
+    except KafkaError as error:
+        return Coordinator(
+            key=key,
+            node_id=-1,
+            host="",
+            port=-1,
+            error_code=code_of(error),
+            error_message=str(error),
+        )
+    broker = services.controller.image.brokers[services.config.node_id]
+    return Coordinator(
+        key=key,
+        node_id=broker.id,
+        host=broker.host,
+        port=broker.port,
+        error_code=NONE,
+        error_message=None,
+    )
+
+
+def _check_available(services: BrokerServices, key_type: int) -> None:
+    if key_type not in _KEY_TYPES:
+        raise InvalidRequestError(f"coordinator type: got {key_type}, expected 0, 1 or 2")
+    if key_type != _GROUP:
+        raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
+    if CONSUMER_OFFSETS not in services.controller.image.topics:
+        services.topic_creation.create(CONSUMER_OFFSETS)
+        raise CoordinatorNotAvailableError("the offsets topic is being created")
+
+
+def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=code,
+        error_message=None,
+        coordinators=[
+            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)
+            for key in body.coordinator_keys
+        ],
+    )
+
+
+API = ServedApi(FindCoordinatorRequest, handle, _failed)

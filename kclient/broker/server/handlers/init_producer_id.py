@@ -1,0 +1,31 @@
+"""InitProducerId, versions 0-5: an id for an idempotent producer.
+
+Differences from Apache Kafka: transactions are not served; a transactional id is refused with
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which no client retries.
+"""
+
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    InvalidRequestError,
+    TransactionalIdAuthorizationError,
+)
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+
+def handle(
+    services: BrokerServices, request: Request, body: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    """Give out a new producer id, with epoch 0."""
+    if body.transactional_id is not None:
+        if not body.transactional_id:
+            raise InvalidRequestError("the transactional id is empty")
+        raise TransactionalIdAuthorizationError("transactions are not served by this broker")
+    return InitProducerIdResponse(producer_id=services.producer_ids.generate(), producer_epoch=0)
+
+
+API = ServedApi(InitProducerIdRequest, handle)

@@ -1,0 +1,189 @@
+"""Produce, versions 3-13.
+
+Versions 3 to 12 name topics, version 13 gives their ids. acks=0 is never answered; where it fails,
+the connection is closed, which is all the client can be told.
+
+Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
+"""
+
+from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
+from kclient.broker.network.request_channel import Request
+from kclient.broker.replication.fetch_params import AppendResult
+from kclient.broker.replication.replica_manager import AppendResults
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import (
+    NONE,
+    InvalidRequiredAcksError,
+    InvalidTopicError,
+    NotLeaderOrFollowerError,
+    TransactionalIdAuthorizationError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.files import FileSlice, WirePart
+from kclient.common.types import TopicPartition
+from kclient.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+_TOPIC_IDS = 13
+_LEADER_HINTS = 10
+_ACKS = (-1, 0, 1)
+_ADMIN_CLIENT = "__admin_client"
+
+
+def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> None:
+    """Append each partition's batches and tell what became of them."""
+    if body.acks not in _ACKS:
+        raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
+    if body.transactional_id is not None:
+        raise TransactionalIdAuthorizationError("transactions are not served by this broker")
+    _Production(services, request, body).start()
+
+
+class _Production:
+    """One request on its way."""
+
+    def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
+        self._services = services
+        self._request = request
+        self._body = body
+        self._by_id = request.header.api_version >= _TOPIC_IDS
+        self._image = services.controller.image
+        self._entries: dict[TopicPartition, memoryview] = {}
+        self._refused: dict[tuple[int, int], KafkaError] = {}
+        self._names: list[str] = []
+
+    def start(self) -> None:
+        for position, topic in enumerate(self._body.topic_data):
+            self._take_topic(position, topic)
+        self._services.replica_manager.append_records(self._body.acks, self._entries, self._answer)
+
+    def _take_topic(self, position: int, topic: TopicProduceData) -> None:
+        error: KafkaError | None = None
+        try:
+            name = _topic_name(self._image, topic) if self._by_id else topic.name
+            self._check_topic(name)
+        except KafkaError as problem:
+            name, error = topic.name, problem
+        self._names.append(name)
+        for partition in topic.partition_data:
+            key = TopicPartition(name, partition.index)
+            if error is not None:
+                self._refused[position, partition.index] = error
+            elif self._image.partition(key) is None:
+                self._refused[position, partition.index] = UnknownTopicOrPartitionError(
+                    "This server does not host this topic-partition."
+                )
+            else:
+                self._entries[key] = _contiguous(partition.records)
+
+    def _check_topic(self, name: str) -> None:
+        if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
+            raise InvalidTopicError(f"Cannot append to internal topic {name}")
+
+    def _answer(self, results: AppendResults) -> None:
+        if self._body.acks == 0:
+            failed = self._refused or any(r.error is not None for r in results.values())
+            if failed:
+                self._request.close_connection()
+            else:
+                self._request.respond_nothing()
+            return
+        answer = ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[
+                        self._partition_answer(position, partition, results)
+                        for partition in topic.partition_data
+                    ],
+                )
+                for position, topic in enumerate(self._body.topic_data)
+            ]
+        )
+        if self._request.header.api_version >= _LEADER_HINTS:
+            self._add_endpoints(answer)
+        self._request.respond(answer)
+
+    def _partition_answer(
+        self, position: int, partition: PartitionProduceData, results: AppendResults
+    ) -> PartitionProduceResponse:
+        refused = self._refused.get((position, partition.index))
+        key = TopicPartition(self._names[position], partition.index)
+        result = results[key] if refused is None else AppendResult(error=refused)
+        answer = PartitionProduceResponse(
+            index=partition.index,
+            error_code=NONE if result.error is None else code_of(result.error),
+            error_message=None if result.error is None else str(result.error) or None,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time,
+            log_start_offset=result.log_start_offset,
+            record_errors=[
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in result.record_errors
+            ],
+        )
+        if isinstance(result.error, NotLeaderOrFollowerError):
+            registration = self._image.partition(key)
+            if registration is not None:
+                answer.current_leader = LeaderIdAndEpoch(
+                    leader_id=registration.leader, leader_epoch=registration.leader_epoch
+                )
+        return answer
+
+    def _add_endpoints(self, answer: ProduceResponse) -> None:
+        leaders = {
+            partition.current_leader.leader_id
+            for topic in answer.responses
+            for partition in topic.partition_responses
+        }
+        answer.node_endpoints = [
+            NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+            for broker in self._image.live_brokers()
+            if broker.id in leaders
+        ]
+
+
+def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:
+    name = image.topic_names.get(topic.topic_id)
+    if name is None:
+        raise UnknownTopicIdError("This server does not host this topic ID.")
+    return name
+
+
+def _contiguous(records: WirePart | None) -> memoryview:
+    if isinstance(records, FileSlice):  # never from the wire
+        records = records.read()
+    return memoryview(records or b"")
+
+
+def _failed(body: ProduceRequest, code: int) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(index=partition.index, error_code=code, base_offset=-1)
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in body.topic_data
+        ]
+    )
+
+
+API = ServedApi(ProduceRequest, handle, _failed)

@@ -1,0 +1,57 @@
+"""Hands every request to its handler and sees that it is answered."""
+
+import logging
+from collections.abc import Mapping
+
+from kclient.broker.network.request_channel import Request
+from kclient.broker.server.broker_services import BrokerServices
+from kclient.broker.server.handlers.api_versions import unsupported_version_answer
+from kclient.broker.server.served_api import ServedApi
+from kclient.common.broker_errors import UnknownServerError, code_of
+from kclient.common.errors import KafkaError
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request as RequestMessage
+
+_log = logging.getLogger(__name__)
+
+
+class KafkaApis:
+    """The dispatch table (Kafka: KafkaApis, whose handlers are modules of their own here)."""
+
+    def __init__(self, services: BrokerServices, table: Mapping[ApiKey, ServedApi]) -> None:
+        self._services = services
+        self._table = table
+
+    def handle(self, request: Request) -> None:
+        """Handle one request to its end, or to where it waits for something."""
+        try:
+            self._dispatch(request)
+        finally:
+            request.release()
+
+    def _dispatch(self, request: Request) -> None:
+        body = request.body
+        if body is None:
+            request.respond(unsupported_version_answer(self._services), version=0)
+            return
+        api = self._table[request.header.api_key]
+        try:
+            answer = api.handle(self._services, request, body)
+        except KafkaError as error:
+            _log.info("%r failed: %s", request, error)
+            self._fail(api, request, body, code_of(error))
+        except Exception:  # noqa: BLE001 (whatever a handler does wrong, its client must hear of it)
+            _log.exception("%r failed unexpectedly", request)
+            self._fail(api, request, body, code_of(UnknownServerError()))
+        else:
+            if answer is not None:
+                request.respond(answer)
+
+    def _fail(self, api: ServedApi, request: Request, body: RequestMessage, code: int) -> None:
+        if request.is_answered:
+            return
+        answer = api.error_answer(body, code)
+        if answer is None:
+            request.close_connection()
+        else:
+            request.respond(answer)

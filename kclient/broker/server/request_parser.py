@@ -1,0 +1,38 @@
+"""Makes a request of a frame that came in."""
+
+from kclient.broker.network.request_channel import Request, ResponseSink
+from kclient.broker.server.api_version_manager import ApiVersionManager
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.network.network_receive import NetworkReceive
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import decode_request_header
+from kclient.protocol.registry import REQUESTS
+
+
+class RequestParser:
+    """Decodes requests of the APIs that are served (Kafka: RequestContext.parseRequest)."""
+
+    def __init__(self, api_versions: ApiVersionManager) -> None:
+        self._api_versions = api_versions
+
+    def parse(
+        self, sink: ResponseSink, receive: NetworkReceive, client_address: str, now_ms: float
+    ) -> Request:
+        """Return the request in a frame.
+
+        An ApiVersions request in a version that is not served has no body, for it is answered all
+        the same.
+
+        Raises:
+            UnsupportedVersionError: The API or the version is not served.
+            ProtocolError: The bytes are no request.
+        """
+        header, position = decode_request_header(receive.payload)
+        key, version = header.api_key, header.api_version
+        if self._api_versions.is_served(key, version):
+            body = REQUESTS[key].decode(receive.payload[position:], version)
+        elif key is ApiKey.API_VERSIONS:
+            body = None
+        else:
+            raise UnsupportedVersionError(f"{key.name} version {version} is not served")
+        return Request(sink, receive, client_address, header, body, now_ms)

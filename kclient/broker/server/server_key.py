@@ -1,0 +1,172 @@
+"""Broker and topic settings as rows that also know how Kafka types and shows them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kclient.common.config_def import ConfigKey
+
+
+class ConfigType(IntEnum):
+    """Type of a setting as DescribeConfigs reports it (Kafka: ConfigEntry.ConfigType)."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+_RANGES = {
+    ConfigType.SHORT: 2**15 - 1,
+    ConfigType.INT: 2**31 - 1,
+    ConfigType.LONG: 2**63 - 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerKey:
+    """One setting of the broker or of a topic.
+
+    Attributes:
+        row: Name, conversion, default and documentation.
+        type: The type Kafka reports.
+        read_only: Whether it can be changed only by a restart.
+        server_keys: For a topic setting, the broker settings it falls back to, nearest first.
+    """
+
+    row: ConfigKey
+    type: ConfigType
+    read_only: bool = True
+    server_keys: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Dotted name."""
+        return self.row.name
+
+
+def as_text(value: object) -> str | None:
+    """Return a setting's value the way Kafka prints it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def number(
+    name: str,
+    kind: ConfigType,
+    default: int | None,
+    doc: str,
+    *,
+    low: int = 0,
+    server_keys: tuple[str, ...] = (),
+) -> ServerKey:
+    """Define a whole number of a Kafka type, at least `low`."""
+    high = _RANGES[kind]
+
+    def convert(raw: object) -> int | None:
+        if raw is None and default is None:
+            return None
+        if isinstance(raw, bool) or not isinstance(raw, int | str):
+            raise TypeError
+        value = int(raw)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    expected = f"a whole number from {low} to {high}"
+    return ServerKey(
+        ConfigKey(name, convert, expected, default, doc), kind, server_keys=server_keys
+    )
+
+
+def fraction(
+    name: str, default: float, doc: str, *, server_keys: tuple[str, ...] = ()
+) -> ServerKey:
+    """Define a number between 0 and 1."""
+
+    def convert(raw: object) -> float:
+        if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+            raise TypeError
+        value = float(raw)
+        if not 0.0 <= value <= 1.0:
+            raise ValueError
+        return value
+
+    row = ConfigKey(name, convert, "a number from 0 to 1", default, doc)
+    return ServerKey(row, ConfigType.DOUBLE, server_keys=server_keys)
+
+
+def boolean(name: str, doc: str, *, default: bool, server_keys: tuple[str, ...] = ()) -> ServerKey:
+    """Define a switch."""
+
+    def convert(raw: object) -> bool:
+        if isinstance(raw, bool):
+            return raw
+        if isinstance(raw, str) and raw.lower() in {"true", "false"}:
+            return raw.lower() == "true"
+        raise TypeError
+
+    row = ConfigKey(name, convert, "true or false", default, doc)
+    return ServerKey(row, ConfigType.BOOLEAN, server_keys=server_keys)
+
+
+def string(
+    name: str,
+    default: str | None,
+    doc: str,
+    *,
+    values: tuple[str, ...] = (),
+    server_keys: tuple[str, ...] = (),
+) -> ServerKey:
+    """Define a text, one of `values` where these are given."""
+
+    def convert(raw: object) -> str | None:
+        if raw is None and default is None:
+            return None
+        if not isinstance(raw, str):
+            raise TypeError
+        if values and raw not in values:
+            raise ValueError
+        return raw
+
+    expected = f"one of {', '.join(values)}" if values else "a str"
+    row = ConfigKey(name, convert, expected, default, doc)
+    return ServerKey(row, ConfigType.STRING, server_keys=server_keys)
+
+
+def names(
+    name: str,
+    default: tuple[str, ...] | None,
+    doc: str,
+    *,
+    values: tuple[str, ...] = (),
+    server_keys: tuple[str, ...] = (),
+) -> ServerKey:
+    """Define a comma-separated list, of `values` where these are given."""
+    row = ConfigKey(name, _list_converter(values), "a comma-separated list", default, doc)
+    return ServerKey(row, ConfigType.LIST, server_keys=server_keys)
+
+
+def _list_converter(values: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
+    def convert(raw: object) -> tuple[str, ...]:
+        if isinstance(raw, str):
+            raw = [item.strip() for item in raw.split(",") if item.strip()]
+        if not isinstance(raw, list | tuple) or not all(isinstance(item, str) for item in raw):
+            raise TypeError
+        unknown = [item for item in raw if values and item not in values]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(values)}")
+        return tuple(raw)
+
+    return convert

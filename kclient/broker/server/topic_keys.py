@@ -1,0 +1,58 @@
+"""Where a topic's settings come from: the topic itself, the broker's settings, Kafka's defaults."""
+
+from kclient.broker.log.log_config import (
+    BROKER_SYNONYMS,
+    TOPIC_CONFIG_KEYS,
+    TOPIC_CONFIG_TYPES,
+    LogConfig,
+)
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.broker.server.server_key import ConfigType, ServerKey
+
+_UNITS = {"hours": 3600 * 1000, "minutes": 60 * 1000}
+
+_SEVERAL = {
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+}
+"""Topic settings that more than one broker setting can give, nearest first."""
+
+
+def _server_keys(name: str) -> tuple[str, ...]:
+    synonym = BROKER_SYNONYMS.get(name)
+    keys = _SEVERAL.get(name, () if synonym is None else (synonym,))
+    return tuple(key for key in keys if key in BROKER_KEYS)
+
+
+TOPIC_KEYS: dict[str, ServerKey] = {
+    row.name: ServerKey(
+        row,
+        ConfigType[TOPIC_CONFIG_TYPES.get(row.name, "LONG")],
+        read_only=False,
+        server_keys=_server_keys(row.name),
+    )
+    for row in TOPIC_CONFIG_KEYS
+}
+"""Every topic setting, with the broker settings it falls back to."""
+
+
+def in_topic_units(server_key: str, value: object) -> object:
+    """Return a broker setting in the unit of its topic setting, which is milliseconds."""
+    unit = _UNITS.get(server_key.rpartition(".")[2])
+    if unit is None or not isinstance(value, int) or value < 0:
+        return value
+    return value * unit
+
+
+def default_log_config(config: BrokerConfig) -> LogConfig:
+    """Return what a topic goes by that sets nothing itself."""
+    defaults: dict[str, object] = {}
+    for name, key in TOPIC_KEYS.items():
+        for server_key in key.server_keys:
+            if config[server_key] is not None:
+                defaults[name] = in_topic_units(server_key, config[server_key])
+                break
+    return LogConfig.parse(defaults)

@@ -1,0 +1,52 @@
+"""``kclient broker``: run one broker until SIGTERM or SIGINT."""
+
+import argparse
+import signal
+
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.errors import ConfigError
+from kclient.network.system_runtime import system_runtime
+
+_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient broker`` to the command line."""
+    summary = "run one broker"
+    parser = commands.add_parser("broker", help=summary, description=__doc__)
+    parser.add_argument("--data-dir", required=True, metavar="D", help="directory for all data")
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:9092",
+        metavar="HOST:PORT",
+        help="address to listen on; port 0 takes a free one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a broker setting by Kafka's name, such as num.partitions=3; may be repeated",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until told to stop, then shut down cleanly."""
+    settings = {"log.dir": options.data_dir, "listeners": options.listen}
+    for item in options.config:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--config: got {item!r:.80}, expected NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    broker = BrokerServer(BrokerConfig(settings), system_runtime())
+    broker.start()
+    try:
+        print(f"bootstrap.servers={broker.endpoint.address}", flush=True)
+        signal.sigwait(_SIGNALS)
+    finally:
+        broker.stop()
+    return 0

@@ -1,0 +1,150 @@
+"""A broker inside the running process, for tests and for programs that bring their own."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.config_def import describe
+from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.runtime import Runtime
+from kclient.network.system_runtime import system_runtime
+
+_DEFAULTS: Mapping[str, object] = {
+    # Waiting for more members makes sense where consumers start on many machines at once.
+    "group.initial.rebalance.delay.ms": 0,
+    # One broker does not spread groups over others.
+    "offsets.topic.num.partitions": 4,
+}
+
+
+class EmbeddedCluster:
+    """A cluster that lives as long as a ``with`` block.
+
+    It speaks the Kafka protocol on a loopback port, so that any client can use it. Without a
+    `data_dir` its data lies in a temporary directory, which is removed at the end; with one, the
+    next cluster that is started on it goes on where this one ended.
+
+    Args:
+        brokers: Number of brokers; one, at present.
+        data_dir: Where the data lies; a temporary directory if None.
+        config: Broker settings by Kafka's dotted names, such as ``num.partitions``.
+        runtime: The doors to the world; the machine's own if None.
+
+    Raises:
+        ConfigError: A setting is unknown, or has a value that cannot be used.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        data_dir: str | Path | None = None,
+        *,
+        config: Mapping[str, object] | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        if isinstance(brokers, bool) or brokers != 1:
+            raise ConfigError(
+                f"brokers: got {describe(brokers)}, expected 1; clusters of several brokers are "
+                "not available"
+            )
+        self._given = dict(config or {})
+        self._data_dir = None if data_dir is None else Path(data_dir)
+        self._runtime = runtime
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._broker: BrokerServer | None = None
+        self._listener = "127.0.0.1:0"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The ``host:port`` to give to clients; it stays the same over restarts.
+
+        Raises:
+            IllegalStateError: The cluster is not running.
+        """
+        return self.broker.endpoint.address
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the data lies.
+
+        Raises:
+            IllegalStateError: The cluster was not started.
+        """
+        if self._data_dir is not None:
+            return self._data_dir
+        if self._temporary is None:
+            raise IllegalStateError("the cluster was not started")
+        return Path(self._temporary.name)
+
+    @property
+    def broker(self) -> BrokerServer:
+        """The running broker.
+
+        Raises:
+            IllegalStateError: The cluster is not running.
+        """
+        if self._broker is None or not self._broker.is_running:
+            raise IllegalStateError("the cluster is not running; use it in a with block")
+        return self._broker
+
+    def start(self) -> None:
+        """Start, or start again after `stop` or `kill`.
+
+        Raises:
+            ConfigError: The directory or the address cannot be used.
+            KafkaError: The data in the directory cannot be used.
+        """
+        if self._broker is not None and self._broker.is_running:
+            raise IllegalStateError("the cluster is running already")
+        if self._data_dir is None and self._temporary is None:
+            # Windows cannot remove files that are still mapped; nothing here keeps them open.
+            self._temporary = tempfile.TemporaryDirectory(
+                prefix="kclient-", ignore_cleanup_errors=True
+            )
+        given = {**_DEFAULTS, "listeners": self._listener, **self._given}
+        config = BrokerConfig({**given, "log.dir": str(self.data_dir)})
+        broker = BrokerServer(config, self._runtime or system_runtime())
+        broker.start()
+        self._broker = broker
+        self._listener = broker.endpoint.address
+
+    def stop(self) -> None:
+        """Stop as a broker does that is told to; the data stays. Idempotent."""
+        if self._broker is not None:
+            self._broker.stop()
+
+    def kill(self) -> None:
+        """Stop as a broker does that crashes; the data stays as it happens to be."""
+        self.broker.kill()
+
+    def restart(self) -> None:
+        """Stop and start again on the same address and data."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Stop and remove the temporary directory; idempotent."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
