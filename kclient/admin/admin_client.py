@@ -1,0 +1,283 @@
+"""`AdminClient`: topics, groups and the cluster, seen and changed."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kclient.admin import cluster_calls, group_calls, topic_calls
+from kclient.admin.admin_config import parse_admin_config
+from kclient.admin.admin_types import (
+    ClusterDescription,
+    ConfigEntry,
+    ConsumerGroupDescription,
+    CreatedTopic,
+    GroupListing,
+    TopicDescription,
+    TopicListing,
+)
+from kclient.admin.requester import Requester
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import Metadata
+from kclient.client.network_client_builder import build_network_client
+from kclient.common.config_def import describe, merged
+from kclient.common.errors import (
+    ClosedError,
+    ForkedClientError,
+    InvalidArgumentError,
+    InvalidTypeError,
+)
+from kclient.common.runtime import Runtime
+from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
+from kclient.network.system_runtime import system_runtime
+
+T = TypeVar("T")
+
+
+class AdminClient:
+    """Administers a cluster (Kafka: Admin).
+
+    Every call blocks until the cluster has answered or its timeout (seconds; by default
+    ``default.api.timeout.ms``) has passed, and retries what is retriable in between. A call for
+    several items raises the first failed item's error, whose notes name the other failures. The
+    client may be shared by threads; their calls take turns.
+
+    Args:
+        config: Options by dotted name, as an alternative to keywords.
+        runtime: Doors to the world; the real ones if not given.
+        **options: Options by keyword, such as ``bootstrap_servers="localhost:9092"``.
+
+    Raises:
+        ConfigError: An option is unknown or has a value of the wrong form.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        runtime: Runtime | None = None,
+        **options: Any,
+    ) -> None:
+        values = parse_admin_config(merged(config, options))
+        self._runtime = runtime if runtime is not None else system_runtime()
+        self._process_id = self._runtime.tasks.process_id()
+        self._timeout_ms: float = values["default_api_timeout_ms"]
+        backoff_ms, backoff_max_ms = values["retry_backoff_ms"], values["retry_backoff_max_ms"]
+        metadata = Metadata(
+            self._runtime,
+            refresh_backoff_ms=backoff_ms,
+            refresh_backoff_max_ms=backoff_max_ms,
+            max_age_ms=values["metadata_max_age_ms"],
+        )
+        self._client = build_network_client(
+            values, self._runtime, metadata, client_id="kclient-admin"
+        )
+        backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
+        self._ask = Requester(self._client, metadata, self._runtime.clock, backoff)
+        self._lock = self._runtime.tasks.condition()  # guards: the network client
+        self._closed = False
+
+    # -- topics ----------------------------------------------------------------------------
+
+    def create_topics(
+        self,
+        topics: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, CreatedTopic]:
+        """Create topics; with `validate_only`, only check whether they could be created.
+
+        Raises:
+            TopicExistsError: A topic of that name exists.
+            InvalidArgumentError: A name or a count is illegal.
+            KafkaTimeoutError: No answer in time.
+        """
+        for topic in _sequence("topics", topics):
+            _check_new_topic(topic)
+        return self._call(
+            timeout,
+            lambda end: topic_calls.create_topics(
+                self._ask, topics, end, validate_only=validate_only
+            ),
+        )
+
+    def delete_topics(self, names: Sequence[str], *, timeout: float | None = None) -> None:
+        """Delete topics with all their records.
+
+        Raises:
+            UnknownTopicOrPartitionError: There is no such topic.
+        """
+        checked = [check_topic_name(name) for name in _sequence("names", names)]
+        self._call(timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end))
+
+    def list_topics(
+        self, *, include_internal: bool = False, timeout: float | None = None
+    ) -> list[TopicListing]:
+        """List the topics."""
+        return self._call(
+            timeout,
+            lambda end: topic_calls.list_topics(self._ask, end, include_internal=include_internal),
+        )
+
+    def describe_topics(
+        self, names: Sequence[str], *, timeout: float | None = None
+    ) -> dict[str, TopicDescription]:
+        """Describe topics by name.
+
+        Raises:
+            UnknownTopicOrPartitionError: There is no such topic.
+        """
+        checked = [check_topic_name(name) for name in _sequence("names", names)]
+        return self._call(timeout, lambda end: topic_calls.describe_topics(self._ask, checked, end))
+
+    def create_partitions(
+        self,
+        total_counts: Mapping[str, int],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Raise topics' numbers of partitions to the given totals.
+
+        Raises:
+            InvalidPartitionsError: A total is not larger than the present number.
+        """
+        for name, total in total_counts.items():
+            check_topic_name(name)
+            _check_count(f"total_counts[{name!r}]", total, "an int >= 1")
+        self._call(
+            timeout,
+            lambda end: topic_calls.create_partitions(
+                self._ask, total_counts, end, validate_only=validate_only
+            ),
+        )
+
+    # -- cluster ---------------------------------------------------------------------------
+
+    def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
+        """Describe the cluster: its id, its controller, its brokers."""
+        return self._call(timeout, lambda end: cluster_calls.describe_cluster(self._ask, end))
+
+    def describe_topic_configs(
+        self, topic: str, *, timeout: float | None = None
+    ) -> dict[str, ConfigEntry]:
+        """Return a topic's settings by dotted name."""
+        check_topic_name(topic)
+        return self._call(
+            timeout,
+            lambda end: cluster_calls.describe_configs(self._ask, cluster_calls.TOPIC, topic, end),
+        )
+
+    def describe_broker_configs(
+        self, broker_id: int, *, timeout: float | None = None
+    ) -> dict[str, ConfigEntry]:
+        """Return a broker's settings by dotted name."""
+        return self._call(
+            timeout,
+            lambda end: cluster_calls.describe_configs(
+                self._ask, cluster_calls.BROKER, str(broker_id), end
+            ),
+        )
+
+    # -- groups ----------------------------------------------------------------------------
+
+    def list_groups(
+        self, *, states: Iterable[str] = (), timeout: float | None = None
+    ) -> list[GroupListing]:
+        """List the groups, all of them or those in the given states, such as "Stable"."""
+        wanted = _sequence("states", list(states) if not isinstance(states, str) else states)
+        return self._call(timeout, lambda end: group_calls.list_groups(self._ask, wanted, end))
+
+    def describe_consumer_groups(
+        self, group_ids: Sequence[str], *, timeout: float | None = None
+    ) -> dict[str, ConsumerGroupDescription]:
+        """Describe groups by name; a group that does not exist is in state "Dead"."""
+        wanted = _sequence("group_ids", group_ids)
+        return self._call(timeout, lambda end: group_calls.describe_groups(self._ask, wanted, end))
+
+    def list_consumer_group_offsets(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return a group's committed positions, for all partitions or for the given ones.
+
+        Partitions without a committed position are left out.
+        """
+        return self._call(
+            timeout,
+            lambda end: group_calls.list_offsets(self._ask, group_id, partitions, end),
+        )
+
+    def delete_consumer_groups(
+        self, group_ids: Sequence[str], *, timeout: float | None = None
+    ) -> None:
+        """Delete groups with their positions.
+
+        Raises:
+            GroupNotEmptyError: A group has members.
+            GroupIdNotFoundError: There is no such group.
+        """
+        wanted = _sequence("group_ids", group_ids)
+        self._call(timeout, lambda end: group_calls.delete_groups(self._ask, wanted, end))
+
+    # -- life ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(self, timeout: float | None, call: Callable[[float], T]) -> T:
+        timeout_ms = self._timeout_ms if timeout is None else _milliseconds(timeout)
+        if self._runtime.tasks.process_id() != self._process_id:
+            raise ForkedClientError(
+                f"admin client: created in process {self._process_id}; create a new one after fork"
+            )
+        with self._lock:
+            if self._closed:
+                raise ClosedError("admin client: it was closed")
+            return call(self._ask.deadline(timeout_ms))
+
+
+def _milliseconds(timeout: object) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+        raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
+    return timeout * 1000.0
+
+
+def _sequence(what: str, items: Sequence[T]) -> Sequence[T]:
+    if isinstance(items, str | bytes) or not isinstance(items, Sequence):
+        raise InvalidTypeError(f"{what}: got {describe(items)}, expected a list")
+    return items
+
+
+def _check_new_topic(topic: object) -> None:
+    if not isinstance(topic, NewTopic):
+        raise InvalidTypeError(f"topics: got {describe(topic)}, expected a NewTopic")
+    check_topic_name(topic.name)
+    for name in ("num_partitions", "replication_factor"):
+        count = getattr(topic, name)
+        if count != -1:
+            expected = "an int >= 1, or -1 for the broker's default"
+            _check_count(f"{name} of topic {topic.name!r}", count, expected)
+
+
+def _check_count(what: str, count: object, expected: str) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidArgumentError(f"{what}: got {describe(count)}, expected {expected}")

@@ -1,0 +1,28 @@
+"""What can be set on an admin client: Kafka's keys with the defaults of the Java client 4.x."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kclient.client.client_config import common_keys
+from kclient.common.config_def import ConfigDef, whole_number
+
+ADMIN_CONFIG = ConfigDef(
+    "AdminClient",
+    [
+        *common_keys(connections_max_idle_ms=300_000),
+        whole_number(
+            "default.api.timeout.ms",
+            60_000,
+            "How long a call may take, retries included, where it is given no timeout.",
+        ),
+    ],
+)
+
+
+def parse_admin_config(given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the configuration by keyword name.
+
+    Raises:
+        ConfigError: A key is unknown or has a value of the wrong form.
+    """
+    return ADMIN_CONFIG.parse(given)

@@ -1,0 +1,78 @@
+"""Calls about the cluster and its settings."""
+
+from kclient.admin.admin_types import ClusterDescription, ConfigEntry
+from kclient.admin.outcomes import item_error
+from kclient.admin.requester import Requester
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.broker_errors import error_for_code
+from kclient.common.types import Node
+from kclient.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+
+TOPIC = 2
+BROKER = 4
+
+_DEFAULT_SOURCE = 5
+
+
+def describe_cluster(ask: Requester, deadline_ms: float) -> ClusterDescription:
+    """Describe the cluster."""
+
+    def read(answer: DescribeClusterResponse) -> ClusterDescription:
+        error = error_for_code(answer.error_code, answer.error_message)
+        if error is not None:
+            raise error
+        nodes = tuple(
+            Node(broker.broker_id, broker.host, broker.port, broker.rack)
+            for broker in answer.brokers
+        )
+        controller = next((node for node in nodes if node.id == answer.controller_id), None)
+        return ClusterDescription(answer.cluster_id, controller, nodes)
+
+    builder = SimpleBuilder(DescribeClusterRequest())
+    return ask.ask_any(builder, DescribeClusterResponse, read, deadline_ms)
+
+
+def describe_configs(
+    ask: Requester, kind: int, name: str, deadline_ms: float
+) -> dict[str, ConfigEntry]:
+    """Describe the settings of one topic or broker, by dotted name."""
+
+    def read(answer: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
+        entries: dict[str, ConfigEntry] = {}
+        for result in answer.results:
+            error = item_error(f"resource {name!r}", result.error_code, result.error_message)
+            if error is not None:
+                raise error
+            entries |= {config.name: _entry(config) for config in result.configs}
+        return entries
+
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    builder = SimpleBuilder(DescribeConfigsRequest(resources=[resource]))
+    if kind != BROKER:
+        return ask.ask_any(builder, DescribeConfigsResponse, read, deadline_ms)
+    node = next((n for n in describe_cluster(ask, deadline_ms).nodes if str(n.id) == name), None)
+    if node is None:
+        return ask.ask_any(builder, DescribeConfigsResponse, read, deadline_ms)
+    # Only the broker itself knows its static settings.
+    return ask.ask_node(node, builder, DescribeConfigsResponse, read, deadline_ms)
+
+
+def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        name=config.name,
+        value=None if config.is_sensitive else config.value,
+        is_default=config.config_source == _DEFAULT_SOURCE,
+        is_read_only=config.read_only,
+        is_sensitive=config.is_sensitive,
+    )

@@ -1,0 +1,210 @@
+"""Calls about topics and partitions."""
+
+from collections.abc import Mapping, Sequence
+
+from kclient.admin.admin_types import (
+    CreatedTopic,
+    TopicDescription,
+    TopicListing,
+    TopicPartitionInfo,
+)
+from kclient.admin.outcomes import item_error, raise_failures
+from kclient.admin.requester import Requester
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.types import NewTopic
+from kclient.common.uuids import ZERO_UUID, uuid_to_text
+from kclient.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from kclient.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+
+def create_topics(
+    ask: Requester, topics: Sequence[NewTopic], deadline_ms: float, *, validate_only: bool
+) -> dict[str, CreatedTopic]:
+    """Create topics; return what was created by name."""
+    request = CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics],
+        timeout_ms=ask.remaining_ms(deadline_ms),
+        validate_only=validate_only,
+    )
+
+    def read(answer: CreateTopicsResponse) -> dict[str, CreatedTopic]:
+        failures: dict[str, KafkaError] = {}
+        created: dict[str, CreatedTopic] = {}
+        for topic in answer.topics:
+            error = item_error(f"topic {topic.name!r}", topic.error_code, topic.error_message)
+            if error is not None:
+                failures[topic.name] = error
+                continue
+            created[topic.name] = CreatedTopic(
+                topic.name, _id_text(topic.topic_id), topic.num_partitions, topic.replication_factor
+            )
+        raise_failures(failures)
+        return created
+
+    # Below version 4 a count of -1, the broker's default, cannot be said.
+    defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in topics)
+    builder = SimpleBuilder(request, oldest=4 if defaults else None)
+    return ask.ask_controller(builder, CreateTopicsResponse, read, deadline_ms)
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignments = topic.replica_assignments or {}
+    if assignments and (topic.num_partitions != -1 or topic.replication_factor != -1):
+        raise InvalidArgumentError(
+            f"topic {topic.name!r}: got replica_assignments and counts, expected one of them"
+        )
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            for partition, brokers in assignments.items()
+        ],
+        configs=[
+            CreatableTopicConfig(name=name, value=value)
+            for name, value in (topic.configs or {}).items()
+        ],
+    )
+
+
+def delete_topics(ask: Requester, names: Sequence[str], deadline_ms: float) -> None:
+    """Delete topics by name."""
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name) for name in names],
+        topic_names=list(names),
+        timeout_ms=ask.remaining_ms(deadline_ms),
+    )
+
+    def read(answer: DeleteTopicsResponse) -> None:
+        failures: dict[str, KafkaError] = {}
+        for topic in answer.responses:
+            name = topic.name or ""
+            error = item_error(f"topic {name!r}", topic.error_code, topic.error_message)
+            if error is not None:
+                failures[name] = error
+        raise_failures(failures)
+
+    ask.ask_controller(_DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms)
+
+
+class _DeleteTopics(SimpleBuilder):
+    """Names stand in one list up to version 5 and in another from version 6 on."""
+
+    def build(self, version: int) -> DeleteTopicsRequest:
+        request = self.request
+        assert isinstance(request, DeleteTopicsRequest)  # noqa: S101 (narrows for the type checker)
+        if version >= 6:
+            return DeleteTopicsRequest(topics=request.topics, timeout_ms=request.timeout_ms)
+        return DeleteTopicsRequest(topic_names=request.topic_names, timeout_ms=request.timeout_ms)
+
+
+def list_topics(
+    ask: Requester, deadline_ms: float, *, include_internal: bool
+) -> list[TopicListing]:
+    """List every topic."""
+
+    def read(answer: MetadataResponse) -> list[TopicListing]:
+        return [
+            TopicListing(topic.name or "", _id_text(topic.topic_id), topic.is_internal)
+            for topic in answer.topics
+            if include_internal or not topic.is_internal
+        ]
+
+    builder = _metadata_request(None)
+    return ask.ask_any(builder, MetadataResponse, read, deadline_ms)
+
+
+def describe_topics(
+    ask: Requester, names: Sequence[str], deadline_ms: float
+) -> dict[str, TopicDescription]:
+    """Describe topics by name."""
+
+    def read(answer: MetadataResponse) -> dict[str, TopicDescription]:
+        failures: dict[str, KafkaError] = {}
+        found: dict[str, TopicDescription] = {}
+        for topic in answer.topics:
+            name = topic.name or ""
+            error = item_error(f"topic {name!r}", topic.error_code, None)
+            if error is not None:
+                failures[name] = error
+            else:
+                found[name] = _description(topic)
+        raise_failures(failures)
+        return found
+
+    return ask.ask_any(_metadata_request(names), MetadataResponse, read, deadline_ms)
+
+
+def _metadata_request(names: Sequence[str] | None) -> SimpleBuilder:
+    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+    # Version 4 is the first that can ask without creating the topics it asks for.
+    return SimpleBuilder(MetadataRequest(topics=topics, allow_auto_topic_creation=False), oldest=4)
+
+
+def _description(topic: MetadataResponseTopic) -> TopicDescription:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=_id_text(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            TopicPartitionInfo(
+                partition=partition.partition_index,
+                leader=partition.leader_id if partition.leader_id >= 0 else None,
+                replicas=tuple(partition.replica_nodes),
+                isr=tuple(partition.isr_nodes),
+            )
+            for partition in partitions
+        ),
+    )
+
+
+def create_partitions(
+    ask: Requester, totals: Mapping[str, int], deadline_ms: float, *, validate_only: bool
+) -> None:
+    """Raise topics' numbers of partitions to the given totals."""
+    request = CreatePartitionsRequest(
+        topics=[
+            CreatePartitionsTopic(name=name, count=total, assignments=None)
+            for name, total in totals.items()
+        ],
+        timeout_ms=ask.remaining_ms(deadline_ms),
+        validate_only=validate_only,
+    )
+
+    def read(answer: CreatePartitionsResponse) -> None:
+        failures: dict[str, KafkaError] = {}
+        for result in answer.results:
+            error = item_error(f"topic {result.name!r}", result.error_code, result.error_message)
+            if error is not None:
+                failures[result.name] = error
+        raise_failures(failures)
+
+    ask.ask_controller(SimpleBuilder(request), CreatePartitionsResponse, read, deadline_ms)
+
+
+def _id_text(topic_id: bytes) -> str | None:
+    return None if topic_id == ZERO_UUID else uuid_to_text(topic_id)

@@ -1,0 +1,126 @@
+"""AdminClient against the companion broker, over sockets."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kclient.admin.admin_client import AdminClient
+from kclient.common.broker_errors import (
+    GroupIdNotFoundError,
+    InvalidPartitionsError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import (
+    BootstrapError,
+    ClosedError,
+    ConfigError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    KafkaTimeoutError,
+)
+from kclient.common.types import NewTopic, TopicPartition
+from kclient.testing import EmbeddedCluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as running:
+        yield running
+
+
+@pytest.fixture
+def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as client:
+        yield client
+
+
+def test_a_topic_is_created_seen_grown_and_deleted(admin: AdminClient) -> None:
+    created = admin.create_topics([NewTopic("grown", 2, configs={"retention.ms": "1000"})])
+    assert created["grown"].num_partitions == 2
+    assert admin.describe_topic_configs("grown")["retention.ms"].value == "1000"
+    admin.create_partitions({"grown": 5})
+    described = admin.describe_topics(["grown"])["grown"]
+    assert [partition.partition for partition in described.partitions] == [0, 1, 2, 3, 4]
+    assert described.topic_id == created["grown"].topic_id
+    assert "grown" in {topic.name for topic in admin.list_topics()}
+    admin.delete_topics(["grown"])
+    assert "grown" not in {topic.name for topic in admin.list_topics()}
+    with pytest.raises(UnknownTopicOrPartitionError, match="topic 'grown'"):
+        admin.describe_topics(["grown"])
+
+
+def test_validation_creates_nothing(admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("imagined")], validate_only=True)
+    assert "imagined" not in {topic.name for topic in admin.list_topics()}
+
+
+def test_each_failed_item_is_named(admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("here"), NewTopic("there")])
+    with pytest.raises(TopicExistsError, match="topic 'here'") as caught:
+        admin.create_topics([NewTopic("here"), NewTopic("there")])
+    assert "topic 'there'" in caught.value.__notes__[0]
+    with pytest.raises(InvalidPartitionsError, match="topic 'here'"):
+        admin.create_partitions({"here": 1})
+    with pytest.raises(UnknownTopicOrPartitionError, match="topic 'nowhere'"):
+        admin.delete_topics(["nowhere"])
+
+
+def test_the_cluster_is_described(admin: AdminClient, cluster: EmbeddedCluster) -> None:
+    described = admin.describe_cluster()
+    assert [f"{n.host}:{n.port}" for n in described.nodes] == [cluster.bootstrap_servers]
+    assert described.controller == described.nodes[0]
+    configs = admin.describe_broker_configs(described.nodes[0].id)
+    assert configs["node.id"].is_read_only
+
+
+def test_unknown_groups(admin: AdminClient) -> None:
+    assert admin.describe_consumer_groups(["nobody"])["nobody"].state == "Dead"
+    assert admin.list_consumer_group_offsets("nobody") == {}
+    assert admin.list_consumer_group_offsets("nobody", [TopicPartition("t", 0)]) == {}
+    with pytest.raises(GroupIdNotFoundError, match="group 'nobody'"):
+        admin.delete_consumer_groups(["nobody"])
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda a: a.create_topics("x"), InvalidTypeError, "topics: got 'x' (str), expected a"),
+        (lambda a: a.create_topics(["x"]), InvalidTypeError, "expected a NewTopic"),
+        (lambda a: a.create_topics([NewTopic("../x")]), InvalidArgumentError, "topic: got '../x'"),
+        (lambda a: a.create_topics([NewTopic("x", 0)]), InvalidArgumentError, "num_partitions of"),
+        (lambda a: a.create_partitions({"x": 0}), InvalidArgumentError, "total_counts['x']"),
+        (lambda a: a.delete_topics("x"), InvalidTypeError, "names: got 'x' (str)"),
+        (lambda a: a.list_topics(timeout=-1), InvalidArgumentError, "timeout: got -1 (int)"),
+        (lambda a: a.list_groups(states="x"), InvalidTypeError, "states: got 'x' (str)"),
+    ],
+)
+def test_wrong_use_fails_before_any_io(call: Any, kind: type[Exception], message: str) -> None:
+    with AdminClient(bootstrap_servers="127.0.0.1:1") as admin, pytest.raises(kind) as caught:
+        call(admin)
+    assert message in str(caught.value)
+
+
+def test_an_unreachable_cluster_is_named_with_its_cause() -> None:
+    with (
+        AdminClient(bootstrap_servers="127.0.0.1:1") as admin,
+        pytest.raises(KafkaTimeoutError) as caught,
+    ):
+        admin.list_topics(timeout=0.3)
+    assert isinstance(caught.value.__cause__, BootstrapError)
+    assert "127.0.0.1:1" in str(caught.value.__cause__)
+    assert "refused" in str(caught.value.__cause__)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'bootstrap_servers'"):
+        AdminClient(bootstrap_server="h:1")
+
+
+def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:
+    admin = AdminClient(bootstrap_servers=cluster.bootstrap_servers)
+    admin.close()
+    admin.close()
+    with pytest.raises(ClosedError):
+        admin.list_topics()
