@@ -80,6 +80,10 @@ class ContainerJavaProcess:
     def resume(self) -> None:
         self._container.get_wrapped_container().unpause()
 
+    def cpu_seconds(self) -> float:
+        usage = self._container.get_wrapped_container().stats(stream=False)["cpu_stats"]
+        return float(usage["cpu_usage"]["total_usage"]) / 1e9
+
     def _signal(self, name: str) -> None:
         if self.exit_code() is None:
             self._container.get_wrapped_container().kill(signal=name)

@@ -148,6 +148,10 @@ class KafkaNode:
         if self._process is not None:
             self._process.resume()
 
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time of the process since its start; 0 where that cannot be known."""
+        return self._process.cpu_seconds() if self._process is not None and self.running else 0.0
+
     def log_text(self) -> str:
         """Returns what the server wrote since its last start."""
         if not self._starts:

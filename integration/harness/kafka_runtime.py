@@ -53,6 +53,9 @@ class JavaProcess(Protocol):
     def resume(self) -> None:
         """Lets it go on (SIGCONT)."""
 
+    def cpu_seconds(self) -> float:
+        """Returns the CPU time it has used so far; 0 where that cannot be known."""
+
 
 class KafkaRuntime(Protocol):
     """One version of Apache Kafka that can be run here."""

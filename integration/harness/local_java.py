@@ -47,6 +47,14 @@ class LocalJavaProcess:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def cpu_seconds(self) -> float:
+        status = Path(f"/proc/{self._process.pid}/stat")
+        if not status.exists():
+            return 0.0
+        # The name before the closing bracket may hold blanks.
+        fields = status.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def _signal(self, number: signal.Signals) -> None:
         # poll() first: the number of a process that was waited for may be somebody else's by now.
         if self._process.poll() is None:

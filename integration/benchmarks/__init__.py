@@ -1,0 +1,1 @@
+"""Compares Python clients against Apache Kafka; see `python -m integration.benchmarks --help`."""

@@ -1,0 +1,111 @@
+"""Who takes part, in which way, and with how many records for about a second each."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from integration.benchmarks.workload import CONSUME, PRODUCE
+
+_DRIVERS = "integration.benchmarks.drivers"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A client and a way to use it.
+
+    Attributes:
+        name: as in the table.
+        package: the distribution whose version is shown.
+        operation: produce or consume.
+        driver: module and function below integration.benchmarks.drivers.
+        records: for values of 100 bytes; larger values take fewer.
+        against: the contender that does the same for its user, with which the ratio is made.
+    """
+
+    name: str
+    package: str
+    operation: str
+    driver: str
+    records: int
+    against: str
+
+    @property
+    def client(self) -> str:
+        """The name without the way of use."""
+        return self.name.split(" ", 1)[0]
+
+    def load(self) -> Callable[..., Any]:
+        module, _, function = self.driver.partition(":")
+        found: Callable[..., Any] = getattr(
+            importlib.import_module(f"{_DRIVERS}.{module}"), function
+        )
+        return found
+
+    def records_of(self, size: int, scale: float) -> int:
+        """Returns the number of records of `size` bytes for a cell of like duration."""
+        factor = 1.0 if size <= 256 else 0.4
+        return max(1000, int(self.records * factor * scale))
+
+
+CONFLUENT, CONFLUENT_BLIND = "confluent-kafka", "confluent-kafka no callback"
+
+CONTENDERS = (
+    Contender("kclient", "kclient", PRODUCE, "kclient_driver:produce", 500_000, CONFLUENT),
+    Contender(
+        "kclient no future kept",
+        "kclient",
+        PRODUCE,
+        "kclient_driver:produce_without_outcome",
+        500_000,
+        CONFLUENT_BLIND,
+    ),
+    Contender(
+        "kclient send_many",
+        "kclient",
+        PRODUCE,
+        "kclient_driver:produce_many",
+        1_000_000,
+        CONFLUENT_BLIND,
+    ),
+    Contender(
+        CONFLUENT, "confluent-kafka", PRODUCE, "confluent_driver:produce", 500_000, CONFLUENT
+    ),
+    Contender(
+        CONFLUENT_BLIND,
+        "confluent-kafka",
+        PRODUCE,
+        "confluent_driver:produce_without_outcome",
+        500_000,
+        CONFLUENT_BLIND,
+    ),
+    Contender(
+        "kafka-python", "kafka-python", PRODUCE, "kafka_python_driver:produce", 60_000, CONFLUENT
+    ),
+    Contender("aiokafka", "aiokafka", PRODUCE, "aiokafka_driver:produce", 120_000, CONFLUENT),
+    Contender("kclient", "kclient", CONSUME, "kclient_driver:consume", 1_000_000, CONFLUENT),
+    Contender(
+        "kclient columns",
+        "kclient",
+        CONSUME,
+        "kclient_driver:consume_columns",
+        1_000_000,
+        CONFLUENT,
+    ),
+    Contender(
+        CONFLUENT, "confluent-kafka", CONSUME, "confluent_driver:consume", 1_000_000, CONFLUENT
+    ),
+    Contender(
+        "kafka-python", "kafka-python", CONSUME, "kafka_python_driver:consume", 200_000, CONFLUENT
+    ),
+    Contender("aiokafka", "aiokafka", CONSUME, "aiokafka_driver:consume", 400_000, CONFLUENT),
+)
+
+
+def contender(operation: str, name: str) -> Contender:
+    for one in CONTENDERS:
+        if (one.operation, one.name) == (operation, name):
+            return one
+    names = ", ".join(one.name for one in CONTENDERS if one.operation == operation)
+    msg = f"contender: got {name!r}, expected one of {names}"
+    raise ValueError(msg)

@@ -1,0 +1,87 @@
+"""Runs a cell and holds its claim against what the cluster says."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from integration.benchmarks.workload import CONSUME, Measurement, Workload
+from integration.harness.errors import HarnessError
+
+_PROJECT = Path(__file__).parents[2]
+_CELL_TIMEOUT = 180
+_ANSWER = 10.0
+
+
+class CellError(HarnessError):
+    """A cell failed, or claims what is not so. The run fails with it: no round may be dropped."""
+
+
+def run_cell(load: Workload) -> Measurement:
+    """Runs `load` in a process of its own and checks the outcome.
+
+    Raises:
+        CellError: when it fails, loses or repeats a record.
+    """
+    command = [sys.executable, "-m", "integration.benchmarks.cell", load.to_json()]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_CELL_TIMEOUT,
+            cwd=_PROJECT,
+        )
+    except subprocess.TimeoutExpired as error:
+        msg = f"{load.operation} by {load.client}: not done after {_CELL_TIMEOUT} s"
+        raise CellError(msg) from error
+    if done.returncode:
+        msg = f"{load.operation} by {load.client} failed:\n{done.stderr[-2000:]}"
+        raise CellError(msg)
+    measured = Measurement(**json.loads(done.stdout.splitlines()[-1]))
+    _check(load, measured)
+    return measured
+
+
+def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), _ANSWER)[1]
+            for number in range(partitions)
+        }
+    finally:
+        consumer.close()
+
+
+def _check(load: Workload, measured: Measurement) -> None:
+    ends = end_offsets(load.bootstrap, load.topic, load.partitions)
+    expected = _expected(load, ends)
+    actual = {
+        "claimed": measured.claimed,
+        "stored": sum(ends.values()),
+        "value bytes": measured.value_bytes,
+        "sum of offsets": measured.offset_sum,
+    }
+    wrong = {
+        name: (actual[name], value) for name, value in expected.items() if actual[name] != value
+    }
+    if wrong:
+        told = ", ".join(
+            f"{name}: got {got}, expected {want}" for name, (got, want) in wrong.items()
+        )
+        msg = f"{load.operation} by {load.client}: {told}"
+        raise CellError(msg)
+
+
+def _expected(load: Workload, ends: Mapping[int, int]) -> dict[str, int]:
+    expected = {"claimed": load.records, "stored": load.records}
+    if load.operation == CONSUME:
+        expected["value bytes"] = load.records * load.size
+        # 0 + 1 + … + (end - 1) in each partition: a lost record and a repeated one change it.
+        expected["sum of offsets"] = sum(end * (end - 1) // 2 for end in ends.values())
+    return expected

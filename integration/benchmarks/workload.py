@@ -1,0 +1,97 @@
+"""What one cell of the benchmark does, and the values it does it with."""
+
+import itertools
+import json
+import random
+from dataclasses import asdict, dataclass
+from typing import Self
+
+PRODUCE, CONSUME = "produce", "consume"
+# Enough different values that none stays in a CPU cache by itself, few enough to be made quickly.
+_DISTINCT = {False: 10_000, True: 2_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One measurement; it travels to the process that makes it as JSON.
+
+    Attributes:
+        operation: produce or consume.
+        client: the contender's name.
+        records: how many; a consumer reads exactly these, which are all of the topic.
+        size: bytes of a value.
+        linger_ms: how long a batch may wait, where a producer has such a setting.
+        batch_bytes: the largest batch, for every producer the same.
+    """
+
+    operation: str
+    client: str
+    bootstrap: str
+    topic: str
+    partitions: int
+    records: int
+    size: int
+    acks: str
+    linger_ms: int
+    batch_bytes: int
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """What a consumer saw; a loss, a duplicate or a wrong value changes at least one of them."""
+
+    records: int
+    value_bytes: int
+    offset_sum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a cell measured, over the timed records alone.
+
+    Attributes:
+        claimed: records that the client says it delivered or read, warm-up included.
+        cpu_seconds: of all threads of the client's process.
+        peak_bytes: largest resident size of the process.
+    """
+
+    timed_records: int
+    claimed: int
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    value_bytes: int = 0
+    offset_sum: int = 0
+
+    @property
+    def records_per_second(self) -> float:
+        return self.timed_records / self.seconds
+
+    @property
+    def cpu_per_million(self) -> float:
+        return self.cpu_seconds / self.timed_records * 1e6
+
+
+def distinct_values(size: int) -> list[bytes]:
+    """Returns JSON-like values of exactly `size` bytes, the same in every process."""
+    dice = random.Random(7)
+    words = ["order", "user", "click", "cart", "amount", "status", "region", "pending", "item"]
+    values = []
+    for number in range(_DISTINCT[size > 256]):
+        text = f'{{"id":"{dice.getrandbits(64):016x}","ts":{1_700_000_000_000 + number}'
+        while len(text) < size:
+            text += f',"{dice.choice(words)}":"{dice.choice(words)}{dice.randrange(1000)}"'
+        values.append((text[: size - 1] + "}").encode())
+    return values
+
+
+def values_of(load: Workload) -> list[bytes]:
+    """Returns the values to send, one reference each, so that the timed loop only walks a list."""
+    return list(itertools.islice(itertools.cycle(distinct_values(load.size)), load.records))
