@@ -85,8 +85,8 @@ class NetworkReceive:
         while self._filled < self._size:
             if self._filled == len(self._view):
                 self._grow()
-            room = self._view[self._filled : self._size] if self._filled else self._view
-            count = transport.read_into(room)
+            with self._view[self._filled :] as room:  # no view may be left when the buffer grows
+                count = transport.read_into(room)
             if not count:
                 return read
             read += count
@@ -109,10 +109,11 @@ class NetworkReceive:
         return count
 
     def _checked_size(self) -> int:
-        stranger = foreign_peer(bytes(self._prefix))
-        if stranger is not None:
-            raise InvalidReceiveError(f"the peer answered with {stranger}")
-        (size,) = _SIZE.unpack(self._prefix)
+        size = _SIZE.unpack(self._prefix)[0]
+        if self._prefix[0]:  # negative, or 16 MiB at least
+            stranger = foreign_peer(bytes(self._prefix))
+            if stranger is not None:
+                raise InvalidReceiveError(f"the peer answered with {stranger}")
         if not 0 <= size <= self._max_size:
             raise InvalidReceiveError(
                 f"frame size: got {size}, expected 0 to {self._max_size} bytes"

@@ -170,6 +170,9 @@ class _PipeBell:
             if self._writer != self._reader:
                 os.close(self._writer)
 
+    def __del__(self) -> None:
+        self.close()  # unlike sockets, bare descriptors do not close themselves
+
 
 class _SocketBell:
     """A bell for systems whose pipes cannot be polled: two connected loopback sockets."""

@@ -1,0 +1,167 @@
+"""Frames on their way in: any chunking, any lie about the size, bounded memory."""
+
+import struct
+import tracemalloc
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.common.errors import InvalidReceiveError
+from kclient.common.files import FileSlice, WireBytes
+from kclient.common.runtime import Address, StreamSocket
+from kclient.network.foreign_peer import foreign_peer
+from kclient.network.memory_pool import SimpleMemoryPool, UnlimitedMemoryPool
+from kclient.network.network_receive import NetworkReceive
+
+LIMIT = 100 * 1024 * 1024
+
+
+class Feed:
+    """A transport that has received these chunks and then nothing more."""
+
+    socket: StreamSocket
+
+    def __init__(self, *chunks: bytes) -> None:
+        self.chunks = list(chunks)
+
+    def ready(self) -> bool:
+        return True
+
+    def handshake(self) -> None: ...
+
+    def read_into(self, buffer: memoryview) -> int:
+        if not self.chunks:
+            return 0
+        chunk = self.chunks.pop(0)
+        count = min(len(chunk), len(buffer))
+        buffer[:count] = chunk[:count]
+        if count < len(chunk):
+            self.chunks.insert(0, chunk[count:])
+        return count
+
+    def write(self, parts: Sequence[WireBytes]) -> int:
+        return 0
+
+    def write_file(self, part: FileSlice, offset: int) -> int:
+        return 0
+
+    def wants_write(self) -> bool:
+        return False
+
+    def has_buffered(self) -> bool:
+        return False
+
+    def peer_address(self) -> Address:
+        return ("10.0.0.1", 1)
+
+    def close(self) -> None: ...
+
+
+def receive(limit: int = LIMIT) -> NetworkReceive:
+    return NetworkReceive("1", limit, UnlimitedMemoryPool())
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+@given(
+    st.integers(0, 300_000),
+    st.lists(st.integers(1, 100_000), max_size=6),
+)
+def test_any_chunking_gives_the_same_frame(size: int, cuts: list[int]) -> None:
+    body = (b"0123456789abcdef" * 18751)[:size]
+    data = frame(body)
+    chunks = []
+    for cut in cuts:
+        chunks.append(data[:cut])
+        data = data[cut:]
+    got = receive()
+    feed = Feed(*[chunk for chunk in [*chunks, data] if chunk])
+    while not got.completed():
+        assert got.read_from(feed)
+    assert bytes(got.payload) == body
+
+
+def test_reading_resumes_where_it_stopped_and_leaves_the_next_frame_alone() -> None:
+    feed = Feed()
+    got = receive()
+    for byte in frame(b"abc"):
+        assert not got.completed()
+        feed.chunks.append(bytes([byte]))
+        assert got.read_from(feed) == 1
+    assert bytes(got.payload) == b"abc"
+    feed.chunks.append(frame(b"next"))
+    got.read_from(feed)
+    assert feed.chunks == [frame(b"next")]
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
+def test_a_size_outside_the_limits_is_refused(size: int) -> None:
+    with pytest.raises(InvalidReceiveError, match=f"frame size: got {size}, expected 0 to"):
+        receive().read_from(Feed(struct.pack(">i", size)))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "named"),
+    [
+        (b"HTTP", "HTTP"),
+        (b"GET ", "HTTP"),
+        (b"\x15\x03\x03\x00", "a TLS alert"),
+        (b"\x16\x03\x01\x02", "a TLS handshake"),
+        (b"SSH-", "SSH"),
+        (b"220 ", "text"),
+    ],
+)
+def test_other_protocols_are_named(prefix: bytes, named: str) -> None:
+    with pytest.raises(InvalidReceiveError, match=f"the peer answered with {named}"):
+        receive(2**31 - 1).read_from(Feed(prefix))
+
+
+@given(st.integers(0, LIMIT))
+def test_no_legal_size_is_taken_for_another_protocol(size: int) -> None:
+    assert foreign_peer(struct.pack(">i", size)) is None
+
+
+def test_memory_grows_with_the_bytes_received_not_with_those_claimed() -> None:
+    tracemalloc.start()
+    try:
+        got = receive()
+        got.read_from(Feed(struct.pack(">i", 99_000_000), b"x" * 1000))
+        claimed = tracemalloc.get_traced_memory()[1]
+        got.read_from(Feed(*[b"y" * 65536] * 32))
+        received = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert not got.completed()
+    assert claimed < 256 * 1024
+    assert received < 6 * 1024 * 1024
+
+
+def test_progress_is_told_in_words() -> None:
+    got = receive()
+    assert not got.started()
+    got.read_from(Feed(b"\x00\x00"))
+    assert got.progress() == "after 2 of the 4 bytes of a frame's size"
+    got.read_from(Feed(b"\x00\x0a", b"abc"))
+    assert got.progress() == "after 3 of a frame's 10 bytes"
+
+
+def test_a_frame_waits_for_memory_and_gives_it_back() -> None:
+    pool = SimpleMemoryPool(10)
+    first = NetworkReceive("1", LIMIT, pool)
+    first.read_from(Feed(frame(b"x" * 50)))
+    assert first.completed()
+    assert pool.available() == -40
+    second = NetworkReceive("2", LIMIT, pool)
+    feed = Feed(frame(b"abc"))
+    second.read_from(feed)
+    assert second.waits_for_memory()
+    first.release()
+    first.release()
+    second.read_from(feed)
+    assert bytes(second.payload) == b"abc"
+    second.release()
+    assert pool.available() == 10

@@ -1,0 +1,294 @@
+"""The selector over an in-memory network in virtual time."""
+
+import pytest
+
+from kclient.common.errors import DisconnectedError, IllegalStateError
+from kclient.common.runtime import Address, Runtime
+from kclient.network.channel_state import State
+from kclient.network.memory_pool import SimpleMemoryPool
+from kclient.network.network_send import NetworkSend
+from kclient.network.selector import Selector
+from tests.support.virtual_net import VirtualNet, VirtualSocket, virtual_runtime
+
+HERE: Address = ("10.0.0.1", 9092)
+
+
+class Echo:
+    """Sends every byte back."""
+
+    def connected(self, socket: VirtualSocket) -> None: ...
+
+    def received(self, socket: VirtualSocket, data: bytes) -> None:
+        socket.deliver(data)
+
+
+class Saying:
+    """Says something as soon as it is spoken to, then ends the stream if told to."""
+
+    def __init__(self, words: bytes, end: int | None = None) -> None:
+        self._words = words
+        self._end = end
+
+    def connected(self, socket: VirtualSocket) -> None: ...
+
+    def received(self, socket: VirtualSocket, data: bytes) -> None:
+        if self._words:
+            socket.deliver(self._words)
+        if self._end is not None:
+            socket.end(self._end)
+
+
+class World:
+    """A selector with the network around it."""
+
+    def __init__(self, **settings: float) -> None:
+        self.runtime: Runtime
+        self.net: VirtualNet
+        self.runtime, self.net = virtual_runtime()
+        self.selector = Selector(
+            self.runtime.net,
+            self.runtime.clock,
+            connections_max_idle_ms=settings.get("idle_ms", -1),
+            memory_pool=SimpleMemoryPool(int(settings.get("memory", 1 << 40))),
+        )
+        self.received: list[bytes] = []
+        self.sent = 0
+
+    def poll(self, timeout_ms: float = 100, times: int = 1) -> None:
+        for _ in range(times):
+            self.selector.poll(timeout_ms, self.net.clock.now_ms)
+            self.received += [bytes(item.payload) for item in self.selector.completed_receives]
+            self.sent += len(self.selector.completed_sends)
+
+    def connect(self, name: str = "1", address: Address = HERE) -> None:
+        self.selector.connect(name, address)
+        self.poll()
+
+    def ask(self, body: bytes, name: str = "1") -> None:
+        self.selector.send(NetworkSend(name, [body]))
+
+
+def test_a_frame_goes_out_and_comes_back() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    assert world.selector.connected == ["1"]
+    assert world.selector.is_channel_ready("1")
+    world.ask(b"hello")
+    world.poll()
+    assert [send.channel_id for send in world.selector.completed_sends] == ["1"]
+    world.poll()
+    assert world.received == [b"hello"]
+
+
+def test_a_send_that_awaits_a_reply_does_not_end_the_poll_early() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    world.selector.send(NetworkSend("1", [b"hello"], awaits_reply=True))
+    world.poll()
+    assert world.received == [b"hello"]
+    assert world.sent == 1
+
+
+def test_one_byte_at_a_time_gives_the_same_bytes() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.net.max_chunk = lambda: 1
+    world.connect()
+    world.ask(b"hello, broker")
+    world.poll(times=60)
+    assert world.received == [b"hello, broker"]
+
+
+def test_one_frame_of_a_channel_at_a_time() -> None:
+    world = World()
+    world.net.peers[HERE] = lambda: Saying(b"\x00\x00\x00\x01a\x00\x00\x00\x01b\x00\x00\x00\x01c")
+    world.connect()
+    world.ask(b"speak")
+    world.poll(times=2)
+    assert world.received == [b"a"]
+    world.poll(times=2)
+    assert world.received == [b"a", b"b", b"c"]
+
+
+def test_a_muted_channel_is_not_read() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    world.selector.mute("1")
+    world.ask(b"hello")
+    world.poll(times=3)
+    assert world.sent == 1
+    assert world.received == []
+    assert world.selector.unmute("1")
+    world.poll()
+    assert world.received == [b"hello"]
+
+
+def test_a_full_socket_makes_the_rest_wait() -> None:
+    world = World()
+    sockets: list[VirtualSocket] = []
+
+    class Quiet(Echo):
+        def connected(self, socket: VirtualSocket) -> None:
+            assert socket.other is not None
+            socket.other.capacity = 3
+            sockets.append(socket.other)
+
+    world.net.peers[HERE] = Quiet
+    world.connect()
+    world.ask(b"hello")
+    world.poll()
+    assert world.sent == 0
+    sockets[0].capacity = 100
+    world.poll(times=2)
+    assert world.sent == 1
+    assert world.received == [b"hello"]
+
+
+@pytest.mark.parametrize(
+    ("words", "end", "reason"),
+    [
+        (b"", 0, "the peer closed the connection"),
+        (b"\x00\x00\x00\x64abc", 0, "the peer closed the connection after 3 of a frame's 100"),
+        (b"\x00\x00", 0, "the peer closed the connection after 2 of the 4 bytes"),
+        (b"", 104, "connection broken"),
+        (b"HTTP/1.1 400 Bad Request", None, "the peer answered with HTTP"),
+        (b"\xff\xff\xff\xff", None, "frame size: got -1"),
+    ],
+)
+def test_the_end_of_a_connection_has_a_reason(words: bytes, end: int | None, reason: str) -> None:
+    world = World()
+    world.net.peers[HERE] = lambda: Saying(words, end)
+    world.connect()
+    world.ask(b"hello")
+    world.poll()
+    while not world.selector.disconnected:
+        world.poll()
+    state = world.selector.disconnected["1"]
+    assert str(state.reason).startswith(reason)
+    assert state.state is State.READY
+    assert world.selector.channel("1") is None
+    world.poll()
+    assert world.selector.disconnected == {}
+    assert world.net.open_sockets <= 1  # the far end alone may still be open
+
+
+def test_a_refused_connection_has_a_reason() -> None:
+    world = World()
+    world.connect()
+    state = world.selector.disconnected["1"]
+    assert state.state is State.NOT_CONNECTED
+    assert str(state.reason) == "could not connect: Connection refused"
+    assert isinstance(state.reason.__cause__, ConnectionRefusedError)
+
+
+def test_a_send_whose_channel_ends_is_told() -> None:
+    world = World()
+
+    class Slamming(Echo):
+        def connected(self, socket: VirtualSocket) -> None:
+            assert socket.other is not None
+            socket.other.capacity = 2
+            socket.end(104)
+
+    world.net.peers[HERE] = Slamming
+    world.connect()
+    world.ask(b"hello")
+    world.poll()
+    assert [send.channel_id for send in world.selector.failed_sends] == ["1"]
+    assert list(world.selector.disconnected) == ["1"]
+
+
+def test_idle_connections_are_closed_the_longest_unused_first() -> None:
+    world = World(idle_ms=1000)
+    world.net.peers[HERE] = Echo
+    world.connect("a")
+    world.connect("b")
+    world.poll(600)
+    world.ask(b"x", "a")
+    world.poll()
+    world.net.clock.sleep(500)
+    world.poll(0)
+    assert list(world.selector.disconnected) == ["b"]
+    assert world.selector.disconnected["b"].state is State.EXPIRED
+    assert world.selector.is_channel_ready("a")
+
+
+def test_frames_wait_for_memory_without_spinning() -> None:
+    world = World(memory=4)
+    world.net.peers[HERE] = Echo
+    world.connect("a")
+    world.connect("b")
+    world.ask(b"first", "a")
+    world.poll(times=2)
+    assert world.received == [b"first"]
+    holding = world.selector.completed_receives[0]
+    world.ask(b"second", "b")
+    before = world.net.clock.now_ms
+    world.poll(50, times=4)
+    assert world.received == [b"first"]
+    assert world.net.clock.now_ms - before >= 100  # it waited, rather than trying again at once
+    holding.release()
+    world.poll()
+    assert world.received == [b"first", b"second"]
+
+
+def test_wakeup_ends_the_wait() -> None:
+    world = World()
+    before = world.net.clock.now_ms
+    world.selector.wakeup()
+    world.poll(10_000)
+    assert world.net.clock.now_ms == before
+
+
+def test_wrong_use_is_refused() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    with pytest.raises(IllegalStateError, match="one of this name"):
+        world.selector.connect("1", HERE)
+    with pytest.raises(IllegalStateError, match="none of this name"):
+        world.ask(b"", "2")
+    world.ask(b"x")
+    with pytest.raises(IllegalStateError, match="still being written"):
+        world.ask(b"y")
+
+
+def test_closing_is_final_and_silent() -> None:
+    world = World()
+    world.net.peers[HERE] = Echo
+    world.connect()
+    world.selector.close_channel("1")
+    world.selector.close_channel("1")
+    world.poll()
+    assert world.selector.disconnected == {}
+    world.connect()
+    world.selector.close()
+    world.selector.close()
+    world.net.clock.sleep(10)
+    assert world.net.open_sockets == 0
+
+
+def test_a_server_answers_on_accepted_connections() -> None:
+    world = World()
+    listener = world.net.listen(HERE, 10)
+    client = Selector(world.runtime.net, world.runtime.clock)
+    client.connect("0", HERE)
+    client.poll(10, world.net.clock.now_ms)
+    world.selector.register("c-1", listener.accept())
+    client.send(NetworkSend("0", [b"ping"]))
+    client.poll(0, world.net.clock.now_ms)
+    world.poll()
+    assert world.received == [b"ping"]
+    assert world.selector.completed_receives[0].source == "c-1"
+    world.selector.mute_all()
+    world.ask(b"pong", "c-1")
+    world.poll()
+    world.selector.unmute_all()
+    client.poll(10, world.net.clock.now_ms)
+    assert [bytes(item.payload) for item in client.completed_receives] == [b"pong"]
+    client.close()
+    world.poll()
+    assert isinstance(world.selector.disconnected["c-1"].reason, DisconnectedError)
