@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import RecordMetadata
+from kclient.producer.batch_delivery import Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
 
@@ -82,6 +83,10 @@ class DeliveryFuture:
         """Call ``on_delivery(metadata, error)`` once the outcome is known."""
         if not self._result.add_callback(self._index, lambda: self._report(on_delivery)):
             self._report(on_delivery)
+
+    def segment(self) -> Segment:
+        """Return the record's place, to be awaited along with others."""
+        return Segment(self._result, self._index, 1)
 
     def _report(self, on_delivery: OnDelivery) -> None:
         outcome, index = self._result.find(self._index)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
@@ -34,6 +35,7 @@ class AccumulatorSettings(NamedTuple):
         batch_size: Bytes a batch is filled to (``batch.size``).
         linger_ms: How long a batch waits for more records (``linger.ms``).
         delivery_timeout_ms: How long a batch may take in all (``delivery.timeout.ms``).
+        max_request_size: Bytes that a record's batch may have (``max.request.size``).
         adaptive_partitioning: Whether slow brokers get fewer keyless records
             (``partitioner.adaptive.partitioning.enable``).
     """
@@ -41,6 +43,7 @@ class AccumulatorSettings(NamedTuple):
     batch_size: int
     linger_ms: float
     delivery_timeout_ms: float
+    max_request_size: int
     adaptive_partitioning: bool
 
 
@@ -160,20 +163,27 @@ class RecordAccumulator:
         return self._append_to_new_batch(info, queue, size, max_wait_ms, fill)
 
     def append_many(
-        self, info: TopicInfo, queue: PartitionQueue | None, rows: Rows, max_wait_ms: float
-    ) -> list[Segment]:
+        self,
+        info: TopicInfo,
+        queue: PartitionQueue | None,
+        rows: Rows,
+        max_wait_ms: float,
+        segments: list[Segment],
+    ) -> None:
         """Append many records for one partition, or for the sticky one and its successors.
 
-        Returns:
-            Where they went. On an error the records before it are on their way; ``rows.taken``
-            tells their number.
+        Args:
+            info: The topic.
+            queue: The partition, or None for the one that the sticky partitioner is at.
+            rows: The records.
+            max_wait_ms: How long to wait for memory where a new batch is needed.
+            segments: Takes where the records went, those before an error included.
 
         Raises:
             BufferExhaustedError: No memory came free in time.
             RecordTooLargeError: A record is larger than all memory.
             ClosedError: The producer was closed.
         """
-        segments: list[Segment] = []
         while not rows.all_taken():
             target = queue or info.sticky_queue
             if target is not None:
@@ -185,7 +195,6 @@ class RecordAccumulator:
                     continue
             size = rows.next_size()
             segments.append(self._append_to_new_batch(info, queue, size, max_wait_ms, rows.fill))
-        return segments
 
     def _append_to_new_batch(
         self,
@@ -196,6 +205,11 @@ class RecordAccumulator:
         fill: Callable[[ProducerBatch], T | None],
     ) -> T:
         size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
+        if size > self.settings.max_request_size:
+            raise RecordTooLargeError(
+                f"the record takes {size} bytes with its batch, more than "
+                f"max.request.size={self.settings.max_request_size}"
+            )
         target = queue or info.stick()
         buffer: bytearray | None = None
         batch: ProducerBatch

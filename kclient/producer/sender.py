@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_response import ClientResponse, ResponseCallback
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.producer_metadata import ProducerMetadata
 from kclient.client.request_builder import SimpleBuilder
@@ -91,6 +91,7 @@ class Sender:
         self._closing = False  # written by one thread, read by the sender: a step late is no harm
         self._forced = False
         self._lost: int | None = None
+        self._unexpected: Exception | None = None
         self.failure: KafkaError | None = None
 
     # -- the loop ---------------------------------------------------------------------------------
@@ -115,6 +116,19 @@ class Sender:
             self._give_up(self._transactions.fatal_error, now_ms)
         timeout_ms = min(timeout_ms, self._send_producer_data(now_ms))
         self._client.poll(max(timeout_ms, 0.0), now_ms)
+        if self._unexpected is not None:
+            raise self._unexpected
+
+    def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
+        """Keep what `handle` raises for `run_once`: the client would only log it."""
+
+        def callback(response: ClientResponse) -> None:
+            try:
+                handle(response)
+            except Exception as error:  # noqa: BLE001 (raised again by run_once)
+                self._unexpected = error
+
+        return callback
 
     def wakeup(self) -> None:
         """Let a waiting `run_once` look at the accumulator again."""
@@ -159,6 +173,7 @@ class Sender:
             failure = ProducerFatalError(f"the producer cannot go on: {error}")
             failure.__cause__ = error
             self.failure = failure
+        self._accumulator.close()
         for batch in self._accumulator.take_queued():
             self._handler.fail(batch, error, now_ms)
 
@@ -230,7 +245,7 @@ class Sender:
             now_ms,
             expect_response=settings.acks != 0,
             request_timeout_ms=settings.request_timeout_ms,
-            callback=partial(self._handler.handle, builder),
+            callback=self._guarded(partial(self._handler.handle, builder)),
         )
         self._client.send(request, now_ms)
         self._metrics.request_sent(batches, now_ms)
@@ -273,7 +288,7 @@ class Sender:
             ),
             now_ms,
             request_timeout_ms=self._settings.request_timeout_ms,
-            callback=self._handle_init_producer_id,
+            callback=self._guarded(self._handle_init_producer_id),
         )
         self._client.send(request, now_ms)
         return float("inf")

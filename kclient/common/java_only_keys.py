@@ -1,0 +1,102 @@
+"""Keys of the Java client that mean nothing here, each with what to do instead.
+
+They are known so that a configuration brought over from Java is answered with the reason, and
+never taken silently without effect.
+"""
+
+from kclient.common.config_def import ConfigKey
+
+_CLASSES = "classes are not loaded by name here"
+_METRICS = "read metrics with .metrics()"
+_SECURITY = "encrypted and authenticated connections are not supported in this version"
+
+_REASONS = {
+    "config.providers": "resolve values before handing them in; nothing is looked up in files or "
+    "the environment",
+    "enable.metrics.push": "metrics are not pushed to brokers (KIP-714)",
+    "metric.reporters": f"{_CLASSES}; {_METRICS}",
+    "metrics.recording.level": f"every metric is recorded; {_METRICS}",
+    "security.providers": _CLASSES,
+}
+
+_SECURITY_KEYS = [
+    "sasl.client.callback.handler.class",
+    "sasl.jaas.config",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.service.name",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
+    "sasl.mechanism",
+    "sasl.oauthbearer.assertion.algorithm",
+    "sasl.oauthbearer.assertion.claim.aud",
+    "sasl.oauthbearer.assertion.claim.exp.seconds",
+    "sasl.oauthbearer.assertion.claim.iss",
+    "sasl.oauthbearer.assertion.claim.jti.include",
+    "sasl.oauthbearer.assertion.claim.nbf.seconds",
+    "sasl.oauthbearer.assertion.claim.sub",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
+    "sasl.oauthbearer.assertion.template.file",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.expected.audience",
+    "sasl.oauthbearer.expected.issuer",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.jwt.retriever.class",
+    "sasl.oauthbearer.jwt.validator.class",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.scope.claim.name",
+    "sasl.oauthbearer.sub.claim.name",
+    "sasl.oauthbearer.token.endpoint.url",
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.engine.factory.class",
+    "ssl.key.password",
+    "ssl.keymanager.algorithm",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+]
+
+
+def refused(name: str, reason: str) -> ConfigKey:
+    """Define a key that cannot be set; the error gives the reason and hides the value."""
+
+    def convert(raw: object) -> object:
+        raise ValueError(reason)
+
+    return ConfigKey(name, convert, "it unset", None, f"Cannot be set: {reason}.", secret=True)
+
+
+def java_only_keys() -> list[ConfigKey]:
+    """Return the keys that every kind of client refuses."""
+    reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, _SECURITY)
+    return [refused(name, reason) for name, reason in sorted(reasons.items())]

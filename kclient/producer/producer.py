@@ -1,0 +1,500 @@
+"""The public face of the producer."""
+
+import itertools
+import logging
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType, TracebackType
+from typing import Any, NoReturn, Self
+
+from kclient.client.cluster import PartitionInfo
+from kclient.common.config_def import describe, merged
+from kclient.common.errors import (
+    ClosedError,
+    ForkedClientError,
+    InvalidArgumentError,
+    KafkaError,
+)
+from kclient.common.runtime import Runtime
+from kclient.network.system_runtime import system_runtime
+from kclient.producer.batch_delivery import BatchDelivery, Segment
+from kclient.producer.deadline import Deadline, check_timeout
+from kclient.producer.delivery_future import DeliveryFuture, OnDelivery
+from kclient.producer.errors import UnknownPartitionError
+from kclient.producer.interceptors import ProducerInterceptors
+from kclient.producer.metadata_waiter import MetadataWaiter
+from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_parts import assemble
+from kclient.producer.producer_record import ProducerRecord
+from kclient.producer.record_intake import RecordIntake
+from kclient.producer.rows import Rows
+from kclient.producer.send_arguments import (
+    check_headers,
+    check_on_delivery,
+    check_partition,
+    check_rows,
+    check_timestamp,
+    check_topic,
+    to_bytes,
+)
+from kclient.producer.sender_thread import SenderThread
+from kclient.producer.topic_info import TopicInfo
+from kclient.record import Header, murmur2
+
+_log = logging.getLogger(__name__)
+
+_PLAIN_TYPES = frozenset({bytes, NoneType})
+_numbers = itertools.count(1)
+
+
+class Producer:
+    """Sends records to topics (Kafka: KafkaProducer). Safe for use by many threads.
+
+    Records gather in memory and a thread of the producer's own sends them, so `send` returns at
+    once with a future. It waits only while a topic's partitions are not known yet, or while
+    ``buffer.memory`` is full, at most ``max.block.ms`` in all.
+
+    What is wrong with a record before it is queued is raised by `send` itself: wrong arguments,
+    a failing serializer, a record too large, no metadata or memory in time. What happens after is
+    told by the future and by `on_delivery`.
+
+    Options are Kafka's, with dots as underscores: ``Producer(bootstrap_servers="localhost:9092",
+    linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. All
+    that Kafka counts in milliseconds is given in milliseconds; timeouts of methods are seconds.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        runtime: Runtime | None = None,
+        **options: object,
+    ) -> None:
+        """Create a producer and start its thread; brokers are contacted in the background.
+
+        Args:
+            config: Options by dotted name.
+            runtime: Door to the world, for tests and simulations; the machine's own by default.
+            options: Options by keyword.
+
+        Raises:
+            ConfigError: An option is unknown or wrong, or two contradict each other.
+        """
+        self._closed = True  # for __del__, should the checks below fail
+        settings = ProducerConfig.parse(merged(config, options))
+        runtime = system_runtime() if runtime is None else runtime
+        parts = assemble(settings, runtime)
+        self._clock = runtime.clock
+        self._wall_ms = runtime.clock.wall_ms
+        self._process_id = runtime.tasks.process_id
+        self._created_in = runtime.tasks.process_id()
+        self._accumulator = parts.accumulator
+        self._append = parts.accumulator.append
+        self._cluster = parts.metadata.cluster
+        self._metrics = parts.metrics
+        self._runner = parts.runner
+        self._sender = parts.sender
+        self._max_block_ms = settings.max_block_ms
+        self._partitioner = settings.partitioner
+        self._ignore_keys: bool = settings.values["partitioner_ignore_keys"]
+        self._interceptors = ProducerInterceptors(settings.values["interceptor_classes"])
+        self._intake = RecordIntake(
+            settings.key_serializer, settings.value_serializer, self._interceptors, self._wall_ms
+        )
+        self._waiter = MetadataWaiter(
+            parts.metadata,
+            parts.accumulator,
+            parts.client.wakeup,
+            parts.client.bootstrap_error,
+            parts.runner,
+            runtime.clock,
+            parts.metrics.metadata_wait_ns,
+        )
+        self._has_serializer = (
+            settings.key_serializer is not None or settings.value_serializer is not None
+        )
+        # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
+        self._is_plain = not (
+            self._has_serializer
+            or len(self._interceptors)
+            or self._partitioner is not None
+            or self._ignore_keys
+        )
+        self._topics: dict[str, TopicInfo] = {}
+        self._checked_callback: OnDelivery | None = None
+        name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
+        self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks)
+        self._closed = False
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Queue a record and return the future of its delivery.
+
+        The partition is the one named, else that of the key (murmur2, as in Java), else one that
+        changes with every batch.
+
+        Args:
+            topic: Topic name.
+            value: Bytes-like, None for a tombstone, or what ``value.serializer`` takes.
+            key: Bytes-like, None, or what ``key.serializer`` takes.
+            headers: Pairs of str and bytes or None.
+            partition: Partition number.
+            timestamp_ms: Milliseconds since the epoch; the present where it is left out.
+            on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the
+                producer's thread. It must not wait; what it raises is logged.
+
+        Raises:
+            InvalidTypeError: An argument has a type that cannot be used.
+            InvalidArgumentError: An argument has a value that cannot be used.
+            SerializationError: A serializer failed.
+            RecordTooLargeError: The record is larger than ``max.request.size`` or all memory.
+            BufferExhaustedError: Memory did not come free within ``max.block.ms``.
+            KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``;
+                BootstrapError, with the cause for each address, if no broker could be reached.
+            ClosedError: The producer was closed.
+            ForkedClientError: The producer was created in another process.
+            ProducerFatalError: The producer has stopped for good; the cause says why.
+        """
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("send")
+        if on_delivery is not None and on_delivery is not self._checked_callback:
+            check_on_delivery(on_delivery)
+            self._checked_callback = on_delivery
+        if (
+            type(value) is bytes
+            and headers is None
+            and partition is None
+            and timestamp_ms is None
+            and self._is_plain
+            and type(topic) is str
+            and (key is None or type(key) is bytes)
+        ):
+            info = self._topics.get(topic)
+            if info is not None and info.cluster is self._cluster():
+                # The hot path: everything else stands in _send_with_care.
+                info.used = True
+                queue = (
+                    None
+                    if key is None
+                    else info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
+                )
+                try:
+                    future = self._append(
+                        info, queue, self._wall_ms(), key, value, None, self._max_block_ms
+                    )
+                except ClosedError:
+                    self._refuse("send")
+                if on_delivery is not None:
+                    future.call_on_delivery(on_delivery)
+                return future
+        record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
+        return self._send_with_care(record, on_delivery)
+
+    def _send_with_care(
+        self, record: ProducerRecord, on_delivery: OnDelivery | None
+    ) -> DeliveryFuture:
+        try:
+            taken = self._intake.take_in(record)
+            info, left_ms = self._topic(taken.topic, taken.partition)
+            queue = self._queue(info, taken.partition, taken.key)
+            future = self._append(
+                info, queue, taken.timestamp_ms, taken.key, taken.value, taken.headers, left_ms
+            )
+        except ClosedError:
+            self._refuse("send")
+        except KafkaError as error:
+            self._interceptors.on_acknowledgement(None, error)
+            raise
+        if len(self._interceptors):
+            future.call_on_delivery(self._interceptors.on_acknowledgement)
+        if on_delivery is not None:
+            future.call_on_delivery(on_delivery)
+        return future
+
+    def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
+        """Return a topic whose partitions are known, and how long `send` may still wait."""
+        info = self._topics.get(topic)
+        if (
+            info is not None
+            and info.cluster is self._cluster()
+            and (info.partition_count if partition is None else info.partition_count > partition)
+        ):
+            info.used = True
+            return info, self._max_block_ms
+        started_ms = self._clock.monotonic_ms()
+        info = self._waiter.await_topic(topic, partition, self._max_block_ms)
+        info.used = True
+        self._topics[topic] = info
+        waited_ms = self._clock.monotonic_ms() - started_ms
+        return info, max(self._max_block_ms - waited_ms, 0.0)
+
+    def _queue(
+        self, info: TopicInfo, partition: int | None, key: bytes | None
+    ) -> PartitionQueue | None:
+        """Return the queue a record goes to, or None for the sticky one."""
+        if partition is None:
+            if self._partitioner is not None:
+                partition = self._custom_partition(info, key)
+            elif key is not None and not self._ignore_keys:
+                partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
+        return None if partition is None else info.queues[partition]
+
+    def _custom_partition(self, info: TopicInfo, key: bytes | None) -> int | None:
+        if self._partitioner is None:
+            return None
+        chosen: object = self._partitioner(info.topic, key, info.partition_count)
+        if isinstance(chosen, bool) or not isinstance(chosen, int):
+            raise InvalidArgumentError(
+                f"partitioner_class: it returned {describe(chosen)}, expected a partition or -1"
+            )
+        if chosen >= info.partition_count:
+            raise UnknownPartitionError(info.topic, chosen, info.partition_count)
+        return chosen if chosen >= 0 else None
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamps_ms: int | Iterable[int] | None = None,
+    ) -> BatchDelivery:
+        """Queue many records of one topic at a fraction of the cost of as many `send` calls.
+
+        Records of one partition keep their order.
+
+        Args:
+            topic: Topic name.
+            values: Values, as in `send`.
+            keys: Keys, one for each value; None for none.
+            headers: Headers that every record gets.
+            partition: Partition of all; left out, as in `send`.
+            timestamps_ms: One timestamp for all, or one for each; the present if left out.
+
+        Returns:
+            The pending outcome of all. Where the call raises midway, records queued before are
+            still delivered; the text says how many.
+
+        Raises:
+            KafkaError: As `send`.
+        """
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("send_many")
+        rows = check_rows("values", values)
+        key_rows = None if keys is None else check_rows("keys", keys, len(rows))
+        times = _timestamps(timestamps_ms, len(rows))
+        if self._has_serializer or len(self._interceptors):
+            return self._send_one_by_one(topic, rows, key_rows, headers, partition, times)
+        check_topic(topic)
+        check_partition(partition)
+        header_list = check_headers(headers)
+        values_made = _all_bytes("value", rows)
+        keys_made = None if key_rows is None else _all_bytes("key", key_rows)
+        if not rows:
+            return BatchDelivery([], self._clock)
+        info, left_ms = self._topic(topic, partition)
+        if times is None:
+            times = self._wall_ms()
+        segments: list[Segment] = []
+        groups = self._grouped(info, partition, keys_made, values_made, times, header_list)
+        try:
+            for queue, group in groups:
+                self._accumulator.append_many(info, queue, group, left_ms, segments)
+        except ClosedError:
+            self._refuse("send_many")
+        except KafkaError as error:
+            taken = sum(segment.count for segment in segments)
+            error.add_note(f"send_many: {taken} of {len(rows)} records were queued before")
+            raise
+        return BatchDelivery(segments, self._clock)
+
+    def _grouped(
+        self,
+        info: TopicInfo,
+        partition: int | None,
+        keys: list[bytes | None] | None,
+        values: list[bytes | None],
+        times: int | list[int],
+        headers: list[tuple[str, bytes | None]],
+    ) -> list[tuple[PartitionQueue | None, Rows]]:
+        """Return the records by the queue that they go to, in their order."""
+        if partition is not None or (
+            self._partitioner is None and (keys is None or self._ignore_keys)
+        ):
+            return [(self._queue(info, partition, None), Rows(times, keys, values, headers))]
+        members: dict[PartitionQueue | None, list[int]] = {}
+        for row, key in enumerate(
+            keys if keys is not None else itertools.repeat(None, len(values))
+        ):
+            members.setdefault(self._queue(info, None, key), []).append(row)
+        return [
+            (
+                queue,
+                Rows(
+                    times if isinstance(times, int) else [times[row] for row in rows],
+                    None if keys is None else [keys[row] for row in rows],
+                    [values[row] for row in rows],
+                    headers,
+                ),
+            )
+            for queue, rows in members.items()
+        ]
+
+    def _send_one_by_one(
+        self,
+        topic: str,
+        values: list[Any],
+        keys: list[Any] | None,
+        headers: Sequence[Header] | None,
+        partition: int | None,
+        times: int | list[int] | None,
+    ) -> BatchDelivery:
+        segments = []
+        for row, value in enumerate(values):
+            future = self.send(
+                topic,
+                value,
+                None if keys is None else keys[row],
+                headers=headers,
+                partition=partition,
+                timestamp_ms=times[row] if isinstance(times, list) else times,
+            )
+            segments.append(future.segment())
+        return BatchDelivery(segments, self._clock)
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def partitions_for(self, topic: str) -> list[PartitionInfo]:
+        """Return the partitions of a topic, waiting for them at most ``max.block.ms``.
+
+        Raises:
+            KafkaTimeoutError: No broker has described the topic in time.
+            ClosedError: The producer was closed.
+        """
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("partitions_for")
+        self._topic(check_topic(topic), None)
+        return list(self._cluster().partitions_for(topic))
+
+    def metrics(self) -> dict[str, float]:
+        """Return what was counted and measured, under Kafka's metric names."""
+        return self._metrics.registry.snapshot()
+
+    # -- finishing --------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send what is queued without delay, and wait until each record has its outcome.
+
+        Failed records count as done; their futures tell.
+
+        Args:
+            timeout: Seconds to wait at most; None waits as long as it takes, which
+                ``delivery.timeout.ms`` bounds.
+
+        Raises:
+            KafkaTimeoutError: Records are still on their way.
+            IllegalStateError: It was called inside a delivery callback.
+            ClosedError: The producer was closed.
+        """
+        seconds = check_timeout("timeout", timeout)
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("flush")
+        self._runner.refuse_inside("flush()")
+        started_ms = self._clock.monotonic_ms()
+        try:
+            self._accumulator.flush(Deadline(self._clock, seconds))
+        finally:
+            self._metrics.flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, then let go of threads and connections.
+
+        Calling it again does nothing more than wait for the end.
+
+        Args:
+            timeout: Seconds to wait for deliveries; then those still open fail, and a warning is
+                logged with their number. None waits as long as it takes, which
+                ``delivery.timeout.ms`` bounds.
+
+        Raises:
+            IllegalStateError: It was called inside a delivery callback.
+        """
+        seconds = check_timeout("timeout", timeout)
+        if self._process_id() != self._created_in:
+            self._closed = True  # the thread and the connections are the parent's
+            return
+        self._runner.refuse_inside("close()")
+        first = not self._closed
+        self._closed = True
+        lost = self._thread.close(seconds)
+        if first:
+            self._interceptors.close()
+            if lost:
+                _log.warning("close: %d record(s) had no outcome and were given up", lost)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self._closed or self._process_id() != self._created_in:
+            return
+        self._thread.abandon()
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+    def _refuse(self, call: str) -> NoReturn:
+        """Raise why the producer cannot be used.
+
+        Raises:
+            ForkedClientError: It was created in another process.
+            ProducerFatalError: It has stopped for good.
+            ClosedError: It was closed.
+        """
+        if self._process_id() != self._created_in:
+            raise ForkedClientError(
+                f"{call}: the producer was created in process {self._created_in}, this is "
+                f"{self._process_id()}; create one after fork()"
+            )
+        if self._sender.failure is not None:
+            # The error is shared by all calls: without this its traceback would grow for ever.
+            raise self._sender.failure.with_traceback(None)
+        raise ClosedError(f"{call}: the producer is closed")
+
+
+def _timestamps(given: int | Iterable[int] | None, count: int) -> int | list[int] | None:
+    if given is None or isinstance(given, int):
+        return check_timestamp(given)
+    rows = check_rows("timestamps_ms", given, count)
+    for row in rows:
+        if check_timestamp(row) is None:
+            raise InvalidArgumentError("timestamps_ms: got None in a list, expected an int")
+    return rows
+
+
+def _all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
+    """Return rows of bytes and None, converting other bytes-like objects."""
+    if set(map(type, rows)) <= _PLAIN_TYPES:
+        return rows
+    return [to_bytes(what, row) for row in rows]

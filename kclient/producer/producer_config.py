@@ -1,0 +1,290 @@
+"""What can be set on a producer: Kafka's keys with the defaults of the Java client 4.x."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kclient.client.client_config import common_keys
+from kclient.common.config_def import (
+    ConfigDef,
+    ConfigKey,
+    anything,
+    choice,
+    switch,
+    whole_number,
+)
+from kclient.common.errors import ConfigError
+from kclient.common.java_only_keys import java_only_keys, refused
+from kclient.producer.interceptors import ProducerInterceptor
+from kclient.producer.partitioner import Partitioner, murmur2_partition, murmur3_partition
+from kclient.record import CompressionType
+from kclient.serialization import Serializer
+
+_log = logging.getLogger(__name__)
+
+_MAX_INT = 2**31 - 1
+_MAX_IDEMPOTENT_IN_FLIGHT = 5
+
+_ACKS = {"all": -1, "-1": -1, -1: -1, "0": 0, 0: 0, "1": 1, 1: 1}
+_PARTITIONERS: Mapping[str, Partitioner] = {
+    "murmur2": murmur2_partition,
+    "murmur3": murmur3_partition,
+}
+
+
+def _serializer(name: str, what: str) -> ConfigKey:
+    return anything(
+        name,
+        None,
+        "a callable (topic, headers, data) -> bytes or None",
+        f"Turns {what} into bytes; without one, {what} must be bytes-like or None.",
+        lambda value: value is None or callable(value),
+    )
+
+
+def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
+    def convert(raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise TypeError
+        if raw != default and not low <= raw <= high:
+            raise ValueError
+        return raw
+
+    return ConfigKey(name, convert, f"a whole number from {low} to {high}", default, doc)
+
+
+def _partitioner() -> ConfigKey:
+    def convert(raw: object) -> Partitioner | None:
+        if raw is None:
+            return None
+        if isinstance(raw, str):
+            if raw not in _PARTITIONERS:
+                raise ValueError("classes are not loaded by name; hand in the callable itself")
+            return _PARTITIONERS[raw]
+        if not callable(raw):
+            raise TypeError
+        chosen: Partitioner = raw
+        return chosen
+
+    return ConfigKey(
+        "partitioner.class",
+        convert,
+        "None, 'murmur2', 'murmur3', or a callable (topic, key, partition_count) -> int",
+        None,
+        "Chooses the partition of records that name none. Without one, records with a key go by "
+        "murmur2 as in the Java client, and those without stick to a partition for a batch.",
+    )
+
+
+def _interceptors() -> ConfigKey:
+    def convert(raw: object) -> tuple[ProducerInterceptor, ...]:
+        if not isinstance(raw, list | tuple):
+            raise TypeError
+        for each in raw:
+            if isinstance(each, str):
+                raise TypeError("classes are not loaded by name; hand in the objects themselves")
+            if not callable(getattr(each, "on_send", None)):
+                raise TypeError(f"{each!r:.80} has no on_send()")
+        return tuple(raw)
+
+    return ConfigKey(
+        "interceptor.classes",
+        convert,
+        "a list of objects with on_send(), on_acknowledgement() and close()",
+        (),
+        "Objects that see every record before it is serialized, and every outcome (KIP-42).",
+    )
+
+
+_PRODUCER_KEYS: Sequence[ConfigKey] = (
+    choice(
+        "acks",
+        -1,
+        _ACKS,
+        "How many copies must hold a record before it counts as sent: 0 none, 1 the leader's, "
+        "all every in-sync replica's.",
+    ),
+    whole_number(
+        "batch.size",
+        16_384,
+        "Bytes a batch is filled to before compression; 0 sends each record by itself.",
+        high=_MAX_INT,
+    ),
+    whole_number(
+        "buffer.memory",
+        33_554_432,
+        "Bytes that unsent records may take; send() waits while they are used up.",
+        low=1,
+    ),
+    choice(
+        "compression.type",
+        CompressionType.NONE,
+        {kind.name.lower(): kind for kind in CompressionType},
+        "Codec that batches are compressed with.",
+    ),
+    _level("compression.gzip.level", -1, 1, 9, "Level of gzip; -1 is zlib's own default."),
+    _level("compression.lz4.level", 9, 1, 17, "Level of lz4; 9, the default, is its fast mode."),
+    _level("compression.zstd.level", 3, -131_072, 22, "Level of zstd."),
+    whole_number(
+        "delivery.timeout.ms",
+        120_000,
+        "How long a record may take from send() to its outcome, retries included.",
+        high=_MAX_INT,
+    ),
+    switch(
+        "enable.idempotence",
+        True,  # noqa: FBT003 (a row of a table)
+        "Let brokers recognise batches that are sent again, so that nothing is written twice or "
+        "out of order (KIP-98).",
+    ),
+    _interceptors(),
+    _serializer("key.serializer", "keys"),
+    whole_number("linger.ms", 5, "How long a batch that is not full waits for more records."),
+    whole_number(
+        "max.block.ms",
+        60_000,
+        "How long send() and partitions_for() may wait, for metadata and memory together.",
+    ),
+    whole_number(
+        "max.in.flight.requests.per.connection",
+        5,
+        "Requests a broker may have unanswered; above 1 without idempotence, retries can change "
+        "the order.",
+        low=1,
+        high=_MAX_INT,
+    ),
+    whole_number(
+        "max.request.size",
+        1_048_576,
+        "Bytes a request may have; a record may not be larger.",
+        low=1,
+        high=_MAX_INT,
+    ),
+    whole_number(
+        "metadata.max.idle.ms",
+        300_000,
+        "How long the client keeps track of a topic that nothing is sent to.",
+        low=5_000,
+    ),
+    whole_number(
+        "metrics.num.samples", 2, "Samples that averages and rates look back over.", low=1
+    ),
+    whole_number("metrics.sample.window.ms", 30_000, "Length of one such sample.", low=1),
+    switch(
+        "partitioner.adaptive.partitioning.enable",
+        True,  # noqa: FBT003 (a row of a table)
+        "Send fewer records without key to brokers that are slow (KIP-794).",
+    ),
+    whole_number(
+        "partitioner.availability.timeout.ms",
+        0,
+        "Send no records without key to a broker that has not taken any for so long; 0 never "
+        "stops.",
+    ),
+    _partitioner(),
+    switch(
+        "partitioner.ignore.keys",
+        False,  # noqa: FBT003 (a row of a table)
+        "Choose partitions as if records had no key.",
+    ),
+    whole_number(
+        "retries",
+        _MAX_INT,
+        "How often a batch is sent again; delivery.timeout.ms is the better limit.",
+        high=_MAX_INT,
+    ),
+    refused("transactional.id", "transactions are not supported yet"),
+    refused("transaction.timeout.ms", "transactions are not supported yet"),
+    refused("transaction.two.phase.commit.enable", "transactions are not supported yet"),
+    _serializer("value.serializer", "values"),
+)
+
+PRODUCER_CONFIG = ConfigDef(
+    "Producer",
+    [*common_keys(receive_buffer_bytes=32_768), *_PRODUCER_KEYS, *java_only_keys()],
+)
+"""Every key a producer understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """A producer's settings after checking; a field is named as its key.
+
+    Attributes:
+        values: Every key's value by keyword, those of all clients among them.
+        compression_level: Level of the codec in use, None for its own default.
+        delivery_timeout_ms: As set, or at least linger.ms + request.timeout.ms.
+        enable_idempotence: As set, or what the other settings allow.
+    """
+
+    values: Mapping[str, Any]
+    acks: int
+    batch_size: int
+    compression_level: int | None
+    delivery_timeout_ms: int
+    enable_idempotence: bool
+    max_block_ms: float
+    key_serializer: Serializer | None
+    value_serializer: Serializer | None
+    partitioner: Callable[[str, bytes | None, int], int] | None
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> "ProducerConfig":
+        """Check what the user gave.
+
+        Raises:
+            ConfigError: A key is unknown or has a wrong value, or two contradict each other.
+        """
+        values = PRODUCER_CONFIG.parse(given)
+        named = {spelling.replace(".", "_") for spelling in given}
+        compression: CompressionType = values["compression_type"]
+        return cls(
+            values=values,
+            acks=values["acks"],
+            # A batch that no request could carry would only be split by the broker's refusal.
+            batch_size=max(1, min(values["batch_size"], values["max_request_size"])),
+            compression_level=values.get(f"compression_{compression.name.lower()}_level"),
+            delivery_timeout_ms=_delivery_timeout(values, explicit="delivery_timeout_ms" in named),
+            enable_idempotence=_idempotence(values, explicit="enable_idempotence" in named),
+            max_block_ms=float(values["max_block_ms"]),
+            key_serializer=values["key_serializer"],
+            value_serializer=values["value_serializer"],
+            partitioner=values["partitioner_class"],
+        )
+
+
+def _delivery_timeout(values: Mapping[str, Any], *, explicit: bool) -> int:
+    limit: int = values["delivery_timeout_ms"]
+    linger: int = values["linger_ms"]
+    request: int = values["request_timeout_ms"]
+    if limit >= linger + request:
+        return limit
+    if explicit:
+        raise ConfigError(
+            f"delivery_timeout_ms: got {limit}, expected at least linger_ms + request_timeout_ms "
+            f"= {linger} + {request}; a record needs the time for one attempt"
+        )
+    return min(linger + request, _MAX_INT)
+
+
+def _idempotence(values: Mapping[str, Any], *, explicit: bool) -> bool:
+    if not values["enable_idempotence"]:
+        return False
+    in_flight: int = values["max_in_flight_requests_per_connection"]
+    problem = None
+    if values["acks"] != -1:
+        problem = f"acks: got {values['acks']}, expected 'all'"
+    elif in_flight > _MAX_IDEMPOTENT_IN_FLIGHT:
+        problem = (
+            f"max_in_flight_requests_per_connection: got {in_flight}, "
+            f"expected at most {_MAX_IDEMPOTENT_IN_FLIGHT}"
+        )
+    elif values["retries"] == 0:
+        problem = "retries: got 0, expected at least 1"
+    if problem is None:
+        return True
+    if explicit:
+        raise ConfigError(f"{problem} with enable_idempotence=True; change one of the two")
+    _log.info("idempotence is off: %s", problem)
+    return False

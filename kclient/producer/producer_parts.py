@@ -1,0 +1,118 @@
+"""Wires a producer's parts together; the one place that knows them all."""
+
+import logging
+from typing import NamedTuple
+
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
+from kclient.client.network_client_builder import build_network_client
+from kclient.client.producer_metadata import ProducerMetadata
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Runtime
+from kclient.producer.buffer_pool import BufferPool
+from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.produce_response_handler import ProduceResponseHandler
+from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_metrics import ProducerMetrics
+from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from kclient.producer.sender import Sender, SenderParts, SenderSettings
+from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.transaction_manager import TransactionManager
+
+_log = logging.getLogger(__name__)
+
+_CLIENT_ID = "kclient-producer"
+
+
+class ProducerParts(NamedTuple):
+    """What the public face of a producer works with."""
+
+    accumulator: RecordAccumulator
+    client: NetworkClient
+    metadata: ProducerMetadata
+    metrics: ProducerMetrics
+    runner: CallbackRunner
+    sender: Sender
+
+
+def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
+    """Return the parts of a producer; nothing is connected to and no thread is started."""
+    values = config.values
+    metrics = ProducerMetrics(
+        Metrics(
+            runtime.clock,
+            runtime.tasks,
+            num_samples=values["metrics_num_samples"],
+            sample_window_ms=values["metrics_sample_window_ms"],
+        )
+    )
+    runner = CallbackRunner(runtime.tasks, metrics.callback_errors)
+    metadata = ProducerMetadata(
+        runtime,
+        refresh_backoff_ms=values["retry_backoff_ms"],
+        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
+        max_age_ms=values["metadata_max_age_ms"],
+        max_idle_ms=values["metadata_max_idle_ms"],
+    )
+    in_flight: int = values["max_in_flight_requests_per_connection"]
+    client = build_network_client(
+        values, runtime, metadata, client_id=_CLIENT_ID, max_in_flight=in_flight
+    )
+    backoff = ExponentialBackoff(
+        values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+    )
+    slow_nodes = SlowNodes(values["partitioner_availability_timeout_ms"])
+    pool = BufferPool(
+        values["buffer_memory"],
+        config.batch_size,
+        runtime.clock,
+        runtime.tasks,
+        metrics.buffer_wait_ns,
+    )
+    accumulator = RecordAccumulator(
+        AccumulatorSettings(
+            config.batch_size,
+            values["linger_ms"],
+            config.delivery_timeout_ms,
+            values["max_request_size"],
+            values["partitioner_adaptive_partitioning_enable"],
+        ),
+        pool,
+        runtime,
+        runner,
+        backoff,
+        slow_nodes,
+    )
+    accumulator.on_batch_begun(client.wakeup)
+    transactions = TransactionManager() if config.enable_idempotence else None
+    handler = ProduceResponseHandler(
+        accumulator,
+        metadata,
+        transactions,
+        metrics,
+        values["retries"],
+        keep_order=in_flight == 1,
+    )
+    sender = Sender(
+        SenderSettings(
+            acks=config.acks,
+            max_request_size=values["max_request_size"],
+            request_timeout_ms=values["request_timeout_ms"],
+            keep_order=in_flight == 1,
+            compression=values["compression_type"],
+            compression_level=config.compression_level,
+        ),
+        SenderParts(client, metadata, accumulator, transactions, metrics, handler, slow_nodes),
+        backoff,
+        runtime.clock,
+    )
+    _show_levels(metrics, pool, client)
+    return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
+
+
+def _show_levels(metrics: ProducerMetrics, pool: BufferPool, client: NetworkClient) -> None:
+    registry = metrics.registry
+    registry.gauge("buffer-total-bytes", lambda: pool.total)
+    registry.gauge("buffer-available-bytes", pool.available)
+    registry.gauge("waiting-threads", pool.queued)
+    registry.gauge("requests-in-flight", client.in_flight_request_count)

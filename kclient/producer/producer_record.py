@@ -1,0 +1,24 @@
+"""A record as the application gave it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class ProducerRecord(NamedTuple):
+    """What one `Producer.send` was asked to send, before serialization (Kafka: ProducerRecord).
+
+    Attributes:
+        topic: Topic name.
+        value: Value.
+        key: Key.
+        headers: Pairs of name and value.
+        partition: Partition, None to let the partitioner choose.
+        timestamp_ms: Milliseconds since the epoch, None for the present.
+    """
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None

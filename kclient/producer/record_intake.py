@@ -1,0 +1,74 @@
+"""Turns what the application hands in into what the accumulator takes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kclient.producer.interceptors import ProducerInterceptors
+from kclient.producer.producer_record import ProducerRecord
+from kclient.producer.send_arguments import (
+    Headers,
+    check_headers,
+    check_partition,
+    check_timestamp,
+    check_topic,
+    serialize,
+)
+from kclient.serialization import Serializer
+
+
+class SerializedRecord(NamedTuple):
+    """A record whose key and value are bytes."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    partition: int | None
+    timestamp_ms: int
+
+
+class RecordIntake:
+    """Checks arguments, shows the record to interceptors, and serializes it, in this order."""
+
+    def __init__(
+        self,
+        key_serializer: Serializer | None,
+        value_serializer: Serializer | None,
+        interceptors: ProducerInterceptors,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
+        self._interceptors = interceptors
+        self._wall_ms = wall_ms
+
+    def take_in(self, record: ProducerRecord) -> SerializedRecord:
+        """Return the record as it will be sent.
+
+        Raises:
+            InvalidTypeError: An argument has a type that cannot be used.
+            InvalidArgumentError: An argument has a value that cannot be used.
+            SerializationError: A serializer failed.
+        """
+        record = _checked(record)
+        if len(self._interceptors):
+            record = _checked(self._interceptors.on_send(record))
+        headers = list(record.headers or ())
+        topic = record.topic
+        key = serialize("key", self._key_serializer, topic, headers, record.key)
+        value = serialize("value", self._value_serializer, topic, headers, record.value)
+        if headers:
+            headers = check_headers(headers)  # a serializer may have added some
+        timestamp_ms = self._wall_ms() if record.timestamp_ms is None else record.timestamp_ms
+        return SerializedRecord(topic, key, value, headers, record.partition, timestamp_ms)
+
+
+def _checked(record: Any) -> ProducerRecord:
+    return ProducerRecord(
+        check_topic(record.topic),
+        record.value,
+        record.key,
+        check_headers(record.headers),
+        check_partition(record.partition),
+        check_timestamp(record.timestamp_ms),
+    )

@@ -1,0 +1,192 @@
+"""Checks of what the application hands to `send`, before anything else happens."""
+
+import inspect
+from typing import Any
+
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError
+from kclient.common.types import check_topic_name
+from kclient.serialization import Serializer
+
+Headers = list[tuple[str, bytes | None]]
+
+_MAX_TIMESTAMP_MS = 2**63 - 1
+
+
+def check_topic(topic: object) -> str:
+    """Return a topic name if it is legal.
+
+    Raises:
+        InvalidTypeError: It is not a str.
+        InvalidArgumentError: It breaks a rule of Kafka's for topic names.
+    """
+    if not isinstance(topic, str):
+        raise InvalidTypeError(f"topic: got {describe(topic)}, expected a topic name as str")
+    return check_topic_name(topic)
+
+
+def check_partition(partition: object) -> int | None:
+    """Return a partition number, or None to let the partitioner choose.
+
+    Raises:
+        InvalidTypeError: It is not an int.
+        InvalidArgumentError: It is negative.
+    """
+    if partition is None:
+        return None
+    if isinstance(partition, bool) or not isinstance(partition, int):
+        raise InvalidTypeError(f"partition: got {describe(partition)}, expected an int or None")
+    if partition < 0:
+        raise InvalidArgumentError(
+            f"partition: got {describe(partition)}, expected >= 0, or None to have one chosen"
+        )
+    return partition
+
+
+def check_timestamp(timestamp_ms: object) -> int | None:
+    """Return a timestamp, or None for the present.
+
+    Raises:
+        InvalidTypeError: It is not an int.
+        InvalidArgumentError: It is negative.
+    """
+    if timestamp_ms is None:
+        return None
+    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+        raise InvalidTypeError(
+            f"timestamp_ms: got {describe(timestamp_ms)}, expected milliseconds since the epoch "
+            "as int; int(moment.timestamp() * 1000) makes them of a datetime"
+        )
+    if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
+        raise InvalidArgumentError(
+            f"timestamp_ms: got {describe(timestamp_ms)}, expected milliseconds since the epoch"
+        )
+    return timestamp_ms
+
+
+def check_headers(headers: object) -> Headers:
+    """Return headers as a list of their own; None stands for none.
+
+    Raises:
+        InvalidTypeError: They are not a sequence of (str, bytes-like or None).
+    """
+    if headers is None:
+        return []
+    if not isinstance(headers, list | tuple):
+        hint = "; list(headers.items()) makes it of a dict" if isinstance(headers, dict) else ""
+        raise InvalidTypeError(
+            f"headers: got {describe(headers)}, expected a list of (str, bytes or None){hint}"
+        )
+    return [_header(index, header) for index, header in enumerate(headers)]
+
+
+def _header(index: int, header: object) -> tuple[str, bytes | None]:
+    if not isinstance(header, tuple | list) or len(header) != 2:
+        raise InvalidTypeError(
+            f"headers[{index}]: got {describe(header)}, expected a pair (str, bytes or None)"
+        )
+    name, value = header
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"headers[{index}] {header!r:.80}: name must be str")
+    if value is not None and not isinstance(value, bytes):
+        if not isinstance(value, bytearray | memoryview):
+            raise InvalidTypeError(f"headers[{index}] {header!r:.80}: value must be bytes or None")
+        value = bytes(value)
+    return name, value
+
+
+def check_on_delivery(on_delivery: object) -> None:
+    """Refuse what cannot be called back.
+
+    Raises:
+        InvalidTypeError: It is not callable, or a coroutine function.
+    """
+    if on_delivery is None:
+        return
+    if not callable(on_delivery):
+        raise InvalidTypeError(
+            f"on_delivery: got {describe(on_delivery)}, expected a callable (metadata, error)"
+        )
+    if inspect.iscoroutinefunction(on_delivery):
+        raise InvalidTypeError(
+            f"on_delivery: got the coroutine function {on_delivery!r:.80}, expected a plain "
+            "function; nobody would await it"
+        )
+
+
+def to_bytes(what: str, data: object) -> bytes | None:
+    """Return bytes-like data as bytes of its own, None as None.
+
+    Args:
+        what: ``key`` or ``value``, for the message.
+        data: What the application gave.
+
+    Raises:
+        InvalidTypeError: It is not bytes-like.
+    """
+    if data is None or type(data) is bytes:
+        return data
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    hint = f"set {what}_serializer={_fitting_serializer(data)}"
+    raise InvalidTypeError(f"{what}: got {_type(data)}, expected bytes-like or None; {hint}")
+
+
+def _fitting_serializer(data: object) -> str:
+    if isinstance(data, str):
+        return "string_serializer, or encode it"
+    if isinstance(data, int) and not isinstance(data, bool):
+        return "int_serializer"
+    if isinstance(data, float):
+        return "float_serializer"
+    return "json_serializer"
+
+
+def _type(data: object) -> str:
+    return type(data).__name__
+
+
+def serialize(
+    what: str, serializer: Serializer | None, topic: str, headers: Headers, data: Any
+) -> bytes | None:
+    """Return the bytes of a key or value.
+
+    Raises:
+        InvalidTypeError: There is no serializer, and the data is not bytes-like.
+        SerializationError: The serializer raised, or returned something else than bytes.
+    """
+    if serializer is None:
+        return to_bytes(what, data)
+    try:
+        made: object = serializer(topic, headers, data)
+    except SerializationError as error:
+        raise SerializationError(f"{what} for topic {topic!r}: {error}") from error
+    except Exception as error:
+        raise SerializationError(
+            f"{what} for topic {topic!r}: the serializer raised {_type(error)}: {error}"
+        ) from error
+    if made is None or isinstance(made, bytes | bytearray | memoryview):
+        return to_bytes(what, made)
+    raise SerializationError(
+        f"{what} for topic {topic!r}: the serializer returned {_type(made)}, expected bytes or None"
+    )
+
+
+def check_rows(name: str, rows: object, expected: int | None = None) -> list[Any]:
+    """Return one of the columns of `send_many` as a list.
+
+    Raises:
+        InvalidTypeError: It cannot be iterated over, or is a str or bytes.
+        InvalidArgumentError: It has another length than the values.
+    """
+    if isinstance(rows, str | bytes | bytearray | memoryview | dict):
+        raise InvalidTypeError(f"{name}: got {describe(rows)}, expected a list")
+    try:
+        made = rows if isinstance(rows, list) else list(rows)  # type: ignore[call-overload]  # what this checks
+    except TypeError:
+        raise InvalidTypeError(f"{name}: got {describe(rows)}, expected a list") from None
+    if expected is not None and len(made) != expected:
+        raise InvalidArgumentError(
+            f"{name}: got {len(made)} items, expected {expected}, one for each value"
+        )
+    return made
