@@ -43,7 +43,7 @@ def run_cell(load: Workload) -> Measurement:
         msg = f"{load.operation} by {load.client} failed:\n{done.stderr[-2000:]}"
         raise CellError(msg)
     measured = Measurement(**json.loads(done.stdout.splitlines()[-1]))
-    _check(load, measured)
+    check_claim(load, measured)
     return measured
 
 
@@ -58,7 +58,12 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
         consumer.close()
 
 
-def _check(load: Workload, measured: Measurement) -> None:
+def check_claim(load: Workload, measured: Measurement) -> None:
+    """Holds what a client claims against what the broker stored.
+
+    Raises:
+        CellError: naming each difference.
+    """
     ends = end_offsets(load.bootstrap, load.topic, load.partitions)
     expected = _expected(load, ends)
     actual = {

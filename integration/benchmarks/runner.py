@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from integration.benchmarks.contenders import Contender
 from integration.benchmarks.delivery_check import check_delivery, fill
-from integration.benchmarks.measuring import run_cell
+from integration.benchmarks.measuring import CellError, run_cell
 from integration.benchmarks.workload import CONSUME, Measurement, Workload
 from integration.harness.running_kafka import RunningKafka
 
@@ -66,7 +66,11 @@ class Runner:
         reads = row.contender.operation == CONSUME
         topic = topics[records] if reads else self._kafka.create_topic(self._settings.partitions)
         before = self._kafka.cpu_seconds()
-        row.measurements.append(run_cell(self._load(row.contender, row.size, topic, records)))
+        measured = run_cell(self._load(row.contender, row.size, topic, records))
+        if measured.timed_records < 1:
+            msg = f"{records} records are too few: {row.contender.name} had them all at once"
+            raise CellError(msg)
+        row.measurements.append(measured)
         row.broker_cpu_seconds.append(self._kafka.cpu_seconds() - before)
         if not reads:
             self._kafka.delete_topic(topic)

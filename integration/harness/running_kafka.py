@@ -14,6 +14,7 @@ from integration.harness.kafka_cluster import KafkaCluster
 from integration.harness.waiting import wait_until
 
 _ANSWER = 30
+_ERRORS = 3  # as syslog counts
 _numbers = itertools.count(1)
 
 
@@ -36,7 +37,7 @@ class RunningKafka:
     ) -> str:
         """Creates a topic under a new name and returns the name once all its leaders are known."""
         name = f"topic-{os.getpid()}-{next(_numbers)}"
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = self._admin()
         asked = NewTopic(name, partitions, replicas, config=dict(configs or {}))
         admin.create_topics([asked], operation_timeout=_ANSWER)[name].result(_ANSWER)
         wait_until(
@@ -46,8 +47,11 @@ class RunningKafka:
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic, where its size would be a burden to the tests that follow."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = self._admin()
         admin.delete_topics([name], operation_timeout=_ANSWER)[name].result(_ANSWER)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": _ERRORS})
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time that its nodes have used; 0 for an address from outside."""

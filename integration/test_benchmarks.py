@@ -1,0 +1,78 @@
+"""The benchmark measures what it says: short runs, and a check that finds a wrong claim."""
+
+from dataclasses import replace
+
+import pytest
+
+from integration.benchmarks.contenders import CONTENDERS, contender
+from integration.benchmarks.measuring import CellError, check_claim, run_cell
+from integration.benchmarks.report import as_json, head, ratios, table
+from integration.benchmarks.runner import Row, Runner, Settings
+from integration.benchmarks.workload import (
+    CONSUME,
+    PRODUCE,
+    Measurement,
+    Workload,
+    distinct_values,
+)
+from integration.harness.running_kafka import RunningKafka
+
+PEERS = ["confluent-kafka", "kafka-python"]
+SETTINGS = Settings(
+    sizes=[100], rounds=2, scale=0.05, partitions=2, acks="all", linger_ms=5, batch_bytes=65536
+)
+
+
+@pytest.mark.parametrize("operation", [PRODUCE, CONSUME])
+def test_short_run(kafka: RunningKafka, operation: str) -> None:
+    peers = [contender(operation, name) for name in PEERS]
+    runner = Runner(kafka, SETTINGS, lambda _: None)
+    runner.check(peers)
+    rows = runner.measure(operation, 100, peers)
+    assert [len(row.measurements) for row in rows] == [2, 2]
+    lines = table(rows).splitlines()
+    assert lines[0] == f"{operation}, 100 B"
+    assert [line.split()[0] for line in lines[2:]] == PEERS
+    assert kafka.version in head(PEERS, kafka.version, SETTINGS)
+    assert '"contender": "kafka-python"' in as_json(rows, kafka.version, SETTINGS)
+
+
+def _load(kafka: RunningKafka, operation: str, topic: str) -> Workload:
+    return Workload(
+        operation, "confluent-kafka", kafka.bootstrap, topic, 2, 1000, 100, "all", 5, 65536
+    )
+
+
+def test_a_wrong_claim_is_found(kafka: RunningKafka) -> None:
+    topic = kafka.create_topic(2)
+    load = _load(kafka, PRODUCE, topic)
+    produced = run_cell(load)
+    with pytest.raises(CellError, match="claimed: got 999, expected 1000"):
+        check_claim(load, replace(produced, claimed=999))
+    reading = _load(kafka, CONSUME, topic)
+    consumed = run_cell(reading)
+    with pytest.raises(CellError, match="sum of offsets"):
+        check_claim(reading, replace(consumed, offset_sum=consumed.offset_sum - 1))
+
+
+def test_a_failing_cell_fails_the_run(kafka: RunningKafka) -> None:
+    with pytest.raises(CellError, match="failed"):
+        run_cell(replace(_load(kafka, PRODUCE, "a topic with an illegal name"), partitions=1))
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    def row(name: str, *speeds: float) -> Row:
+        made = Row(contender(PRODUCE, name), 100)
+        made.measurements += [Measurement(1000, 1000, 1000 / speed, 1, 0) for speed in speeds]
+        return made
+
+    rate, cpu = ratios(row("aiokafka", 10, 20, 90), row("confluent-kafka", 20, 20, 30))
+    assert (rate.lowest, rate.median, rate.highest) == pytest.approx((0.5, 1.0, 3.0))
+    assert cpu.median == 1.0
+
+
+def test_values_have_their_size_and_contenders_their_peer() -> None:
+    for size in (100, 1024):
+        assert {len(value) for value in distinct_values(size)} == {size}
+    for one in CONTENDERS:
+        assert contender(one.operation, one.against).against == one.against
