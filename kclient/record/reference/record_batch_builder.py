@@ -24,8 +24,8 @@ from kclient.record.reference.record_encoder import (
     check_columns,
     check_rows,
     check_timestamp,
-    encode_bytes,
     encode_headers,
+    encode_length,
 )
 from kclient.record.reference.varints import encode_varint
 from kclient.record.sealing import BatchHeader, restamp_batch, seal_batch
@@ -273,22 +273,27 @@ class RecordBatchBuilder:
             return -1
         count = self._count
         first = self._first_timestamp if count else timestamp_ms
-        body = b"\x00%b%b%b%b%b" % (
+        key = as_bytes(key, "key")
+        value = as_bytes(value, "value")
+        fields = (
             encode_varint(timestamp_ms - first),
             encode_varint(delta),
-            encode_bytes(as_bytes(key, "key")),
-            encode_bytes(as_bytes(value, "value")),
+            encode_length(key),
+            key or b"",
+            encode_length(value),
+            value or b"",
             encoded_headers,
         )
-        if len(body) > MAX_INT32:
-            raise RecordTooLargeError(f"record: got {len(body)} bytes, expected less than 2 GiB")
-        record = encode_varint(len(body)) + body
-        end = self._end + len(record)
+        size = 1 + sum(map(len, fields))  # one byte of unused attributes
+        if size > MAX_INT32:
+            raise RecordTooLargeError(f"record: got {size} bytes, expected less than 2 GiB")
+        length = encode_varint(size)
+        end = self._end + len(length) + size
         if end > len(self._buffer):
             if count:
                 return -1
             self._buffer = bytearray(end)
-        self._buffer[self._end : end] = record
+        self._buffer[self._end : end] = b"".join((length, b"\x00", *fields))
         self._end = end
         self._count = count + 1
         self._last_delta = delta

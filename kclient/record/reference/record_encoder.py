@@ -97,9 +97,9 @@ def _check_start(start: int, length: int) -> None:
         raise InvalidArgumentError(f"start: got {start}, expected 0 to {length}")
 
 
-def encode_bytes(data: bytes | None) -> bytes:
-    """Return the length and the bytes, or the length of null."""
-    return _NULL if data is None else encode_varint(len(data)) + data
+def encode_length(data: bytes | None) -> bytes:
+    """Return the length that goes before the bytes; null has the length -1."""
+    return _NULL if data is None else encode_varint(len(data))
 
 
 def encode_headers(headers: Sequence[Header] | None) -> bytes:
@@ -120,8 +120,12 @@ def encode_headers(headers: Sequence[Header] | None) -> bytes:
             raise InvalidTypeError(
                 f"headers[{index}]: got {header!r:.80}, expected a tuple (str, bytes or None)"
             )
-        parts.append(encode_bytes(_encode_name(header[0], index)))
-        parts.append(encode_bytes(as_bytes(header[1], f"headers[{index}]: value")))
+        for part in (
+            _encode_name(header[0], index),
+            as_bytes(header[1], f"headers[{index}]: value"),
+        ):
+            parts.append(encode_length(part))
+            parts.append(part or b"")
     return b"".join(parts)
 
 
