@@ -111,7 +111,7 @@ class AbstractIndex(ABC):
         self.path = directory / self.path.name
 
     def _append_entry(self, entry: bytes) -> None:
-        if self._mapped is None or self.is_full:
+        if self._mapped is None or self.entries >= self._capacity:
             raise IllegalStateError(f"{self.path.name}: no room for entry {self.entries}")
         self._mapped.write_at(self.entries * self.entry_size, entry)
         self.entries += 1

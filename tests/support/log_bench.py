@@ -1,0 +1,105 @@
+"""Logs that are opened, crashed and opened again, under a clock that stands still."""
+
+from pathlib import Path
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_loader import LogCheckpoint
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+from kclient.record import CompressionType, RecordBatch, RecordBatchBuilder, read_batches
+
+NOW_MS = 1_700_000_000_000
+PARTITION = TopicPartition("topic", 0)
+
+
+class ManualClock:
+    """Time that moves when the test says so."""
+
+    def __init__(self) -> None:
+        self.elapsed_ms = 0
+
+    def monotonic_ms(self) -> float:
+        return float(self.elapsed_ms)
+
+    def wall_ms(self) -> int:
+        return NOW_MS + self.elapsed_ms
+
+
+def make_batch(
+    count: int = 1,
+    *,
+    first_timestamp: int = NOW_MS,
+    value: bytes = b"value",
+    keys: bool = True,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    compression: CompressionType = CompressionType.NONE,
+    transactional: bool = False,
+) -> bytearray:
+    """Return a batch as a client sends it; records are a millisecond apart."""
+    builder = RecordBatchBuilder(bytearray(1 << 20))
+    for number in range(count):
+        key = b"%d" % number if keys else None
+        assert builder.append(first_timestamp + number, key, value, ()) == number
+    producer_id, epoch, sequence = producer
+    return bytearray(
+        builder.seal(
+            producer_id, epoch, sequence, transactional=transactional, compression=compression
+        )
+    )
+
+
+class LogBench:
+    """Opens one log again and again."""
+
+    def __init__(self, runtime: Runtime, data_dir: Path) -> None:
+        self.runtime = runtime
+        self.directory = data_dir / "topic-0"
+        self.failures = LogDirFailureChannel(data_dir)
+        self._opened: list[UnifiedLog] = []
+
+    def open(
+        self,
+        config: LogConfig | None = None,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start: int = 0,
+    ) -> UnifiedLog:
+        log = UnifiedLog(
+            self.runtime, self.directory, PARTITION, config or LogConfig(), self.failures
+        )
+        self._opened.append(log)
+        log.load(LogCheckpoint(clean, recovery_point, log_start))
+        return log
+
+    def crash(self, log: UnifiedLog) -> None:
+        """Leave the files as the death of the process would."""
+        log.maintenance.release()
+
+    def path(self, base_offset: int, suffix: str) -> Path:
+        return self.directory / f"{base_offset:020d}{suffix}"
+
+    def close(self) -> None:
+        for log in self._opened:
+            log.maintenance.release()
+
+
+def read_all(log: UnifiedLog, start: int | None = None, step: int = 1 << 20) -> list[RecordBatch]:
+    """Read from the log's start to its end, as a replica would."""
+    offset = log.log_start_offset if start is None else start
+    found: list[RecordBatch] = []
+    while offset < log.log_end_offset:
+        records = log.read(offset, step).records
+        data = records if isinstance(records, bytes) else records.read()
+        batches = list(read_batches(data))
+        if not batches:
+            break
+        found += batches
+        offset = batches[-1].next_offset
+    return found
+
+
+def offsets(log: UnifiedLog) -> list[int]:
+    return [record.offset for batch in read_all(log) for record in batch.records()]
