@@ -1,7 +1,7 @@
 """Runs what users hang on deliveries, and knows when a caller is inside such a callback."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kclient.common.errors import IllegalStateError
 from kclient.common.metrics import Sensor
@@ -22,15 +22,17 @@ class CallbackRunner:
         self._errors = errors
         self._caller: int | None = None  # only the sender writes it, and only the sender matches it
 
-    def run(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Call `callback`; an exception in it is logged, counted and goes no further."""
+    def run_all(self, callbacks: Iterable[Callable[[], object]]) -> None:
+        """Call each; an exception in one is logged, counted and goes no further."""
         outer = self._caller
         self._caller = self._tasks.caller_id()
         try:
-            callback(*arguments)
-        except Exception:  # noqa: BLE001 (a user's mistake must not stop everybody's deliveries)
-            _log.exception("a delivery callback raised; the delivery itself is not affected")
-            self._errors.record()
+            for callback in callbacks:
+                try:
+                    callback()
+                except Exception:  # noqa: BLE001 (a user's mistake must not stop the others')
+                    _log.exception("a delivery callback raised; the delivery is not affected")
+                    self._errors.record()
         finally:
             self._caller = outer
 

@@ -6,9 +6,12 @@ from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import RecordMetadata
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.deadline import Deadline, check_timeout
-from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
-
-OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], object]
+from kclient.producer.produce_request_result import (
+    Appended,
+    Failed,
+    OnDelivery,
+    ProduceRequestResult,
+)
 
 
 class DeliveryFuture:
@@ -79,16 +82,12 @@ class DeliveryFuture:
         if not self._result.add_callback(self._index, lambda: callback(self)):
             callback(self)
 
-    def call_on_delivery(self, on_delivery: OnDelivery) -> None:
-        """Call ``on_delivery(metadata, error)`` once the outcome is known."""
-        if not self._result.add_callback(self._index, lambda: self._report(on_delivery)):
-            self._report(on_delivery)
-
     def segment(self) -> Segment:
         """Return the record's place, to be awaited along with others."""
         return Segment(self._result, self._index, 1)
 
-    def _report(self, on_delivery: OnDelivery) -> None:
+    def report(self, on_delivery: OnDelivery) -> None:
+        """Call ``on_delivery(metadata, error)`` with the outcome, which is known."""
         outcome, index = self._result.find(self._index)
         if isinstance(outcome, Failed):
             on_delivery(None, outcome.error_of(index))

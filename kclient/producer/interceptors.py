@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.common.types import RecordMetadata
+from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_record import ProducerRecord
 
 _log = logging.getLogger(__name__)
@@ -52,6 +53,18 @@ class ProducerInterceptors:
                 interceptor.on_acknowledgement(metadata, error)
             except Exception:  # noqa: BLE001 (as above)
                 _log.exception("%r: on_acknowledgement raised", interceptor)
+
+    def before(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
+        """Return a callback that shows an outcome to each, and then to `on_delivery`."""
+        if not self._interceptors or on_delivery is None:
+            return self.on_acknowledgement if self._interceptors else on_delivery
+        last = on_delivery
+
+        def both(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            self.on_acknowledgement(metadata, error)
+            last(metadata, error)
+
+        return both
 
     def close(self) -> None:
         """Close each."""

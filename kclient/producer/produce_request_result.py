@@ -2,11 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock, Condition
-from kclient.common.types import TopicPartition
+from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.producer.callback_runner import CallbackRunner
 
 
@@ -40,6 +41,18 @@ class Split(NamedTuple):
         return self.parts[position], index - self.first_indexes[position]
 
 
+OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], object]
+"""Called with where a record lies, or with why it failed."""
+
+
+class Reporting(Protocol):
+    """A future, as far as its batch knows it."""
+
+    def report(self, on_delivery: OnDelivery, /) -> None:
+        """Tell the record's outcome, which is known."""
+        ...
+
+
 class ProduceRequestResult:
     """One latch for a whole batch (Kafka: ProduceRequestResult).
 
@@ -48,9 +61,19 @@ class ProduceRequestResult:
     Attributes:
         topic_partition: Where the records go.
         clock: Tells those who wait how long they have waited.
+        deliveries: Whom to tell of which record, in the records' order. The lock of the batch's
+            queue guards it until the batch is drained; then it is the sender's.
     """
 
-    __slots__ = ("_callbacks", "_latch", "_outcome", "_runner", "clock", "topic_partition")
+    __slots__ = (
+        "_callbacks",
+        "_latch",
+        "_outcome",
+        "_runner",
+        "clock",
+        "deliveries",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -61,6 +84,7 @@ class ProduceRequestResult:
     ) -> None:
         self.topic_partition = topic_partition
         self.clock = clock
+        self.deliveries: list[tuple[int, Reporting, OnDelivery]] = []
         self._runner = runner
         self._latch = latch  # guards: the two below
         self._outcome: Appended | Failed | Split | None = None
@@ -79,6 +103,10 @@ class ProduceRequestResult:
     ) -> None:
         """Hand the records on to the results of the batches that this one was split into."""
         split = Split(first_indexes, parts)
+        deliveries, self.deliveries = self.deliveries, []
+        for index, future, on_delivery in deliveries:
+            part, inner = split.locate(index)
+            part.deliveries.append((inner, future, on_delivery))
         for index, callback in self._finish(split):
             part, inner = split.locate(index)
             part.add_callback(inner, callback)
@@ -86,8 +114,14 @@ class ProduceRequestResult:
     def _settle(self, outcome: Appended | Failed) -> bool:
         if self._outcome is not None:
             return False
-        for _, callback in self._finish(outcome):
-            self._runner.run(callback)
+        callbacks = self._finish(outcome)
+        if self.deliveries:
+            deliveries, self.deliveries = self.deliveries, []
+            self._runner.run_all(
+                partial(future.report, on_delivery) for _, future, on_delivery in deliveries
+            )
+        if callbacks:
+            self._runner.run_all(callback for _, callback in callbacks)
         return True
 
     def _finish(self, outcome: Appended | Failed | Split) -> list[tuple[int, Callable[[], object]]]:

@@ -19,11 +19,12 @@ from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
-from kclient.producer.delivery_future import DeliveryFuture, OnDelivery
+from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.metadata_waiter import MetadataWaiter
 from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_parts import assemble
 from kclient.producer.producer_record import ProducerRecord
@@ -174,32 +175,35 @@ class Producer:
             check_on_delivery(on_delivery)
             self._checked_callback = on_delivery
         if (
-            type(value) is bytes
-            and headers is None
-            and partition is None
-            and timestamp_ms is None
-            and self._is_plain
-            and type(topic) is str
+            self._is_plain
+            and (type(value) is bytes or value is None)
             and (key is None or type(key) is bytes)
+            and type(topic) is str
         ):
             info = self._topics.get(topic)
-            if info is not None and info.cluster is self._cluster():
+            if (
+                info is not None
+                and info.cluster is self._cluster()
+                and (partition is None or info.has_partition(partition))
+                and (timestamp_ms is None or (type(timestamp_ms) is int and timestamp_ms >= 0))
+            ):
                 # The hot path: everything else stands in _send_with_care.
                 info.used = True
-                queue = (
-                    None
-                    if key is None
-                    else info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
-                )
+                if partition is None and key is not None:
+                    partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
                 try:
-                    future = self._append(
-                        info, queue, self._wall_ms(), key, value, None, self._max_block_ms
+                    return self._append(
+                        info,
+                        None if partition is None else info.queues[partition],
+                        self._wall_ms() if timestamp_ms is None else timestamp_ms,
+                        key,
+                        value,
+                        headers,
+                        on_delivery,
+                        self._max_block_ms,
                     )
                 except ClosedError:
                     self._refuse("send")
-                if on_delivery is not None:
-                    future.call_on_delivery(on_delivery)
-                return future
         record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
         return self._send_with_care(record, on_delivery)
 
@@ -209,20 +213,21 @@ class Producer:
         try:
             taken = self._intake.take_in(record)
             info, left_ms = self._topic(taken.topic, taken.partition)
-            queue = self._queue(info, taken.partition, taken.key)
-            future = self._append(
-                info, queue, taken.timestamp_ms, taken.key, taken.value, taken.headers, left_ms
+            return self._append(
+                info,
+                self._queue(info, taken.partition, taken.key),
+                taken.timestamp_ms,
+                taken.key,
+                taken.value,
+                taken.headers,
+                self._interceptors.before(on_delivery),
+                left_ms,
             )
         except ClosedError:
             self._refuse("send")
         except KafkaError as error:
             self._interceptors.on_acknowledgement(None, error)
             raise
-        if len(self._interceptors):
-            future.call_on_delivery(self._interceptors.on_acknowledgement)
-        if on_delivery is not None:
-            future.call_on_delivery(on_delivery)
-        return future
 
     def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
         """Return a topic whose partitions are known, and how long `send` may still wait."""
@@ -338,10 +343,15 @@ class Producer:
         ):
             return [(self._queue(info, partition, None), Rows(times, keys, values, headers))]
         members: dict[PartitionQueue | None, list[int]] = {}
-        for row, key in enumerate(
-            keys if keys is not None else itertools.repeat(None, len(values))
-        ):
-            members.setdefault(self._queue(info, None, key), []).append(row)
+        if keys is None or self._partitioner is not None:
+            for row in range(len(values)):
+                key = None if keys is None else keys[row]
+                members.setdefault(self._queue(info, None, key), []).append(row)
+        else:
+            queues, count = info.queues, info.partition_count
+            for row, key in enumerate(keys):
+                queue = None if key is None else queues[(murmur2(key) & 0x7FFFFFFF) % count]
+                members.setdefault(queue, []).append(row)
         return [
             (
                 queue,

@@ -18,7 +18,7 @@ from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.incomplete_batches import IncompleteBatches
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import BuiltInPartitioner
-from kclient.producer.produce_request_result import ProduceRequestResult
+from kclient.producer.produce_request_result import OnDelivery, ProduceRequestResult
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.rows import Rows
 from kclient.producer.slow_nodes import SlowNodes
@@ -113,6 +113,7 @@ class RecordAccumulator:
         key: bytes | None,
         value: bytes | None,
         headers: Sequence[Header] | None,
+        on_delivery: OnDelivery | None,
         max_wait_ms: float,
     ) -> DeliveryFuture:
         """Append a record and return its future.
@@ -124,11 +125,12 @@ class RecordAccumulator:
             key: Key.
             value: Value.
             headers: Headers.
+            on_delivery: Whom to tell of the outcome.
             max_wait_ms: How long to wait for memory where a new batch is needed.
 
         Raises:
             BufferExhaustedError: No memory came free in time.
-            RecordTooLargeError: The record is larger than all memory.
+            RecordTooLargeError: The record is larger than a request or all memory may be.
             ClosedError: The producer was closed.
         """
         # The hot path: one lock, and no call that is not needed.
@@ -139,25 +141,31 @@ class RecordAccumulator:
                 if batch is not None:
                     index = batch.try_append(timestamp_ms, key, value, headers)
                     if index >= 0:
-                        return DeliveryFuture(
+                        future = DeliveryFuture(
                             batch.result,
                             index,
                             timestamp_ms,
                             -1 if key is None else len(key),
                             -1 if value is None else len(value),
                         )
+                        if on_delivery is not None:
+                            batch.result.deliveries.append((index, future, on_delivery))
+                        return future
 
         def fill(batch: ProducerBatch) -> DeliveryFuture | None:
             index = batch.try_append(timestamp_ms, key, value, headers)
             if index < 0:
                 return None
-            return DeliveryFuture(
+            future = DeliveryFuture(
                 batch.result,
                 index,
                 timestamp_ms,
                 -1 if key is None else len(key),
                 -1 if value is None else len(value),
             )
+            if on_delivery is not None:
+                batch.result.deliveries.append((index, future, on_delivery))
+            return future
 
         size = record_size_upper_bound(key, value, headers)
         return self._append_to_new_batch(info, queue, size, max_wait_ms, fill)

@@ -56,6 +56,10 @@ class TopicInfo:
         self._available: list[int] = []
         self._sticky_batch: ProducerBatch | None = None
 
+    def has_partition(self, partition: object) -> bool:
+        """Return whether the topic has a partition of this number."""
+        return type(partition) is int and 0 <= partition < self.partition_count
+
     def refresh(self, cluster: Cluster) -> None:
         """Take over the partitions of a new view of the cluster."""
         with self._lock:
