@@ -243,6 +243,7 @@ class VirtualNet:
         self.open_sockets = 0
         self.max_chunk: Callable[[], int] = lambda: 1 << 30
         self._ports = itertools.count(40000)
+        self._far: list[VirtualSocket] = []
 
     def resolve(self, host: str, port: int) -> list[Address]:
         self.resolved.append(host)
@@ -269,6 +270,7 @@ class VirtualNet:
             near.ended = errno.ECONNREFUSED
             return
         far = VirtualSocket(self, address, near.local_address())
+        self._far.append(far)
         self.open_sockets += 1
         near.other, far.other = far, near
         near.established = far.established = True
@@ -285,6 +287,15 @@ class VirtualNet:
 
     def poller(self) -> Poller:
         return VirtualPoller(self.clock)
+
+    def stop(self, address: Address) -> None:
+        """Let what answers at an address end, as a process does that is killed."""
+        self.peers.pop(address, None)
+        self.listeners.pop(address, None)
+        for far in self._far:
+            if far.local_address() == address and not far.closed:
+                far.end(errno.ECONNRESET)
+                far.close()
 
 
 def _serve(socket: VirtualSocket, peer: Peer) -> None:

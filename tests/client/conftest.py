@@ -1,0 +1,81 @@
+"""A network client on the in-memory network, driven in virtual time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.client_settings import ClientSettings
+from kclient.client.network_client import NetworkClient
+from kclient.client.producer_metadata import ProducerMetadata
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.types import Node
+from kclient.network.selector import Selector
+from kclient.protocol.message import Request
+from kclient.protocol.messages.metadata import MetadataRequest
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_net import Peer, virtual_runtime
+
+
+class ClientWorld:
+    """A client, its metadata, and the brokers around it."""
+
+    def __init__(self, *bootstrap: tuple[str, int], settings: ClientSettings | None = None) -> None:
+        self.runtime, self.net = virtual_runtime()
+        self.metadata = ProducerMetadata(self.runtime)
+        self.selector = Selector(self.runtime.net, self.runtime.clock)
+        self.client = NetworkClient(
+            self.selector, self.metadata, self.runtime, settings or ClientSettings()
+        )
+        self.metadata.bootstrap(list(bootstrap or [("10.0.0.1", 9092)]))
+        self.outcomes: list[ClientResponse] = []
+
+    @property
+    def now_ms(self) -> float:
+        return self.net.clock.now_ms
+
+    def broker(self, number: int = 1, brokers: list[Node] | None = None) -> VirtualBroker:
+        """Start a broker at 10.0.0.<number>:9092."""
+        node = Node(number, f"10.0.0.{number}", 9092)
+        broker = VirtualBroker(node, brokers)
+        self.net.peers[node.host, node.port] = lambda: broker
+        return broker
+
+    def serve(self, make: Callable[[], Peer], number: int = 1) -> None:
+        self.net.peers[f"10.0.0.{number}", 9092] = make
+
+    def poll(self, timeout_ms: float = 1000) -> None:
+        self.outcomes += self.client.poll(timeout_ms, self.now_ms)
+
+    def poll_until(self, done: Callable[[], bool], within_ms: float = 60_000) -> None:
+        deadline = self.now_ms + within_ms
+        while not done():
+            assert self.now_ms < deadline, self.client.bootstrap_error()
+            self.poll(deadline - self.now_ms)
+
+    def poll_for(self, duration_ms: float) -> None:
+        deadline = self.now_ms + duration_ms
+        while self.now_ms < deadline:
+            self.poll(deadline - self.now_ms)
+
+    def bootstrapped(self) -> bool:
+        return not self.metadata.cluster().is_bootstrap
+
+    def connect(self, node: Node) -> None:
+        self.poll_until(lambda: self.client.ready(node, self.now_ms))
+
+    def ask(self, node_id: int = 1, request: Request | None = None, **options: float) -> None:
+        self.client.send(
+            self.client.new_client_request(
+                str(node_id),
+                SimpleBuilder(request or MetadataRequest(topics=[])),
+                self.now_ms,
+                request_timeout_ms=options.get("timeout_ms"),
+            ),
+            self.now_ms,
+        )
+
+
+@pytest.fixture
+def world() -> ClientWorld:
+    return ClientWorld()

@@ -1,0 +1,135 @@
+"""Agreeing on versions with brokers of every kind, polite or not."""
+
+import struct
+
+import pytest
+
+from kclient.client.api_versions_negotiator import (
+    CLIENT_SOFTWARE_NAME,
+    CLIENT_SOFTWARE_VERSION,
+)
+from kclient.client.node_api_versions import NodeApiVersions
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.types import Node
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import RequestHeader
+from kclient.protocol.message import Request
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.versions import VersionRange
+from tests.client.conftest import ClientWorld
+from tests.support.virtual_broker import VirtualBroker
+
+BOOTSTRAP = Node(-1, "10.0.0.1", 9092)
+
+
+def asked_versions(broker: VirtualBroker) -> list[int]:
+    return [header.api_version for header in broker.asked if header.api_key is ApiKey.API_VERSIONS]
+
+
+def test_the_client_names_itself(world: ClientWorld) -> None:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    request = broker.requests[0]
+    assert isinstance(request, ApiVersionsRequest)
+    assert request.client_software_name == CLIENT_SOFTWARE_NAME == "kclient"
+    assert request.client_software_version == CLIENT_SOFTWARE_VERSION
+
+
+@pytest.mark.parametrize(("highest", "asked"), [(0, [4, 0]), (2, [4, 2]), (3, [4, 3]), (5, [4])])
+def test_a_broker_that_knows_less_is_asked_again_in_the_highest_common_version(
+    world: ClientWorld, highest: int, asked: list[int]
+) -> None:
+    broker = world.broker()
+    broker.versions[ApiKey.API_VERSIONS] = (0, highest)
+    world.poll_until(world.bootstrapped)
+    assert asked_versions(broker) == asked
+    assert broker.connections == 1
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"",
+        b"\x00\x00\x00\x00",
+        b"\x01\x00\x00\x00\x00\x00",
+        b"\x00\x00\x00\x05\x00",
+        struct.pack(">ihhh", 1, 18, 0, 4),
+        struct.pack(">ihhh", 1, 18, 3, 1),
+        struct.pack(">ihhh", 1, 0, 0, 9),
+    ],
+    ids=["nothing", "no-list", "flexible", "cut", "claims-what-it-refuses", "min>max", "no-own"],
+)
+def test_a_refusal_without_a_usable_list_leads_to_version_0(
+    world: ClientWorld, tail: bytes
+) -> None:
+    broker = world.broker()
+
+    def answer(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
+        if header.api_version > 0:
+            return struct.pack(">ih", header.correlation_id, 35) + tail
+        return broker.api_versions()
+
+    broker.answers[ApiKey.API_VERSIONS] = answer
+    world.poll_until(world.bootstrapped)
+    assert asked_versions(broker) == [4, 0]
+
+
+def test_an_answer_that_cannot_be_read_leads_to_version_0(world: ClientWorld) -> None:
+    broker = world.broker()
+
+    def answer(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
+        if header.api_version > 0:
+            return struct.pack(">ih", header.correlation_id, 0) + b"\xff\xff\xff"
+        return broker.api_versions()
+
+    broker.answers[ApiKey.API_VERSIONS] = answer
+    world.poll_until(world.bootstrapped)
+    assert asked_versions(broker) == [4, 0]
+
+
+def test_a_broker_that_hangs_up_is_asked_in_version_0_on_the_next_connection(
+    world: ClientWorld,
+) -> None:
+    broker = world.broker()
+    broker.hang_up_on = {ApiKey.API_VERSIONS}
+    world.poll_until(lambda: bool(broker.asked))
+    world.poll_until(lambda: world.client.connection_failed(BOOTSTRAP))
+    broker.hang_up_on = set()
+    world.poll_until(world.bootstrapped)
+    assert asked_versions(broker)[:2] == [4, 0]
+
+
+def test_a_broker_that_refuses_everything_is_given_up_within_bounds(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.answers[ApiKey.API_VERSIONS] = lambda header, _: struct.pack(
+        ">ihi", header.correlation_id, 35, 0
+    )
+    world.poll_for(5000)
+    assert "refused ApiVersions in version 0" in str(world.client.bootstrap_error())
+    assert broker.connections <= 9
+    assert len(broker.asked) <= 2 * broker.connections
+
+
+def test_versions_are_those_of_the_present_connection(world: ClientWorld) -> None:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(broker.node)
+    broker.versions[ApiKey.METADATA] = (0, 8)
+    world.client.disconnect("1")
+    assert world.client.api_versions.get("1") is None
+    world.connect(broker.node)
+    versions = world.client.api_versions.get("1")
+    assert versions is not None
+    assert versions.offers(ApiKey.METADATA) == VersionRange(0, 8)
+
+
+def test_the_highest_common_version_is_used() -> None:
+    node = NodeApiVersions("broker 1", {ApiKey.FETCH: VersionRange(4, 11)})
+    assert node.latest_usable_version(ApiKey.FETCH, 4, 17) == 11
+    assert node.latest_usable_version(ApiKey.FETCH, 0, 7) == 7
+    with pytest.raises(UnsupportedVersionError, match=r"FETCH in versions 4-11.*needs 12-17"):
+        node.latest_usable_version(ApiKey.FETCH, 12, 17)
+    with pytest.raises(UnsupportedVersionError, match=r"FETCH in versions 4-11.*needs 0-3"):
+        node.latest_usable_version(ApiKey.FETCH, 0, 3)
+    with pytest.raises(UnsupportedVersionError, match="broker 1 does not offer PRODUCE"):
+        node.latest_usable_version(ApiKey.PRODUCE, 0, 3)

@@ -1,0 +1,116 @@
+"""Shared options: bootstrap servers are read strictly, protection that is missing is refused."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_VERSION
+from kclient.client.bootstrap_servers import parse_bootstrap_servers
+from kclient.client.client_config import common_keys
+from kclient.client.metadata import Metadata
+from kclient.client.network_client_builder import build_network_client, client_settings
+from kclient.common.config_def import ConfigDef
+from kclient.common.errors import ConfigError
+from tests.support.virtual_net import virtual_runtime
+
+CLIENT = ConfigDef("client", common_keys())
+
+
+@pytest.mark.parametrize(
+    ("given_value", "parsed"),
+    [
+        ("localhost:9092", [("localhost", 9092)]),
+        ("a:1, b:2", [("a", 1), ("b", 2)]),
+        (["a:1", "b:2", "a:1"], [("a", 1), ("b", 2)]),
+        (("my_broker.example.org:65535",), [("my_broker.example.org", 65535)]),
+        ("[::1]:9092", [("::1", 9092)]),
+        ("[fe80::1%eth0]:9092,127.0.0.1:9093", [("fe80::1%eth0", 9092), ("127.0.0.1", 9093)]),
+        ("bücher.example:9092", [("bücher.example", 9092)]),
+    ],
+)
+def test_servers_are_read(given_value: object, parsed: list[tuple[str, int]]) -> None:
+    assert list(parse_bootstrap_servers(given_value)) == parsed
+
+
+@pytest.mark.parametrize(
+    ("given_value", "text"),
+    [
+        (
+            ["a:1", "localhost"],
+            "bootstrap_servers[1]: got 'localhost', expected 'host:port'; add ':9092'?",
+        ),
+        ("localhost", "bootstrap_servers[0]: got 'localhost', expected 'host:port'; add ':9092'?"),
+        ("[::1]", "bootstrap_servers[0]: got '[::1]', expected 'host:port'; add ':9092'?"),
+        ("::1:9092", "put an IPv6 address in brackets"),
+        ("http://a:9092", "bootstrap_servers[0]: got 'http://a:9092', expected 'host:port'; leave"),
+        ("a:0", "bootstrap_servers[0]: got 'a:0', expected 'host:port'; the port is a number"),
+        ("a:99999", "the port is a number from 1 to 65535"),
+        ("a:x", "the port is a number from 1 to 65535"),
+        ("a:٣", "the port is a number from 1 to 65535"),
+        ("a:-1", "the port is a number from 1 to 65535"),
+        (":9092", "'' is not a host name"),
+        ("a b:9092", "'a b' is not a host name"),
+        ("a:1,,b:2", "bootstrap_servers[1]: got ''"),
+        ("", "bootstrap_servers: got '' (str), expected at least one 'host:port'"),
+        ([], "bootstrap_servers: got [] (list), expected at least one 'host:port'"),
+        (None, "bootstrap_servers: got None (NoneType), expected 'host:port[,host:port]'"),
+        (b"a:1", "bootstrap_servers: got b'a:1' (bytes)"),
+        ({"a": 1}, "bootstrap_servers: got {'a': 1} (dict)"),
+        ([("a", 1)], "bootstrap_servers[0]: got ('a', 1), expected 'host:port'; it is of type"),
+    ],
+)
+def test_wrong_servers_are_named(given_value: object, text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        CLIENT.parse({"bootstrap_servers": given_value})
+    assert str(raised.value).startswith("bootstrap_servers")
+    assert text in str(raised.value)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parsed = parse_bootstrap_servers(text)
+    except ConfigError:
+        return
+    for host, port in parsed:
+        assert host
+        assert 1 <= port <= 65535
+
+
+@pytest.mark.parametrize("name", ["SSL", "sasl_ssl", "SASL_PLAINTEXT"])
+def test_protection_that_is_missing_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"security_protocol: got .* not supported in this"):
+        CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": name})
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    with pytest.raises(ConfigError, match="expected 'PLAINTEXT'"):
+        CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": ["SSL"]})
+
+
+def test_a_client_is_built_without_touching_the_network() -> None:
+    runtime, net = virtual_runtime()
+    config = CLIENT.parse(
+        {
+            "bootstrap.servers": "nowhere.example:9092",
+            "client.id": "mine",
+            "metadata.recovery.strategy": "NONE",
+            "reconnect.backoff.ms": 7,
+        }
+    )
+    settings = client_settings(config, client_id="other", max_in_flight=3)
+    assert (settings.client_id, settings.rebootstrap) == ("mine", False)
+    assert (settings.reconnect_backoff_ms, settings.max_in_flight) == (7, 3)
+    metadata = Metadata(runtime)
+    client = build_network_client(config, runtime, metadata, client_id="other")
+    assert [node.host for node in metadata.cluster().nodes.values()] == ["nowhere.example"]
+    assert net.resolved == []
+    client.close()
+
+
+def test_the_version_shown_to_brokers_is_that_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["version"] == CLIENT_SOFTWARE_VERSION

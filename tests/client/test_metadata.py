@@ -1,0 +1,332 @@
+"""The client's view of the cluster never goes back in time and knows when to ask again."""
+
+import pytest
+
+from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.metadata import LeaderIdAndEpoch, Metadata
+from kclient.client.producer_metadata import ProducerMetadata
+from kclient.common.broker_errors import (
+    InvalidTopicError,
+    SaslAuthenticationError,
+    TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import ClosedError
+from kclient.common.types import Node, TopicPartition
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tests.support.virtual_net import VirtualNet, virtual_runtime
+
+ORDERS = TopicPartition("orders", 0)
+ID_1 = bytes(15) + b"\x11"
+ID_2 = bytes(15) + b"\x12"
+
+
+def topic(
+    name: str = "orders",
+    leader: int = 1,
+    epoch: int = 5,
+    *,
+    topic_id: bytes = ID_1,
+    error: int = 0,
+    partitions: int = 1,
+    internal: bool = False,
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=topic_id,
+        is_internal=internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=leader,
+                leader_epoch=epoch,
+                replica_nodes=[1, 2, 9],
+                isr_nodes=[1, 2],
+                offline_replicas=[9],
+            )
+            for index in range(0 if error else partitions)
+        ],
+    )
+
+
+def answer(*topics: MetadataResponseTopic) -> MetadataResponse:
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=number, host=f"b{number}", port=9092)
+            for number in (1, 2)
+        ],
+        cluster_id="cluster",
+        controller_id=2,
+        topics=list(topics),
+    )
+
+
+class MetadataWorld:
+    def __init__(self) -> None:
+        self.runtime, self.net = virtual_runtime()
+        self.metadata = ProducerMetadata(self.runtime, max_age_ms=10_000, max_idle_ms=4_000)
+        self.metadata.bootstrap([("b0", 9092)])
+        self.metadata.add_topic("orders", self.now_ms)
+
+    @property
+    def now_ms(self) -> float:
+        return self.net.clock.now_ms
+
+    def update(self, *topics: MetadataResponseTopic, metadata: Metadata | None = None) -> None:
+        target = metadata or self.metadata
+        target.update(target.next_request(self.now_ms), answer(*topics), self.now_ms)
+
+    def leader(self) -> tuple[int | None, int]:
+        found = self.metadata.leader_and_epoch(ORDERS)
+        return (found.leader.id if found.leader is not None else None, found.epoch)
+
+
+@pytest.fixture
+def world() -> MetadataWorld:
+    return MetadataWorld()
+
+
+@pytest.fixture
+def net(world: MetadataWorld) -> VirtualNet:
+    return world.net
+
+
+def test_an_answer_becomes_a_cluster(world: MetadataWorld) -> None:
+    assert world.metadata.cluster().is_bootstrap
+    assert [str(node) for node in world.metadata.cluster().nodes.values()] == ["b0:9092 (id: -1)"]
+    world.update(topic(partitions=3))
+    cluster = world.metadata.cluster()
+    assert cluster.cluster_id == "cluster"
+    assert cluster.controller == Node(2, "b2", 9092)
+    assert cluster.topics == {"orders"}
+    assert [info.partition for info in cluster.partitions_for("orders")] == [0, 1, 2]
+    info = cluster.partition(ORDERS)
+    assert info is not None
+    assert info.leader == cluster.leader_for(ORDERS) == Node(1, "b1", 9092)
+    assert [node.id for node in info.replicas] == [1, 2, 9]
+    assert [node.id for node in info.offline_replicas] == [9]
+    assert cluster.topic_id("orders") == ID_1
+    assert cluster.topic_name(ID_1) == "orders"
+    assert len(cluster.partitions_led_by(1)) == 3
+    assert cluster.partition_count("other") is None
+
+
+def test_an_older_epoch_is_ignored(world: MetadataWorld) -> None:
+    world.update(topic(leader=2, epoch=5))
+    world.update(topic(leader=1, epoch=4))
+    assert world.leader() == (2, 5)
+    world.update(topic(leader=1, epoch=6))
+    assert world.leader() == (1, 6)
+
+
+def test_an_older_epoch_is_ignored_after_the_topic_was_missing(world: MetadataWorld) -> None:
+    world.update(topic(leader=2, epoch=5))
+    world.update(topic(error=3))
+    assert world.leader() == (None, 5)
+    world.update(topic(leader=1, epoch=4))
+    assert world.leader() == (None, 5)
+    assert world.metadata.cluster().partition_count("orders") == 1
+    assert world.metadata.time_to_next_update(world.now_ms) < 10_000
+    world.update(topic(leader=1, epoch=5))
+    assert world.leader() == (1, 5)
+
+
+def test_another_topic_id_starts_the_epochs_over(world: MetadataWorld) -> None:
+    world.update(topic(leader=2, epoch=5, topic_id=ID_1, partitions=4))
+    world.update(topic(leader=1, epoch=0, topic_id=ID_2, partitions=2))
+    assert world.leader() == (1, 0)
+    assert world.metadata.cluster().partition_count("orders") == 2
+    assert world.metadata.cluster().topic_id("orders") == ID_2
+
+
+def test_an_epoch_seen_elsewhere_calls_for_an_update(world: MetadataWorld) -> None:
+    assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 5)
+    world.update(topic(epoch=5))
+    assert world.metadata.time_to_next_update(world.now_ms) > 1000
+    assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 5)
+    assert world.metadata.update_last_seen_epoch_if_newer(ORDERS, 6)
+    assert world.metadata.time_to_next_update(world.now_ms) == 0
+    world.update(topic(leader=2, epoch=5))
+    assert world.leader() == (1, 5)
+    assert world.metadata.last_seen_leader_epoch(ORDERS) == 6
+
+
+def test_a_leader_named_by_another_response_is_taken_if_newer(world: MetadataWorld) -> None:
+    world.update(topic(leader=1, epoch=5, partitions=2))
+    news = {
+        ORDERS: LeaderIdAndEpoch(3, 6),
+        TopicPartition("orders", 1): LeaderIdAndEpoch(3, 5),
+        TopicPartition("orders", 7): LeaderIdAndEpoch(3, 9),
+        TopicPartition("other", 0): LeaderIdAndEpoch(3, 9),
+    }
+    assert world.metadata.update_partition_leadership(news, [Node(3, "b3", 9092)]) == {ORDERS}
+    assert world.leader() == (3, 6)
+    nowhere = {ORDERS: LeaderIdAndEpoch(8, 7)}
+    assert world.metadata.update_partition_leadership(nowhere, []) == set()
+
+
+@pytest.mark.parametrize("error", [5, 0])
+def test_a_topic_without_leaders_keeps_what_was_known(world: MetadataWorld, error: int) -> None:
+    world.update(topic(leader=2, epoch=5, partitions=3))
+    world.update(topic(error=error, partitions=0))
+    assert world.metadata.cluster().partition_count("orders") == 3
+    assert world.metadata.time_to_next_update(world.now_ms) < 500
+
+
+def test_an_unknown_topic_is_asked_for_again_and_its_error_told(world: MetadataWorld) -> None:
+    world.update(topic(error=3))
+    assert isinstance(world.metadata.topic_error("orders"), UnknownTopicOrPartitionError)
+    assert world.metadata.cluster().topics == frozenset()
+    assert world.metadata.time_to_next_update(world.now_ms) <= 120
+    world.metadata.maybe_raise_any_error()
+
+
+@pytest.mark.parametrize(("code", "kind"), [(17, InvalidTopicError), (29, TopicAuthorizationError)])
+def test_errors_that_no_retry_heals_are_raised_once(
+    world: MetadataWorld, code: int, kind: type[Exception]
+) -> None:
+    world.metadata.add_topic("secret", world.now_ms)
+    world.update(topic(), topic("secret", error=code))
+    with pytest.raises(kind, match="secret"):
+        world.metadata.maybe_raise_any_error()
+    world.metadata.maybe_raise_any_error()
+    world.update(topic(), topic("secret", error=code))
+    world.metadata.maybe_raise_error_for_topic("orders")
+    with pytest.raises(kind, match="secret"):
+        world.metadata.maybe_raise_error_for_topic("secret")
+
+
+def test_a_new_topic_is_asked_for_at_once_and_alone(world: MetadataWorld) -> None:
+    world.update(topic())
+    assert world.metadata.time_to_next_update(world.now_ms) > 1000
+    version = world.metadata.add_topic("other", world.now_ms)
+    assert world.metadata.time_to_next_update(world.now_ms) == 0
+    ask = world.metadata.next_request(world.now_ms)
+    assert ask.is_partial
+    assert ask.request.topics is not None
+    assert [item.name for item in ask.request.topics] == ["other"]
+    world.metadata.update(ask, answer(topic("other", topic_id=ID_2)), world.now_ms)
+    assert world.metadata.cluster().topics == {"orders", "other"}
+    assert world.metadata.update_version() == version + 1
+    assert world.metadata.add_topic("other", world.now_ms) == version + 1
+    assert world.metadata.time_to_next_update(world.now_ms) > 1000
+
+
+def test_a_topic_added_while_an_answer_is_on_its_way_is_asked_for_next(
+    world: MetadataWorld,
+) -> None:
+    ask = world.metadata.next_request(world.now_ms)
+    world.metadata.add_topic("late", world.now_ms)
+    world.metadata.update(ask, answer(topic()), world.now_ms)
+    assert world.metadata.time_to_next_update(world.now_ms) <= 0
+    following = world.metadata.next_request(world.now_ms)
+    assert [item.name for item in following.request.topics or []] == ["late"]
+
+
+def test_an_idle_topic_is_forgotten(world: MetadataWorld) -> None:
+    world.metadata.add_topic("busy", world.now_ms)
+    world.update(topic(), topic("busy", topic_id=ID_2))
+    world.net.clock.sleep(3_000)
+    world.metadata.add_topic("busy", world.now_ms)
+    world.net.clock.sleep(2_000)
+    world.update(topic(), topic("busy", topic_id=ID_2))
+    assert world.metadata.cluster().topics == {"busy"}
+    assert not world.metadata.contains_topic("orders")
+    assert world.metadata.last_seen_leader_epoch(ORDERS) == -1
+
+
+def test_answers_that_stay_the_same_are_asked_for_ever_more_rarely(world: MetadataWorld) -> None:
+    world.update(topic())
+    waits = []
+    for _ in range(6):
+        world.update(topic())
+        world.metadata.request_update()
+        waits.append(world.metadata.time_to_next_update(world.now_ms))
+    assert waits[:4] == sorted(waits[:4])
+    assert 100 <= waits[0] <= 120
+    assert 1000 <= waits[-1] <= 1200
+    world.metadata.request_update(answers_differ=True)
+    assert world.metadata.time_to_next_update(world.now_ms) == 0
+
+
+def test_failures_are_backed_off_and_forgotten(world: MetadataWorld) -> None:
+    waits = []
+    for _ in range(5):
+        world.metadata.failed_update(world.now_ms)
+        waits.append(world.metadata.time_to_next_update(world.now_ms))
+    assert waits[:4] == sorted(waits[:4])
+    assert 1000 <= waits[-1] <= 1200
+    world.update(topic())
+    world.metadata.failed_update(world.now_ms)
+    world.metadata.request_update()
+    assert world.metadata.time_to_next_update(world.now_ms) <= 120
+
+
+def test_old_metadata_is_asked_for_without_a_reason(world: MetadataWorld) -> None:
+    world.update(topic())
+    assert world.metadata.time_to_next_update(world.now_ms) == 10_000
+    world.net.clock.sleep(10_000)
+    assert world.metadata.time_to_next_update(world.now_ms) <= 0
+    assert not world.metadata.next_request(world.now_ms).is_partial
+
+
+def test_waiting_ends_with_an_answer_an_error_or_the_end(world: MetadataWorld) -> None:
+    version = world.metadata.update_version()
+    before = world.now_ms
+    assert not world.metadata.await_update(version, 0.5)
+    assert world.now_ms - before == 500
+    world.net.clock.after(100, lambda: world.update(topic()))
+    assert world.metadata.await_update(version, 5)
+    world.net.clock.after(
+        100, lambda: world.metadata.fatal_error(SaslAuthenticationError("wrong password"))
+    )
+    with pytest.raises(SaslAuthenticationError, match="wrong password"):
+        world.metadata.await_update(world.metadata.update_version(), 5)
+    world.net.clock.after(100, world.metadata.close)
+    with pytest.raises(ClosedError):
+        world.metadata.await_update(world.metadata.update_version(), 5)
+
+
+def test_a_consumer_asks_for_what_it_subscribes_to() -> None:
+    world = MetadataWorld()
+    metadata = ConsumerMetadata(world.runtime, allow_auto_topic_creation=False)
+    metadata.bootstrap([("b0", 9092)])
+    metadata.set_topics(["orders", "other"])
+    world.update(topic(), topic("other", topic_id=ID_2), topic("stray"), metadata=metadata)
+    assert metadata.cluster().topics == {"orders", "other"}
+    metadata.set_transient_topics(["asked"])
+    ask = metadata.next_request(world.now_ms)
+    assert [item.name for item in ask.request.topics or []] == ["asked"]
+    assert not ask.request.allow_auto_topic_creation
+    metadata.update(ask, answer(topic("asked")), world.now_ms)
+    assert metadata.cluster().topics == {"orders", "other", "asked"}
+    metadata.set_transient_topics([])
+    metadata.set_topics(["orders"])
+    metadata.request_update()
+    world.update(topic(), metadata=metadata)
+    assert metadata.cluster().topics == {"orders"}
+
+
+def test_a_consumer_with_a_filter_asks_for_all_and_keeps_what_fits() -> None:
+    world = MetadataWorld()
+    metadata = ConsumerMetadata(world.runtime)
+    metadata.bootstrap([("b0", 9092)])
+    metadata.set_topic_filter(lambda name, internal: name.startswith("o") and not internal)
+    ask = metadata.next_request(world.now_ms)
+    assert ask.request.topics is None
+    assert not ask.request.allow_auto_topic_creation
+    world.update(topic(), topic("x"), topic("o-internal", internal=True), metadata=metadata)
+    assert metadata.cluster().topics == {"orders"}
+
+
+def test_an_admin_client_asks_for_the_brokers_alone() -> None:
+    world = MetadataWorld()
+    metadata = Metadata(world.runtime)
+    metadata.bootstrap([("b0", 9092)])
+    assert metadata.next_request(world.now_ms).request.topics == []

@@ -1,0 +1,336 @@
+"""The network client against scripted brokers, in virtual time."""
+
+import struct
+
+import pytest
+
+from kclient.client.client_request import ClientRequest
+from kclient.client.client_response import ClientResponse
+from kclient.client.client_settings import ClientSettings
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import (
+    ClosedError,
+    CorrelationIdMismatchError,
+    DisconnectedError,
+    IllegalStateError,
+    InvalidArgumentError,
+    ProtocolError,
+)
+from kclient.common.types import Node
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import RequestHeader
+from kclient.protocol.message import Request
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.client.conftest import ClientWorld
+from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_net import VirtualSocket
+
+NODE = Node(1, "10.0.0.1", 9092)
+
+
+@pytest.fixture
+def broker(world: ClientWorld) -> VirtualBroker:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+    return broker
+
+
+def silence(header: RequestHeader, request: Request) -> None:
+    return None
+
+
+def test_bootstrap_leads_to_the_advertised_brokers(world: ClientWorld) -> None:
+    broker = world.broker()
+    broker.topics["orders"] = [1, 1]
+    world.metadata.add_topic("orders", world.now_ms)
+    world.poll_until(world.bootstrapped)
+    cluster = world.metadata.cluster()
+    assert list(cluster.nodes.values()) == [NODE]
+    assert cluster.partition_count("orders") == 2
+    assert [header.api_key for header in broker.asked] == [ApiKey.API_VERSIONS, ApiKey.METADATA]
+    assert broker.asked[0].client_id == "kclient"
+    assert world.client.bootstrap_error() is None
+
+
+def test_a_request_is_answered(world: ClientWorld, broker: VirtualBroker) -> None:
+    told: list[ClientResponse] = []
+    request = world.client.new_client_request(
+        "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=told.append
+    )
+    world.client.send(request, world.now_ms)
+    assert world.client.in_flight_request_count("1") == 1
+    assert world.client.has_in_flight_requests()
+    world.poll_until(lambda: bool(told))
+    assert told == world.outcomes
+    outcome = told[0]
+    assert outcome.body(MetadataResponse).cluster_id == "cluster"
+    assert (outcome.destination, outcome.api_version, outcome.error) == ("1", 13, None)
+    assert outcome.latency_ms >= 2
+    assert world.client.in_flight_request_count() == 0
+
+
+def test_a_request_costs_one_write(world: ClientWorld, broker: VirtualBroker) -> None:
+    before = world.net.sendmsg_calls
+    world.ask()
+    world.poll()
+    assert world.net.sendmsg_calls == before + 1
+    assert len(world.outcomes) == 1
+
+
+def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: VirtualBroker) -> None:
+    for _ in range(5):
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+    assert world.client.in_flight_request_count() == 5
+    assert not world.client.ready(NODE, world.now_ms)
+    world.poll_until(lambda: len(world.outcomes) == 5)
+    ids = [outcome.correlation_id for outcome in world.outcomes]
+    assert ids == sorted(ids)
+
+
+def test_a_request_without_an_answer_completes_when_written(
+    world: ClientWorld, broker: VirtualBroker
+) -> None:
+    broker.answers[ApiKey.METADATA] = silence
+    request = world.client.new_client_request(
+        "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, expect_response=False
+    )
+    world.client.send(request, world.now_ms)
+    world.poll()
+    assert len(world.outcomes) == 1
+    assert world.outcomes[0].response is None
+    assert world.outcomes[0].error is None
+
+
+def test_a_request_to_a_node_that_is_not_ready_is_refused(world: ClientWorld) -> None:
+    with pytest.raises(IllegalStateError, match="not ready"):
+        world.ask()
+    with pytest.raises(InvalidArgumentError, match="with an address"):
+        world.client.ready(Node(3, "", -1), world.now_ms)
+
+
+def test_a_version_that_the_broker_lacks_fails_only_the_request(
+    world: ClientWorld, broker: VirtualBroker
+) -> None:
+    world.client.send(
+        world.client.new_client_request(
+            "1", SimpleBuilder(MetadataRequest(topics=[]), oldest=14, latest=15), world.now_ms
+        ),
+        world.now_ms,
+    )
+    world.poll()
+    mismatch = world.outcomes[0].version_mismatch
+    assert isinstance(mismatch, UnsupportedVersionError)
+    assert str(mismatch) == (
+        "broker 1 at 10.0.0.1:9092 offers METADATA in versions 0-13, this request needs 14-15"
+    )
+    world.ask()
+    world.poll()
+    assert world.outcomes[1].has_response()
+
+
+def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
+    world: ClientWorld, broker: VirtualBroker
+) -> None:
+    request = MetadataRequest(topics=[], include_cluster_authorized_operations=True)
+    world.ask(request=request)
+    world.poll()
+    assert world.outcomes[0].version_mismatch is not None
+    assert world.client.ready(NODE, world.now_ms)
+
+
+def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: VirtualBroker) -> None:
+    broker.answers[ApiKey.METADATA] = silence
+    world.ask(timeout_ms=700)
+    world.poll(0)
+    world.connect(NODE)
+    world.ask()
+    asked_ms = world.now_ms
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert 699 <= world.now_ms - asked_ms <= 702
+    first, second = world.outcomes
+    assert first.timed_out
+    assert not second.timed_out
+    for outcome in world.outcomes:
+        assert outcome.was_disconnected
+        assert isinstance(outcome.error, DisconnectedError)
+        assert outcome.error.retriable
+        assert str(outcome.error) == (
+            "METADATA to broker 1 at 10.0.0.1:9092 got no answer:"
+            " METADATA was not answered within 700 ms"
+        )
+    assert world.client.connection_failed(NODE)
+    assert "was not answered" in str(world.client.connection_error(NODE))
+
+
+def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker) -> None:
+    world.net.latency_ms = 400
+    world.ask(timeout_ms=500)
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    world.net.latency_ms = 1
+    world.connect(NODE)
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert world.outcomes[0].timed_out
+    assert world.outcomes[1].has_response()
+
+
+@pytest.mark.parametrize("shift", [1, -1, 2**20])
+def test_a_wrong_correlation_id_costs_the_connection(
+    world: ClientWorld, broker: VirtualBroker, shift: int
+) -> None:
+    def lie(header: RequestHeader, request: Request) -> bytes:
+        return struct.pack(">i", header.correlation_id + shift) + bytes(50)
+
+    broker.answers[ApiKey.METADATA] = lie
+    for _ in range(3):
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+    world.poll_until(lambda: len(world.outcomes) == 3)
+    for outcome in world.outcomes:
+        assert isinstance(outcome.error, CorrelationIdMismatchError)
+        assert outcome.error.retriable
+    assert world.client.connection_failed(NODE)
+    assert world.selector.channel("1") is None
+
+
+def test_an_answer_that_nobody_asked_for_costs_the_connection(
+    world: ClientWorld, broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = broker.received
+
+    def received(socket: VirtualSocket, data: bytes) -> None:
+        ordinary(socket, data)
+        socket.deliver(b"\x00\x00\x00\x04\x00\x00\x00\x63")
+
+    monkeypatch.setattr(broker, "received", received)
+    world.ask()
+    world.poll_until(lambda: world.client.connection_failed(NODE))
+    assert world.outcomes[0].has_response()
+    assert "nobody had asked" in str(world.client.connection_error(NODE))
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
+def test_an_answer_that_cannot_be_read_costs_the_connection(
+    world: ClientWorld, broker: VirtualBroker, body: bytes
+) -> None:
+    broker.answers[ApiKey.METADATA] = lambda header, _: (
+        struct.pack(">i", header.correlation_id) + body
+    )
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].was_disconnected
+    assert isinstance(world.outcomes[0].error, DisconnectedError)
+    assert isinstance(world.outcomes[0].error.__cause__, ProtocolError)
+
+
+def test_a_frame_too_short_for_a_correlation_id_costs_the_connection(
+    world: ClientWorld, broker: VirtualBroker
+) -> None:
+    broker.answers[ApiKey.METADATA] = lambda *_: b""
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].was_disconnected
+
+
+def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
+    world: ClientWorld, broker: VirtualBroker
+) -> None:
+    broker.hang_up_on = {ApiKey.METADATA}
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].was_disconnected
+    assert "the peer closed the connection" in str(world.outcomes[0].error)
+    broker.hang_up_on = set()
+    world.connect(NODE)
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert world.outcomes[1].has_response()
+
+
+def test_throttling_is_honoured(world: ClientWorld, broker: VirtualBroker) -> None:
+    broker.throttle_ms = 5000
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    broker.throttle_ms = -7
+    throttled_ms = world.now_ms
+    assert not world.client.ready(NODE, world.now_ms)
+    assert world.client.poll_delay_ms(NODE, world.now_ms) == pytest.approx(5000)
+    world.connect(NODE)
+    assert world.now_ms - throttled_ms >= 5000
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert world.client.ready(NODE, world.now_ms)
+
+
+def test_a_callback_that_raises_does_not_cost_the_others(
+    world: ClientWorld, broker: VirtualBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[ClientResponse] = []
+
+    def bad(_: ClientResponse) -> None:
+        raise ValueError("mine")
+
+    for callback in (bad, told.append):
+        world.connect(NODE)
+        request: ClientRequest = world.client.new_client_request(
+            "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=callback
+        )
+        world.client.send(request, world.now_ms)
+        world.poll(0)
+    world.poll_until(lambda: bool(told))
+    assert "the callback of a METADATA request failed" in caplog.text
+
+
+def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: VirtualBroker) -> None:
+    world.ask()
+    world.client.disconnect("1")
+    world.client.disconnect("1")
+    world.client.disconnect("99")
+    world.poll(0)
+    assert "this client closed the connection" in str(world.outcomes[0].error)
+
+
+def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: VirtualBroker) -> None:
+    world.client.initiate_close()
+    assert not world.client.active()
+    with pytest.raises(ClosedError):
+        world.poll()
+    world.client.close()
+    world.client.close()
+    with pytest.raises(ClosedError):
+        world.ask()
+    world.net.clock.sleep(10)
+    assert world.net.open_sockets == 0
+
+
+def test_due_metadata_goes_before_other_requests(world: ClientWorld, broker: VirtualBroker) -> None:
+    assert world.client.is_ready(NODE, world.now_ms)
+    world.metadata.add_topic("new", world.now_ms)
+    assert not world.client.is_ready(NODE, world.now_ms)
+    world.connect(NODE)
+
+
+def test_slow_loris_cannot_stretch_the_deadline() -> None:
+    world = ClientWorld(settings=ClientSettings(request_timeout_ms=3000))
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+
+    def drip(header: RequestHeader, request: Request) -> None:
+        near = next(iter(world.selector.channels())).transport.socket
+        assert isinstance(near, VirtualSocket)
+        assert near.other is not None
+        for index, byte in enumerate(b"\x00\x00\x10\x00" + bytes(100)):
+            near.other.deliver(bytes([byte]), 1000.0 * (index + 1))
+
+    broker.answers[ApiKey.METADATA] = drip
+    world.ask()
+    started_ms = world.now_ms
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.now_ms - started_ms <= 3002
+    assert world.outcomes[0].timed_out
