@@ -42,11 +42,15 @@ $(INSTALLED): pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# The editable install compiles in silence; this shows the compiler's words and follows changes of the source.
-# Without a C compiler setuptools goes on (the extension is optional) and the Python implementation serves.
+# The editable install compiles too, but in silence; this compiles what is missing or old and shows the compiler's
+# words. Without a C compiler setuptools goes on (the extension is optional): the Python implementation serves then.
 $(COMPILED): $(INSTALLED) $(wildcard kclient/record/*.pyx kclient/record/*.pxd)
-	@mkdir -p build && find build kclient -name '*.so' ! -newer kclient/record/_speed.pyx -delete
-	$(RUN) -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace
+	@suffix=$$($(RUN) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'); \
+	compiled=kclient/record/_speed$$suffix; \
+	if [ ! "$$compiled" -nt kclient/record/_speed.pyx ]; then \
+		rm -rf "$$compiled" build; \
+		$(RUN) -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace; \
+	fi
 	@touch $@
 
 .PHONY: build-ext
