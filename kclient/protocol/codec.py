@@ -14,7 +14,7 @@ from kclient.protocol.decoder import DecoderGenerator
 from kclient.protocol.encoder import (
     EncoderGenerator,
     FieldNotCarriedError,
-    WrongUuidLengthError,
+    WrongLengthError,
 )
 from kclient.protocol.explain import explain_decode, explain_encode
 from kclient.protocol.memory import allowance
@@ -74,7 +74,7 @@ def encode(message: "Message", version: int) -> list[WirePart]:
         TypeError,
         UnicodeEncodeError,
         FieldNotCarriedError,
-        WrongUuidLengthError,
+        WrongLengthError,
     ) as error:
         raise explain_encode(message, version, found.encode, found.encoder_notes, error) from None
 

@@ -23,7 +23,7 @@ For ``HeartbeatRequest`` version 3 it comes out as::
 from struct import Struct as Layout
 from struct import calcsize, unpack_from
 
-from kclient.protocol.fields import ArrayOf, Field, Wire, plain_field
+from kclient.protocol.fields import ArrayOf, Field, Kind, Wire, plain_field
 from kclient.protocol.memory import element_cost, minimum_size
 from kclient.protocol.source import Source
 from kclient.protocol.struct import Struct
@@ -101,9 +101,7 @@ class DecoderGenerator:
             return self.source.use(type(value).__name__, type(value)) + "()"
         return repr(value)
 
-    def _value(
-        self, kind: Wire | ArrayOf | type[Struct], field: Field, store: str, depth: int, path: str
-    ) -> None:
+    def _value(self, kind: Kind, field: Field, store: str, depth: int, path: str) -> None:
         """Read one value and pass it on by `store`, a statement with a place for it."""
         self.source.about = path
         if isinstance(kind, ArrayOf):

@@ -22,10 +22,10 @@ For ``HeartbeatRequest`` version 3 it comes out as::
 from struct import Struct as Layout
 from struct import pack
 
-from kclient.protocol.fields import ArrayOf, Field, Wire, plain_field
+from kclient.protocol.fields import ArrayOf, Field, Kind, Wire, plain_field
 from kclient.protocol.source import Source
 from kclient.protocol.struct import Struct
-from kclient.protocol.types import SMALL_UVARINTS, encode_uvarint, put_records
+from kclient.protocol.types import MAX_STRING, SMALL_UVARINTS, encode_uvarint, put_records
 from kclient.protocol.versions import VersionRange
 
 _ELEMENT = plain_field(Wire.STRING)
@@ -35,8 +35,8 @@ class FieldNotCarriedError(Exception):
     """A version cannot carry a field that was set; `codec` adds which one."""
 
 
-class WrongUuidLengthError(Exception):
-    """A uuid does not have 16 bytes; `codec` adds which one."""
+class WrongLengthError(Exception):
+    """A uuid does not have 16 bytes, or a string has more than 32767; `codec` adds which one."""
 
 
 class EncoderGenerator:
@@ -48,9 +48,8 @@ class EncoderGenerator:
         self._flexible = version in flexible
         self._run: list[tuple[str, str, str]] = []
         self._write = "w"
-        for helper in (encode_uvarint, pack, put_records, FieldNotCarriedError):
+        for helper in (encode_uvarint, pack, put_records, FieldNotCarriedError, WrongLengthError):
             self.source.use(helper.__name__, helper)
-        self.source.use("WrongUuidLengthError", WrongUuidLengthError)
         self.source.use("SMALL", SMALL_UVARINTS)
 
     def generate(self, message: type[Struct]) -> Source:
@@ -88,9 +87,7 @@ class EncoderGenerator:
                 differs = _differs(field, f"o{depth}.{name}")
                 self.source.add(f"if {differs}: raise FieldNotCarriedError")
 
-    def _value(
-        self, kind: Wire | ArrayOf | type[Struct], field: Field, value: str, depth: int, path: str
-    ) -> None:
+    def _value(self, kind: Kind, field: Field, value: str, depth: int, path: str) -> None:
         """Write one value, given as an expression."""
         self.source.about = path
         if isinstance(kind, ArrayOf):
@@ -99,7 +96,7 @@ class EncoderGenerator:
             self._nested(kind, field, value, depth + 1, path)
         elif kind.layout:
             if kind is Wire.UUID:
-                self.source.add(f"if len({value}) != 16: raise WrongUuidLengthError")
+                self.source.add(f"if len({value}) != 16: raise WrongLengthError")
             self._run.append((value, kind.layout, path))
         else:
             self._variable(kind, field, value)
@@ -131,6 +128,8 @@ class EncoderGenerator:
         if kind is Wire.STRING:
             add(f"v = {value}")
             add("s = b'' if v is None else v.encode()" if nullable else "s = v.encode()")
+            if self._flexible:
+                add(f"if len(s) > {MAX_STRING}: raise WrongLengthError")
             self._length("(-1 if v is None else len(s))" if nullable else "len(s)", "h")
             add(f"{self._write}(s)")
             return

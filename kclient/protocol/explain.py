@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
 from kclient.protocol.encoder import FieldNotCarriedError
-from kclient.protocol.fields import ArrayOf, Field, Wire
+from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
 from kclient.protocol.source import Note
+from kclient.protocol.struct import Struct
+from kclient.protocol.types import MAX_STRING
 from kclient.protocol.versions import NO_VERSIONS
 
 if TYPE_CHECKING:
     from kclient.protocol.message import Message
 
-_STEP = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _MAX_SHOWN = 80
 
 
@@ -67,7 +68,7 @@ def explain_encode(
     what = f"{type(message).__name__} v{version}"
     for template, _size in notes.get(line, ()):
         path = template.format_map(indexes)
-        field, value = _resolve(message, path)
+        field, kind, value = _resolve(message, path)
         if isinstance(error, FieldNotCarriedError):
             return UnsupportedVersionError(
                 f"{what}: {path}: got {_show(field, value)},"
@@ -77,9 +78,9 @@ def explain_encode(
             return UnsupportedVersionError(
                 f"{what}: {path} may be null in versions {field.nullable} only"
             )
-        if not _fits(field, value):
+        if not _fits(kind, value):
             return InvalidArgumentError(
-                f"{what}: {path}: got {_show(field, value)}, expected {_label(field)}"
+                f"{what}: {path}: got {_show(field, value)}, expected {_label(kind)}"
             )
     return InvalidArgumentError(f"{what}: a field has a value of the wrong type: {error}")
 
@@ -101,36 +102,27 @@ def _index(local: dict[str, Any], depth: str) -> int:
     return next((index for index, item in enumerate(items) if item is present), 0)
 
 
-def _resolve(message: "Message", path: str) -> tuple[Field, Any]:
-    """Follow a path such as ``topics[1].name``; return the last field and the value."""
-    field: Field | None = None
-    value: Any = message
-    for step in path.split("."):
-        match = _STEP.fullmatch(step)
-        if match is None or value is None:
-            break
-        field = value.fields[match[1]]
-        value = getattr(value, match[1])
-        if match[2] is not None:
-            value = value[int(match[2])]
-    if field is None:
-        raise LookupError(path)
-    return field, value
-
-
-def _fits(field: Field, value: object) -> bool:
+def _resolve(owner: Struct, path: str) -> tuple[Field, Kind, Any]:
+    """Follow a path such as ``topics[1].name``; return the last field, wire type and value."""
+    step, _, rest = path.partition(".")
+    name, _, index = step.rstrip("]").partition("[")
+    field, value = owner.fields[name], getattr(owner, name)
     kind = field.kind
+    if index and isinstance(kind, ArrayOf):
+        kind, value = kind.element, value[int(index)]
+    return _resolve(value, rest) if rest and isinstance(value, Struct) else (field, kind, value)
+
+
+def _fits(kind: Kind, value: object) -> bool:
     if isinstance(kind, ArrayOf):
         if not isinstance(value, list | tuple):
-            kind = kind.element
-        elif isinstance(kind.element, Wire) and kind.element.layout:
-            return all(_packs(kind.element, item) for item in value)
-        else:
-            return True
+            return False
+        fixed = isinstance(kind.element, Wire) and kind.element.layout
+        return not fixed or all(_fits(kind.element, item) for item in value)
     if not isinstance(kind, Wire):
         return isinstance(value, kind)
     if kind is Wire.STRING:
-        return isinstance(value, str) and len(value.encode(errors="ignore")) < 1 << 15
+        return isinstance(value, str) and len(value.encode(errors="ignore")) <= MAX_STRING
     if kind.layout:
         return _packs(kind, value)
     return isinstance(value, bytes | bytearray | memoryview)
@@ -146,11 +138,10 @@ def _packs(kind: Wire, value: object) -> bool:
     return True
 
 
-def _label(field: Field) -> str:
-    if isinstance(field.kind, ArrayOf):
-        element = field.kind.element
-        return f"array of {element.label if isinstance(element, Wire) else element.__name__}"
-    return field.kind.label if isinstance(field.kind, Wire) else field.kind.__name__
+def _label(kind: Kind) -> str:
+    if isinstance(kind, ArrayOf):
+        return f"array of {_label(kind.element)}"
+    return kind.label if isinstance(kind, Wire) else kind.__name__
 
 
 def _show(field: Field, value: object) -> str:

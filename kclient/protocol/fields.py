@@ -21,7 +21,7 @@ The parameters are those of Kafka's message definitions:
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from kclient.common.files import WirePart
 from kclient.protocol.types import ZERO_UUID
@@ -63,6 +63,10 @@ class ArrayOf:
     element: "Wire | type[Struct]"
 
 
+Kind: TypeAlias = "Wire | ArrayOf | type[Struct]"
+"""A wire type."""
+
+
 class _Unset(Enum):
     UNSET = 0
 
@@ -75,7 +79,7 @@ UNSET = _Unset.UNSET
 class Field:
     """A field of a message: its name, wire type and the versions that carry it."""
 
-    kind: "Wire | ArrayOf | type[Struct]"
+    kind: Kind
     versions: VersionRange
     nullable: VersionRange
     tag: int | None
@@ -103,7 +107,7 @@ class Field:
 
 
 def _field(  # one row of a message definition
-    kind: "Wire | ArrayOf | type[Struct]",
+    kind: Kind,
     versions: str,
     *,
     nullable: str | None = None,

@@ -12,8 +12,7 @@ bytes. Record sets do not unfold at all, since they stay views. The costs are CP
 machine; a field counts even in versions that leave it at its default.
 """
 
-from kclient.protocol.fields import ArrayOf, Field, Wire
-from kclient.protocol.struct import Struct
+from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
 
 MEBIBYTE = 1 << 20
 FREE_ALLOWANCE = MEBIBYTE
@@ -38,8 +37,6 @@ _COSTS = {
     Wire.UUID: _UUID,
     Wire.RECORDS: _VIEW,
 }
-
-Kind = Wire | ArrayOf | type[Struct]
 
 
 def allowance(size: int) -> int:

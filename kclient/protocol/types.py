@@ -18,7 +18,9 @@ ZERO_UUID = bytes(16)
 INT32_MAX = 0x7FFFFFFF
 INT32_MIN = -0x80000000
 INT64_MAX = 0x7FFFFFFFFFFFFFFF
-UUID_SIZE = 16
+MAX_STRING = 0x7FFF
+"""Most bytes a string may have, also where a compact length could say more."""
+
 OWN_PART_SIZE = 4096
 """Record sets of at least this many bytes travel as a part of their own, uncopied."""
 

@@ -1,0 +1,57 @@
+"""Bytes that other implementations wrote: read as they were meant, and written the same.
+
+The vectors lie in ``golden/``, each file naming its source; the modules beside them made them.
+"""
+
+from typing import Any
+
+import pytest
+
+from kclient.protocol.fields import ArrayOf, Wire
+from kclient.protocol.message import VersionedRecord
+from kclient.protocol.struct import Struct
+from tests.protocol.catalogue import BY_NAME
+from tests.protocol.golden.vector_file import FOLDER, Vector, read_vectors
+
+FILES = sorted(FOLDER.glob("*.json"))
+VECTORS = [vector for path in FILES for vector in read_vectors(path)]
+
+
+def value_of(kind: Wire | ArrayOf | type[Struct], noted: Any) -> Any:
+    """Return the value that a note in a vector file stands for."""
+    if noted is None:
+        return None
+    if isinstance(kind, ArrayOf):
+        return [value_of(kind.element, item) for item in noted]
+    if not isinstance(kind, Wire):
+        return kind(**{name: value_of(kind.fields[name].kind, noted[name]) for name in noted})
+    return bytes.fromhex(noted) if kind in {Wire.UUID, Wire.BYTES, Wire.RECORDS} else noted
+
+
+@pytest.mark.parametrize(
+    "vector", VECTORS, ids=lambda vector: f"{vector.message}-v{vector.version}"
+)
+def test_vector(vector: Vector) -> None:
+    message = BY_NAME[vector.message]
+    expected = value_of(message, vector.values)
+    if issubclass(message, VersionedRecord):
+        assert message.decode_versioned(vector.data) == expected
+        assert expected.encode_versioned(vector.version) == vector.data
+        return
+    assert message.decode(vector.data, vector.version) == expected
+    assert expected.encode_bytes(vector.version) == vector.data
+
+
+def names_within(struct: type[Struct], version: int) -> set[str]:
+    return {name for name, field in struct.fields.items() if version in field.versions}
+
+
+@pytest.mark.parametrize(
+    "vector", VECTORS, ids=lambda vector: f"{vector.message}-v{vector.version}"
+)
+def test_vector_names_every_field(vector: Vector) -> None:
+    assert set(vector.values) == names_within(BY_NAME[vector.message], vector.version)
+
+
+def test_vectors_come_from_several_implementations() -> None:
+    assert {"aiokafka.json", "kafka_python.json"} <= {path.name for path in FILES}

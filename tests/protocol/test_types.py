@@ -1,0 +1,101 @@
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.common.errors import ProtocolError
+from kclient.protocol import types
+from kclient.protocol.versions import NO_VERSIONS, UNBOUNDED, VersionRange
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (0xFFFFFFFF, "ffffffff0f")],
+)
+def test_uvarint(value: int, encoded: str) -> None:
+    assert types.encode_uvarint(value).hex() == encoded
+    data = bytes.fromhex(encoded)
+    assert types.read_uvarint(b"\xff" + data, 1) == (value, 1 + len(data))
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [(0, "00"), (-1, "01"), (1, "02"), (-2, "03"), (300, "d804"), (0x7FFFFFFF, "feffffff0f"),
+     (-0x80000000, "ffffffff0f")],
+)  # fmt: skip
+def test_varint(value: int, encoded: str) -> None:
+    assert types.encode_varint(value).hex() == encoded
+    assert types.read_varint(bytes.fromhex(encoded), 0) == (value, len(encoded) // 2)
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_varlong(value: int) -> None:
+    data = types.encode_varlong(value)
+    assert len(data) <= 10
+    assert types.read_varlong(data, 0) == (value, len(data))
+
+
+@pytest.mark.parametrize("data", ["", "80", "ffffffff", "ffffffff10", "ffffffffff01", "8080808080"])
+def test_bad_uvarints(data: str) -> None:
+    with pytest.raises(ProtocolError):
+        types.read_uvarint(bytes.fromhex(data), 0)
+
+
+@pytest.mark.parametrize("data", ["80" * 10 + "00", "ff" * 9 + "02", "ff" * 9])
+def test_bad_uvarlongs(data: str) -> None:
+    with pytest.raises(ProtocolError):
+        types.read_uvarlong(bytes.fromhex(data), 0)
+
+
+def test_a_negative_uvarint_is_refused() -> None:
+    with pytest.raises(ValueError, match="got -1"):
+        types.encode_uvarint(-1)
+
+
+@given(st.none() | st.text(max_size=300))
+def test_nullable_string(value: str | None) -> None:
+    data = types.encode_nullable_string(value)
+    assert types.read_nullable_string(memoryview(data), 0) == (value, len(data))
+
+
+def test_a_string_too_long_for_its_length_is_refused() -> None:
+    with pytest.raises(struct.error):
+        types.encode_nullable_string("x" * 32768)
+
+
+@pytest.mark.parametrize(
+    ("tags", "after"), [("00", 1), ("01 00 00", 3), ("02 01 01 ff 07 00", 6), ("00 05", 1)]
+)
+def test_tags_are_skipped(tags: str, after: int) -> None:
+    assert types.skip_tags(memoryview(bytes.fromhex(tags)), 0) == after
+
+
+@pytest.mark.parametrize(
+    ("tags", "text"),
+    [
+        ("", "ends"),
+        ("01", "ends"),
+        ("01 00", "ends"),
+        ("01 00 01", "needs 1 bytes, only 0 remain"),
+        ("02 03 00 03 00", "tag 3 follows tag 3"),
+        ("02 03 00 02 00", "tag 2 follows tag 3"),
+        ("01 00 ffffffff0f 00", "needs 4294967295 bytes"),
+        ("ffffffff0f", "ends"),
+    ],
+)
+def test_broken_tags(tags: str, text: str) -> None:
+    with pytest.raises(ProtocolError, match=text):
+        types.skip_tags(memoryview(bytes.fromhex(tags)), 0)
+
+
+@pytest.mark.parametrize("text", ["0+", "3+", "0-12", "4", "none"])
+def test_version_ranges_keep_their_form(text: str) -> None:
+    assert str(VersionRange.parse(text)) == text
+
+
+def test_version_ranges() -> None:
+    assert VersionRange.parse("3+") == (3, UNBOUNDED)
+    assert VersionRange.parse("3-5") == (3, 5)
+    assert [version for version in range(8) if version in VersionRange.parse("3-5")] == [3, 4, 5]
+    assert not any(version in NO_VERSIONS for version in range(-1, 9))
