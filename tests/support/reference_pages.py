@@ -1,0 +1,135 @@
+"""Writes docs/reference from the code: ``python -m tests.support.reference_pages``.
+
+`tests/docs` compares the pages with what this makes, so that they cannot fall behind.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.broker.log.log_config import TOPIC_CONFIG_DEF
+from kclient.broker.server.api_table import API_TABLE
+from kclient.broker.server.broker_keys import BROKER_KEYS
+from kclient.common.config_def import REQUIRED, ConfigKey
+from kclient.common.errors import KafkaError
+from kclient.common.java_only_keys import java_only_keys
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.producer.producer_config import PRODUCER_CONFIG
+from kclient.protocol.registry import REQUESTS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def configuration_page() -> str:
+    """Every option of every client and of the broker."""
+    refused = {key.name for key in java_only_keys()}
+    parts = [
+        "# Configuration\n",
+        (
+            "Keys are Kafka's. A client takes them as keywords, with underscores for dots, or in a"
+            ' dict by their\ndotted names: `Producer(linger_ms=5)` or `Producer({"linger.ms": 5})`.'
+            " An unknown key is refused,\nwith the nearest known one.\n"
+        ),
+    ]
+    for title, keys in (
+        ("Producer", PRODUCER_CONFIG.keys.values()),
+        ("Consumer", CONSUMER_CONFIG.keys.values()),
+        ("AdminClient", ADMIN_CONFIG.keys.values()),
+        ("Companion broker", [key.row for key in BROKER_KEYS.values()]),
+        ("Topics of the companion broker", TOPIC_CONFIG_DEF.keys.values()),
+    ):
+        parts.append(f"## {title}\n")
+        parts.append(config_table(key for key in keys if key.name not in refused))
+    return "\n".join(parts)
+
+
+def config_table(keys: Iterable[ConfigKey]) -> str:
+    """The rows of one table."""
+    lines = ["| key | default | form | meaning |", "|---|---|---|---|"]
+    lines += [
+        f"| `{key.name}` | {default_text(key)} | {cell(key.expected)} | {cell(key.doc)} |"
+        for key in sorted(keys, key=lambda key: key.name)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def default_text(key: ConfigKey) -> str:
+    """A default as the page shows it."""
+    if key.default is REQUIRED:
+        return "*required*"
+    if key.default is None:
+        return "–"
+    if isinstance(key.default, list | tuple):
+        return cell(", ".join(str(getattr(item, "name", item)) for item in key.default)) or "–"
+    return f"`{getattr(key.default, 'name', key.default)}`"
+
+
+def cell(text: str) -> str:
+    """Text that does not break a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def protocol_page() -> str:
+    """Every API, with the versions the clients and the companion broker speak."""
+    lines = [
+        "# Protocol\n",
+        (
+            "Versions of each API that kclient can encode and decode, and those the companion broker"
+            " serves.\nWith each broker the highest version that both know is used.\n"
+        ),
+        "| key | API | kclient | companion broker |",
+        "|---|---|---|---|",
+    ]
+    for key in sorted(REQUESTS):
+        request = REQUESTS[key]
+        served = API_TABLE.get(key)
+        span = f"{served.versions.start}–{served.versions.stop - 1}" if served else "–"
+        name = request.__name__.removesuffix("Request")
+        lines.append(
+            f"| {int(key)} | {name} | {request.min_version}–{request.max_version} | {span} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def errors_page() -> str:
+    """Every error code."""
+    lines = [
+        "# Error codes\n",
+        (
+            "Each code of the protocol is a class in `kclient.common.broker_errors`, a `KafkaError`."
+            " *Retriable* errors\nare retried by the clients until the call's deadline;"
+            " *metadata* ones refresh the view of the cluster first.\n"
+        ),
+        "| code | name | class | retriable | metadata |",
+        "|---|---|---|---|---|",
+    ]
+    for code in range(-1, 134):
+        kind = KafkaError.by_code(code)
+        if kind is not None:
+            lines.append(
+                f"| {code} | {kind.error_name} | `{kind.__name__}` | {yes(kind.retriable)}"
+                f" | {yes(kind.invalid_metadata)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def yes(flag: bool) -> str:
+    """A flag as the page shows it."""
+    return "yes" if flag else ""
+
+
+PAGES = {
+    "configuration.md": configuration_page,
+    "protocol.md": protocol_page,
+    "errors.md": errors_page,
+}
+
+
+def main() -> None:
+    """Write every page."""
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page())
+
+
+if __name__ == "__main__":
+    main()
