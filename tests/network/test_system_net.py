@@ -1,0 +1,201 @@
+"""Real sockets on loopback."""
+
+import errno
+import gc
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.common.files import FileSlice
+from kclient.common.runtime import READABLE, WRITABLE, StreamSocket
+from kclient.common.system_files import SystemFiles
+from kclient.common.system_tasks import SystemClock
+from kclient.network.network_send import NetworkSend
+from kclient.network.selector import Selector
+from kclient.network.system_net import SystemNet, SystemPoller, SystemStreamSocket
+from kclient.network.system_runtime import system_runtime
+
+LOOPBACK = ("127.0.0.1", 0)
+
+
+@pytest.fixture
+def net() -> SystemNet:
+    return SystemNet()
+
+
+@pytest.fixture
+def poller(net: SystemNet) -> Iterator[SystemPoller]:
+    poller = SystemPoller()
+    yield poller
+    poller.close()
+
+
+def connected(net: SystemNet, poller: SystemPoller) -> tuple[StreamSocket, StreamSocket]:
+    listener = net.listen(LOOPBACK, 1)
+    near = net.connect(listener.local_address(), -1, 65536)
+    poller.register(listener, READABLE, "listener")
+    poller.register(near, WRITABLE, "near")
+    ready: set[object] = set()
+    while ready != {"listener", "near"}:
+        ready |= {data for data, _ in poller.poll(1000)}
+    far = listener.accept()
+    with pytest.raises(BlockingIOError):
+        listener.accept()
+    poller.unregister(listener)
+    poller.unregister(near)
+    listener.close()
+    listener.close()
+    assert near.connect_error() == 0
+    assert near.peer_address() == far.local_address()
+    assert far.peer_address() == near.local_address()
+    return near, far
+
+
+def test_two_ends_meet(net: SystemNet, poller: SystemPoller) -> None:
+    near, far = connected(net, poller)
+    buffer = bytearray(10)
+    with pytest.raises(BlockingIOError):
+        far.recv_into(memoryview(buffer))
+    assert near.sendmsg([b"he", bytearray(b"ll"), memoryview(b"o")]) == 5
+    poller.register(far, READABLE, "far")
+    assert poller.poll(1000) == [("far", READABLE)]
+    assert far.recv_into(memoryview(buffer)) == 5
+    assert buffer[:5] == b"hello"
+    near.close()
+    near.close()
+    assert poller.poll(1000) == [("far", READABLE)]
+    assert far.recv_into(memoryview(buffer)) == 0
+    poller.unregister(far)
+    far.close()
+
+
+def test_watching_for_nothing_and_again_for_something(net: SystemNet, poller: SystemPoller) -> None:
+    near, far = connected(net, poller)
+    poller.register(near, 0, "near")
+    assert poller.poll(0) == []
+    poller.modify(near, WRITABLE)
+    assert poller.poll(0) == [("near", WRITABLE)]
+    poller.modify(near, 0)
+    poller.modify(near, 0)
+    assert poller.poll(0) == []
+    poller.modify(near, READABLE | WRITABLE)
+    far.close()
+    assert poller.poll(1000)[0][1] & READABLE
+    poller.modify(near, 0)
+    poller.unregister(near)
+    near.close()
+
+
+def test_a_closed_port_refuses(net: SystemNet, poller: SystemPoller) -> None:
+    listener = net.listen(LOOPBACK, 1)
+    address = listener.local_address()
+    listener.close()
+    try:
+        near = net.connect(address, -1, -1)
+    except ConnectionRefusedError:
+        return
+    poller.register(near, WRITABLE, "near")
+    poller.poll(1000)
+    assert near.connect_error() == errno.ECONNREFUSED
+    near.close()
+
+
+def test_a_connection_to_itself_counts_as_refused() -> None:
+    with SystemStreamSocket(socket.AF_INET, socket.SOCK_STREAM) as stream:
+        stream.bind(LOOPBACK)
+        stream.connect(stream.getsockname())
+        assert stream.getsockname() == stream.getpeername()
+        assert stream.connect_error() == errno.ECONNREFUSED
+
+
+def test_names_are_looked_up(net: SystemNet) -> None:
+    addresses = net.resolve("localhost", 9092)
+    assert ("127.0.0.1", 9092) in addresses or ("::1", 9092) in addresses
+    assert len(set(addresses)) == len(addresses)
+    with pytest.raises(OSError, match=r"."):
+        net.resolve("no-such-host.invalid", 9092)
+    with pytest.raises(OSError, match="is not a host name"):
+        net.resolve("a" * 70 + ".example", 9092)
+
+
+def test_a_taken_port_is_refused(net: SystemNet) -> None:
+    listener = net.listen(LOOPBACK, 1)
+    with pytest.raises(OSError, match="in use"):
+        net.listen(listener.local_address(), 1)
+    listener.close()
+
+
+def test_wakeup_ends_a_wait_of_another_thread(poller: SystemPoller) -> None:
+    began = time.monotonic()
+    waiting = threading.Thread(target=lambda: poller.poll(20_000))
+    waiting.start()
+    poller.wakeup()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    assert time.monotonic() - began < 10
+
+
+def test_wakeups_are_neither_lost_nor_piled_up(poller: SystemPoller) -> None:
+    for _ in range(100_000):
+        poller.wakeup()
+    began = time.monotonic()
+    assert poller.poll(20_000) == []
+    assert time.monotonic() - began < 10
+    assert poller.poll(0) == []
+
+
+def test_a_late_wakeup_harms_nobody() -> None:
+    poller = SystemPoller()
+    poller.close()
+    poller.close()
+    path_descriptor = os.open("/dev/null", os.O_WRONLY)
+    poller.wakeup()
+    os.close(path_descriptor)
+
+
+def test_a_forgotten_poller_leaves_no_descriptor_behind() -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        SystemPoller()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_slice_goes_out_by_sendfile(
+    net: SystemNet, poller: SystemPoller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = os.urandom(3_000_000)
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    file = SystemFiles().open(path)
+    monkeypatch.setattr(type(file), "read_at", None)
+    near, far = connected(net, poller)
+    sender, receiver = (Selector(net, SystemClock()) for _ in range(2))
+    sender.register("s", near)
+    receiver.register("r", far)
+    sender.poll(0, 0)
+    sender.send(NetworkSend("s", [b"head", FileSlice(file, 1000, 2_900_000), b"tail"]))
+    received: list[bytes] = []
+    for _ in range(10_000):
+        sender.poll(0, 0)
+        receiver.poll(1, 0)
+        received += [bytes(item.payload) for item in receiver.completed_receives]
+        if received:
+            break
+    assert received == [b"head" + content[1000:2_901_000] + b"tail"]
+    sender.close()
+    receiver.close()
+    file.close()
+
+
+def test_the_real_runtime_is_whole() -> None:
+    runtime = system_runtime()
+    assert runtime.clock.wall_ms() > 1_700_000_000_000
+    assert 0 <= runtime.random.random() < 1
+    assert runtime.files.exists(Path("/"))
