@@ -17,7 +17,10 @@ class _Failure:
 
 
 class ConnectionFailures:
-    """The last failure of each node that was not reached since."""
+    """The last failure of each node that was not reached since.
+
+    The network thread writes; others may ask for the error.
+    """
 
     def __init__(self) -> None:
         self._failures: dict[int, _Failure] = {}
@@ -42,14 +45,16 @@ class ConnectionFailures:
             del self._failures[node_id]
 
     def as_error(self) -> BootstrapError | None:
-        """Return an error that names each address with its own cause; None without failures."""
-        if not self._failures:
+        """Return an error that names each address with its own cause; None without failures.
+
+        May be called from any thread.
+        """
+        failures = list(self._failures.values())
+        if not failures:
             return None
-        parts = [_in_words(failure) for failure in self._failures.values()]
+        parts = [_in_words(failure) for failure in failures]
         error = BootstrapError("no broker could be reached: " + "; ".join(parts))
-        if len(self._failures) == 1:
-            (failure,) = self._failures.values()
-            error.__cause__ = failure.cause
+        error.__cause__ = failures[0].cause if len(failures) == 1 else None
         return error
 
 

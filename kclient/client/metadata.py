@@ -108,17 +108,12 @@ class Metadata:
             return self._timing.update_version
 
     def leader_and_epoch(self, topic_partition: TopicPartition) -> LeaderAndEpoch:
-        """Return a partition's leader and the newest epoch known of it."""
+        """Return a partition's leader and epoch; without a leader, the newest epoch seen."""
         with self._condition:
             info = self._cluster.partition(topic_partition)
             if info is not None:
                 return LeaderAndEpoch(info.leader, info.leader_epoch)
             return LeaderAndEpoch(None, self._epochs.get(topic_partition, UNKNOWN_EPOCH))
-
-    def last_seen_leader_epoch(self, topic_partition: TopicPartition) -> int:
-        """Return the newest leader epoch seen anywhere, or -1."""
-        with self._condition:
-            return self._epochs.get(topic_partition, UNKNOWN_EPOCH)
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """Return why the last answer did not describe a topic, if it spoke of it."""

@@ -1,7 +1,7 @@
 """Many connections, one thread: moves frames in and out as sockets allow."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
@@ -79,7 +79,7 @@ class Selector:
             OSError: The attempt failed at once.
             IllegalStateError: A channel of this name exists.
         """
-        self._check_new(channel_id)
+        _check_new(channel_id, self._channels)
         self._add(channel_id, self._net.connect(address, send_buffer, receive_buffer), address)
 
     def register(self, channel_id: str, stream: StreamSocket) -> None:
@@ -89,7 +89,7 @@ class Selector:
             OSError: The peer is gone already; the socket was closed.
             IllegalStateError: A channel of this name exists.
         """
-        self._check_new(channel_id)
+        _check_new(channel_id, self._channels)
         try:
             address = stream.peer_address()
         except OSError:
@@ -122,7 +122,7 @@ class Selector:
         self.disconnected.clear()
         self._write_given(now_ms)
         self._feed_starved()
-        if self._buffered or self.disconnected or self._must_tell_of_sends():
+        if self._buffered or self.disconnected or _awaited(self.completed_sends):
             timeout_ms = 0
         ready = self._watch.poll(timeout_ms)
         if timeout_ms > 0:
@@ -194,10 +194,6 @@ class Selector:
         """Return the open channels."""
         return list(self._channels.values())
 
-    def _check_new(self, channel_id: str) -> None:
-        if channel_id in self._channels:
-            raise IllegalStateError(f"channel {channel_id}: there is one of this name already")
-
     def _channel_or_fail(self, channel_id: str) -> KafkaChannel:
         channel = self._channels.get(channel_id)
         if channel is None:
@@ -221,10 +217,6 @@ class Selector:
             if channel.state is not State.NOT_CONNECTED:
                 self._idle.touch(channel.id, now_ms)
                 self._guarded(channel, WRITABLE)
-
-    def _must_tell_of_sends(self) -> bool:
-        """Return whether somebody waits to hear that a frame was written."""
-        return any(not send.awaits_reply for send in self.completed_sends)
 
     def _feed_starved(self) -> None:
         """Let channels read on that waited for memory, once there is some."""
@@ -296,6 +288,16 @@ class Selector:
         self._watch.remove(channel)
         del self._channels[channel.id]
         channel.close()
+
+
+def _check_new(channel_id: str, channels: Mapping[str, KafkaChannel]) -> None:
+    if channel_id in channels:
+        raise IllegalStateError(f"channel {channel_id}: there is one of this name already")
+
+
+def _awaited(sends: Iterable[NetworkSend]) -> bool:
+    """Return whether somebody waits to hear that one of these frames was written."""
+    return any(not send.awaits_reply for send in sends)
 
 
 def _in_words(address: Address) -> str:

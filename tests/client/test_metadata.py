@@ -154,7 +154,7 @@ def test_an_epoch_seen_elsewhere_calls_for_an_update(world: MetadataWorld) -> No
     assert world.metadata.time_to_next_update(world.now_ms) == 0
     world.update(topic(leader=2, epoch=5))
     assert world.leader() == (1, 5)
-    assert world.metadata.last_seen_leader_epoch(ORDERS) == 6
+    assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 6)
 
 
 def test_a_leader_named_by_another_response_is_taken_if_newer(world: MetadataWorld) -> None:
@@ -238,7 +238,7 @@ def test_an_idle_topic_is_forgotten(world: MetadataWorld) -> None:
     world.update(topic(), topic("busy", topic_id=ID_2))
     assert world.metadata.cluster().topics == {"busy"}
     assert not world.metadata.contains_topic("orders")
-    assert world.metadata.last_seen_leader_epoch(ORDERS) == -1
+    assert world.leader() == (None, -1)
 
 
 def test_answers_that_stay_the_same_are_asked_for_ever_more_rarely(world: MetadataWorld) -> None:
