@@ -4,8 +4,8 @@ from kclient.broker.log.file_records import BatchHeader
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_loader import aborted_txn, take_in_batch
-from kclient.broker.log.log_offset_metadata import LogAppendInfo
-from kclient.broker.log.log_validator import AppendOrigin, LogValidator
+from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
+from kclient.broker.log.log_validator import LogValidator
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
 from kclient.broker.log.producer_state_entry import BatchMetadata
 from kclient.broker.log.producer_state_manager import ProducerStateManager
@@ -56,7 +56,7 @@ class LogAppender:
             if duplicate is not None:
                 return self._answer_duplicate(duplicate)
         headers = validator.assign(view, headers, self._local.log_end_offset, leader_epoch)
-        updates, completed = self._prepare_producers(view, headers, check=origin == "client")
+        updates, completed = self._prepare_producers(view, headers, origin)
         if leader_epoch >= 0:
             self._epochs.assign(leader_epoch, headers[0].base_offset)
         self.maybe_roll(len(view), headers[-1].last_offset, headers, now_ms)
@@ -100,7 +100,7 @@ class LogAppender:
         )
 
     def _prepare_producers(
-        self, view: memoryview, headers: list[BatchHeader], *, check: bool
+        self, view: memoryview, headers: list[BatchHeader], origin: AppendOrigin
     ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
         updates: dict[int, ProducerAppendInfo] = {}
         completed = []
@@ -109,7 +109,7 @@ class LogAppender:
                 continue
             info = updates.get(header.producer_id)
             if info is None:
-                info = self._producers.prepare_update(header.producer_id, check=check)
+                info = self._producers.prepare_update(header.producer_id, origin)
                 updates[header.producer_id] = info
             ended = take_in_batch(info, header, lambda at: RecordBatch(view, at.position))
             if ended is not None:

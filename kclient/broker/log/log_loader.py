@@ -188,7 +188,7 @@ class LogLoader:
         """Note what a batch says about epochs, producers and transactions."""
         self._note_epoch(header)
         if header.producer_id >= 0:
-            info = self._producers.prepare_update(header.producer_id, check=False)
+            info = self._producers.prepare_update(header.producer_id, None)
             completed = take_in_batch(info, header, read)
             self._producers.update(info)
             if completed is not None:

@@ -1,10 +1,13 @@
 """Small values that the parts of the log hand to each other."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.files import FileSlice
+
+AppendOrigin = Literal["client", "coordinator"]
+"""Who appends: clients are held to every rule, this broker's coordinators to fewer."""
 
 
 class LogOffsetMetadata(NamedTuple):

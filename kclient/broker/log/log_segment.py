@@ -83,6 +83,21 @@ class LogSegment:
         timestamp = self.indexes.max_timestamp_and_offset.timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(self.records.file.path)
 
+    def greatest_timestamp_from(self, offset: int) -> int:
+        """Return the greatest timestamp of the records from an offset on, -1 if there is none."""
+        if offset <= self.base_offset:
+            return self.indexes.max_timestamp_and_offset.timestamp
+        greatest = -1
+        for header in self._scan(offset):
+            if header.base_offset >= offset:
+                greatest = max(greatest, header.max_timestamp)
+            elif header.last_offset >= offset:
+                # Some of the batch's records were deleted, perhaps the latest.
+                for record in self.records.batch(header).records():
+                    if record.offset >= offset:
+                        greatest = max(greatest, record.timestamp)
+        return greatest
+
     def can_hold(self, offset: int) -> bool:
         """Return whether an offset fits into the index entries' 31 bits."""
         return 0 <= offset - self.base_offset <= _MAX_RELATIVE_OFFSET

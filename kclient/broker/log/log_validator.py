@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Literal
 
 from kclient.broker.log.file_records import (
     BATCH_HEADER_SIZE,
@@ -13,6 +12,7 @@ from kclient.broker.log.file_records import (
 )
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import RecordValidationError
+from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.common.broker_errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -22,9 +22,6 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import CompressionError, KafkaError
 from kclient.record import RecordBatch, RecordsSummary, crc32c, patch_for_append
-
-AppendOrigin = Literal["client", "coordinator"]
-"""Who appends: clients are held to every rule, this broker's coordinators to fewer."""
 
 NO_TIMESTAMP = -1
 

@@ -42,14 +42,16 @@ class OffsetLookup:
         parts = self._parts
         with parts.acting("offset of max timestamp"):
             log_start = parts.offsets.log_start
-            segments = parts.local.segments.between(log_start, 2**63 - 1)
-            latest = max(
-                segments, key=lambda segment: segment.indexes.max_timestamp_and_offset.timestamp
+            timestamp, segment = max(
+                (
+                    (segment.greatest_timestamp_from(log_start), segment)
+                    for segment in parts.local.segments.between(log_start, 2**63 - 1)
+                ),
+                key=lambda pair: pair[0],
             )
-            timestamp = latest.indexes.max_timestamp_and_offset.timestamp
             if timestamp < 0:
                 return None
-            return latest.find_offset_by_timestamp(timestamp, log_start)
+            return segment.find_offset_by_timestamp(timestamp, log_start)
 
     def earliest(self) -> OffsetAndTimestamp:
         """Return the log's start and the epoch written there."""

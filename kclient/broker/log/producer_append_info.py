@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kclient.broker.log.file_records import BatchHeader
+from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.producer_state_entry import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
@@ -45,17 +46,19 @@ class ProducerAppendInfo:
         started: Transactions that begin with the append.
     """
 
-    def __init__(self, partition: str, current: ProducerStateEntry, *, check: bool) -> None:
+    def __init__(
+        self, partition: str, current: ProducerStateEntry, origin: AppendOrigin | None
+    ) -> None:
         """Start from the present state.
 
         Args:
             partition: Name for error messages.
             current: The producer's state; it is not changed.
-            check: Whether epoch and sequences are held against the state. Batches that were
-                accepted before, as in recovery, are not checked again.
+            origin: Clients are held to epochs and sequences, coordinators to epochs; batches
+                that were accepted before, as in recovery, are not checked again (None).
         """
         self._partition = partition
-        self._check = check
+        self._origin = origin
         self.entry = current.copy()
         self.started: list[TxnMetadata] = []
 
@@ -67,8 +70,9 @@ class ProducerAppendInfo:
             OutOfOrderSequenceError: Records before these are missing.
             InvalidTxnStateError: A batch outside a transaction came within one.
         """
-        if self._check:
+        if self._origin is not None:
             self._check_epoch(header)
+        if self._origin == "client":
             self._check_sequence(header)
         last_sequence = (
             (header.base_sequence + header.last_offset_delta) & 0x7FFFFFFF
@@ -98,7 +102,9 @@ class ProducerAppendInfo:
             InvalidProducerEpochError: The marker is of an earlier epoch than the producer's.
             TransactionCoordinatorFencedError: The coordinator was replaced by a later one.
         """
-        self._check_marker(header, marker)
+        if self._origin is not None:
+            self._check_epoch(header)
+            self._check_coordinator(marker)
         self.entry.update_epoch(header.producer_epoch)
         completed = None
         first_offset = self.entry.current_txn_first_offset
@@ -111,11 +117,7 @@ class ProducerAppendInfo:
         self.entry.last_timestamp = header.max_timestamp
         return completed
 
-    def _check_marker(self, header: BatchHeader, marker: EndTxnMarker) -> None:
-        if not self._check:
-            return
-        if header.producer_epoch < self.entry.producer_epoch:
-            raise InvalidProducerEpochError(self._epoch_problem(header))
+    def _check_coordinator(self, marker: EndTxnMarker) -> None:
         if self.entry.coordinator_epoch > marker.coordinator_epoch:
             raise TransactionCoordinatorFencedError(
                 f"{self._partition}: got a marker of coordinator epoch "
@@ -124,13 +126,10 @@ class ProducerAppendInfo:
 
     def _check_epoch(self, header: BatchHeader) -> None:
         if header.producer_epoch < self.entry.producer_epoch:
-            raise InvalidProducerEpochError(self._epoch_problem(header))
-
-    def _epoch_problem(self, header: BatchHeader) -> str:
-        return (
-            f"{self._partition}: producer {header.producer_id}: got epoch "
-            f"{header.producer_epoch}, expected at least {self.entry.producer_epoch}"
-        )
+            raise InvalidProducerEpochError(
+                f"{self._partition}: producer {header.producer_id}: got epoch "
+                f"{header.producer_epoch}, expected at least {self.entry.producer_epoch}"
+            )
 
     def _check_sequence(self, header: BatchHeader) -> None:
         """Check that a batch follows the last one.

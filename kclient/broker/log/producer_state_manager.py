@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.log_errors import CorruptSnapshotError
+from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kclient.broker.log.producer_state_entry import ProducerStateEntry
@@ -63,10 +64,15 @@ class ProducerStateManager:
         """The first offset of a transaction that is open, or whose end is not yet replicated."""
         return min((*self._ongoing, *self._unreplicated), default=None)
 
-    def prepare_update(self, producer_id: int, *, check: bool) -> ProducerAppendInfo:
-        """Start taking in batches of a producer; nothing changes before `update`."""
+    def prepare_update(self, producer_id: int, origin: AppendOrigin | None) -> ProducerAppendInfo:
+        """Start taking in batches of a producer; nothing changes before `update`.
+
+        Args:
+            producer_id: Whose batches.
+            origin: Who appends them; None for batches that were accepted before.
+        """
         current = self.entries.get(producer_id) or ProducerStateEntry(producer_id)
-        return ProducerAppendInfo(self._partition, current, check=check)
+        return ProducerAppendInfo(self._partition, current, origin)
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply what `prepare_update` collected."""

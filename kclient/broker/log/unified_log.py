@@ -7,9 +7,8 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.log_maintenance import LogMaintenance
-from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogAppendInfo
+from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
 from kclient.broker.log.log_parts import make_parts
-from kclient.broker.log.log_validator import AppendOrigin
 from kclient.broker.log.offset_lookup import OffsetLookup
 from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError

@@ -1,0 +1,336 @@
+"""Idempotent and transactional producers: duplicates, gaps, epochs, wrap, snapshots."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_errors import CorruptSnapshotError
+from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
+from kclient.broker.log.producer_state_entry import (
+    MAX_SEQUENCE,
+    BatchMetadata,
+    ProducerStateEntry,
+    decrement_sequence,
+    in_sequence,
+    increment_sequence,
+)
+from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.broker_errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
+from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from tests.support.log_bench import NOW_MS, LogBench, ManualClock, make_batch, offsets
+
+PID = 4000
+
+
+@pytest.fixture
+def log(bench: LogBench) -> UnifiedLog:
+    return bench.open()
+
+
+def send(log: UnifiedLog, sequence: int, count: int = 1, epoch: int = 0, pid: int = PID) -> int:
+    """Append and return the first offset."""
+    return log.append_as_leader(make_batch(count, producer=(pid, epoch, sequence)), 0).first_offset
+
+
+def end_txn(log: UnifiedLog, kind: ControlRecordType, epoch: int = 0, coordinator: int = 0) -> None:
+    marker = build_end_txn_batch(EndTxnMarker(kind, coordinator), PID, epoch, NOW_MS)
+    log.append_as_leader(marker, 0, origin="coordinator")
+
+
+def begin_txn(log: UnifiedLog, sequence: int, epoch: int = 0) -> None:
+    log.append_as_leader(make_batch(producer=(PID, epoch, sequence), transactional=True), 0)
+
+
+def test_the_last_five_batches_are_known_again(log: UnifiedLog) -> None:
+    for sequence in range(0, 12, 2):
+        send(log, sequence, 2)
+    for sequence in range(2, 12, 2):
+        info = log.append_as_leader(make_batch(2, producer=(PID, 0, sequence)), 0)
+        assert (info.duplicate, info.first_offset, info.last_offset) == (
+            True, sequence, sequence + 1,
+        )  # fmt: skip
+    assert log.log_end_offset == 12
+    with pytest.raises(OutOfOrderSequenceError, match="got sequence 0, expected 12"):
+        send(log, 0, 2)
+
+
+def test_a_batch_with_other_bounds_is_no_duplicate(log: UnifiedLog) -> None:
+    send(log, 0, 4)
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 0, 3)
+
+
+def test_a_gap_is_refused_and_nothing_is_written(log: UnifiedLog) -> None:
+    send(log, 0)
+    with pytest.raises(OutOfOrderSequenceError, match="got sequence 2, expected 1"):
+        send(log, 2)
+    assert log.log_end_offset == 1
+    assert send(log, 1) == 1
+
+
+def test_an_unknown_producer_may_start_anywhere(log: UnifiedLog) -> None:
+    assert send(log, 17) == 0
+
+
+def test_epochs(log: UnifiedLog) -> None:
+    send(log, 0, epoch=3)
+    with pytest.raises(InvalidProducerEpochError, match="got epoch 2, expected at least 3"):
+        send(log, 1, epoch=2)
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 1, epoch=4)
+    assert send(log, 0, epoch=4) == 1
+    with pytest.raises(InvalidProducerEpochError):
+        send(log, 1, epoch=3)
+    assert not log.append_as_leader(make_batch(producer=(PID, 4, 1)), 0).duplicate
+
+
+def test_sequences_wrap(log: UnifiedLog) -> None:
+    send(log, MAX_SEQUENCE - 1, 2)
+    send(log, 0, 2)
+    log.append_as_leader(make_batch(producer=(7, 0, MAX_SEQUENCE - 1)), 0)
+    assert log.append_as_leader(make_batch(4, producer=(7, 0, MAX_SEQUENCE)), 0).last_offset == 8
+    assert log.append_as_leader(make_batch(4, producer=(7, 0, MAX_SEQUENCE)), 0).duplicate
+    assert not log.append_as_leader(make_batch(producer=(7, 0, 3)), 0).duplicate
+
+
+@given(st.integers(0, MAX_SEQUENCE), st.integers(0, MAX_SEQUENCE))
+def test_sequence_arithmetic(sequence: int, step: int) -> None:
+    forward = increment_sequence(sequence, step)
+    assert 0 <= forward <= MAX_SEQUENCE
+    assert decrement_sequence(forward, step) == sequence
+    assert in_sequence(sequence, forward) == (step == 1)
+
+
+def test_several_batches_of_a_request_follow_each_other(log: UnifiedLog) -> None:
+    request = make_batch(2, producer=(PID, 0, 0)) + make_batch(2, producer=(PID, 0, 2))
+    assert log.append_as_leader(request, 0).last_offset == 3
+    gap = make_batch(2, producer=(PID, 0, 4)) + make_batch(2, producer=(PID, 0, 9))
+    with pytest.raises(OutOfOrderSequenceError):
+        log.append_as_leader(gap, 0)
+    assert send(log, 4) == 4
+
+
+def test_state_outlives_a_clean_restart(bench: LogBench, log: UnifiedLog) -> None:
+    send(log, 0, 5)
+    log.close()
+    assert bench.path(5, ".snapshot").exists()
+    log = bench.open(clean=True)
+    assert log.append_as_leader(make_batch(5, producer=(PID, 0, 0)), 0).duplicate
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 9)
+
+
+def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
+    for sequence in range(8):
+        send(log, sequence)
+    log.maintenance.roll()
+    for sequence in range(8, 12):
+        send(log, sequence)
+    bench.crash(log)
+    log = bench.open()
+    for sequence in range(7, 12):
+        assert log.append_as_leader(make_batch(producer=(PID, 0, sequence)), 0).duplicate
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 3)
+
+
+@pytest.mark.parametrize("damage", ["garbage", "truncated", "empty", "bit flip", "missing"])
+def test_a_damaged_snapshot_is_done_without(bench: LogBench, log: UnifiedLog, damage: str) -> None:
+    for sequence in range(8):
+        send(log, sequence)
+    log.close()
+    snapshot = bench.path(8, ".snapshot")
+    good = snapshot.read_bytes()
+    damaged = {
+        "garbage": b"garbage!" * 10,
+        "truncated": good[:-1],
+        "empty": b"",
+        "bit flip": good[:-1] + bytes([good[-1] ^ 1]),
+    }
+    snapshot.unlink()
+    if damage in damaged:
+        snapshot.write_bytes(damaged[damage])
+    log = bench.open(clean=True)
+    for sequence in range(3, 8):
+        assert log.append_as_leader(make_batch(producer=(PID, 0, sequence)), 0).duplicate
+
+
+def test_snapshots_go_with_their_segments(bench: LogBench, log: UnifiedLog) -> None:
+    for sequence in range(3):
+        send(log, sequence)
+        log.maintenance.roll()
+    log.high_watermark = 3
+    log.delete_records_before(2)
+    assert log.maintenance.delete_old_segments(0) == 2
+    assert [path.name[:20] for path in sorted(bench.directory.glob("*.snapshot"))] == [
+        f"{offset:020d}" for offset in (2, 3)
+    ]
+
+
+def test_stray_snapshots_are_removed(bench: LogBench, log: UnifiedLog) -> None:
+    send(log, 0)
+    log.close()
+    data = bench.path(1, ".snapshot").read_bytes()
+    log = bench.open(clean=True)
+    send(log, 1)
+    bench.path(2, ".snapshot").write_bytes(data)
+    log.close()
+    bench.open(clean=True)
+    assert not bench.path(1, ".snapshot").exists()
+    assert bench.path(2, ".snapshot").exists()
+
+
+def test_idle_producers_expire(bench: LogBench, log: UnifiedLog, clock: ManualClock) -> None:
+    send(log, 0)
+    log.maintenance.remove_expired_producers()
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 5)
+    clock.elapsed_ms = 86_400_000
+    log.maintenance.remove_expired_producers()
+    assert send(log, 5) == 1
+
+
+def test_expired_producers_are_not_loaded(
+    bench: LogBench, log: UnifiedLog, clock: ManualClock
+) -> None:
+    send(log, 0)
+    log.close()
+    clock.elapsed_ms = 86_400_000
+    assert send(bench.open(clean=True), 5) == 1
+
+
+def test_truncation_takes_state_back(bench: LogBench, log: UnifiedLog) -> None:
+    for sequence in range(4):
+        send(log, sequence)
+    log.truncate_to(2)
+    assert send(log, 2) == 2
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 4)
+
+
+def test_an_open_transaction_holds_the_stable_offset_back(log: UnifiedLog) -> None:
+    send(log, 0, pid=1)
+    begin_txn(log, 0)
+    send(log, 1, pid=1)
+    log.high_watermark = 3
+    assert log.last_stable_offset == 1
+    end_txn(log, ControlRecordType.COMMIT)
+    assert log.last_stable_offset == 1
+    log.high_watermark = 4
+    assert log.last_stable_offset == 4
+
+
+@pytest.mark.parametrize("restart", ["none", "clean", "crash"])
+def test_aborted_transactions_are_listed(bench: LogBench, log: UnifiedLog, restart: str) -> None:
+    begin_txn(log, 0)
+    begin_txn(log, 1)
+    end_txn(log, ControlRecordType.ABORT)
+    begin_txn(log, 2)
+    end_txn(log, ControlRecordType.COMMIT)
+    if restart == "clean":
+        log.close()
+        log = bench.open(clean=True)
+    elif restart == "crash":
+        bench.crash(log)
+        log = bench.open()
+    log.high_watermark = 5
+    assert log.last_stable_offset == 5
+    found = log.read(0, 1 << 20, include_aborted=True)
+    assert found.aborted_transactions == [AbortedTxn(PID, 0, 2, 3)]
+    assert log.read(3, 1 << 20, include_aborted=True).aborted_transactions == []
+    assert offsets(log) == [0, 1, 2, 3, 4]
+    with pytest.raises(OutOfOrderSequenceError):
+        begin_txn(log, 9)
+
+
+def test_an_open_transaction_outlives_a_restart(bench: LogBench, log: UnifiedLog) -> None:
+    begin_txn(log, 0)
+    log.close()
+    log = bench.open(clean=True)
+    log.high_watermark = 1
+    assert log.last_stable_offset == 0
+    with pytest.raises(InvalidTxnStateError, match="outside of its transaction"):
+        send(log, 1)
+    end_txn(log, ControlRecordType.ABORT)
+    log.high_watermark = 2
+    assert log.last_stable_offset == 2
+
+
+def test_markers_are_fenced(log: UnifiedLog) -> None:
+    begin_txn(log, 0, epoch=5)
+    end_txn(log, ControlRecordType.COMMIT, epoch=5, coordinator=3)
+    with pytest.raises(InvalidProducerEpochError):
+        begin_txn(log, 1, epoch=4)
+    with pytest.raises(InvalidProducerEpochError):
+        end_txn(log, ControlRecordType.COMMIT, epoch=4, coordinator=3)
+    with pytest.raises(TransactionCoordinatorFencedError, match="got a marker of"):
+        end_txn(log, ControlRecordType.COMMIT, epoch=5, coordinator=2)
+    begin_txn(log, 1, epoch=5)
+
+
+def test_coordinator_writes_are_not_held_to_sequences(log: UnifiedLog) -> None:
+    send(log, 0)
+    log.append_as_leader(make_batch(producer=(PID, 0, 7)), 0, origin="coordinator")
+    assert log.log_end_offset == 2
+
+
+ENTRIES = st.builds(
+    ProducerStateEntry,
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**15 - 1),
+    st.integers(-1, 2**31 - 1),
+    st.integers(0, 2**62),
+    st.none() | st.integers(0, 2**63 - 1),
+    st.builds(
+        BatchMetadata,
+        st.integers(0, MAX_SEQUENCE),
+        st.integers(0, 2**63 - 1),
+        st.integers(0, 2**31 - 1),
+        st.just(0),
+    ).map(lambda batch: deque([batch], maxlen=5)),
+)
+
+
+@given(st.lists(ENTRIES, max_size=5), st.data())
+def test_snapshots_read_back_and_damage_shows(
+    entries: list[ProducerStateEntry], data: st.DataObject
+) -> None:
+    for entry in entries:
+        entry.batches[0] = entry.batches[0]._replace(timestamp=entry.last_timestamp)
+    encoded = encode_snapshot(entries)
+    assert decode_snapshot(encoded) == entries
+    position = data.draw(st.integers(0, len(encoded) - 1))
+    flipped = bytearray(encoded)
+    flipped[position] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(CorruptSnapshotError):
+        decode_snapshot(bytes(flipped))
+    with pytest.raises(CorruptSnapshotError):
+        decode_snapshot(encoded[:position])
+
+
+def test_the_snapshot_is_kafkas() -> None:
+    entry = ProducerStateEntry(7, 1, -1, 1000, None)
+    entry.batches.append(BatchMetadata(9, 19, 4, 1000))
+    encoded = encode_snapshot([entry])
+    assert encoded[:2].hex() == "0001"
+    assert encoded[6:].hex() == (
+        "00000001" "0000000000000007" "0001" "00000009" "0000000000000013" "00000004"
+        "00000000000003e8" "ffffffff" "ffffffffffffffff"
+    )  # fmt: skip
+
+
+def test_append_time_of_a_duplicate(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(LogConfig(message_timestamp_type="LogAppendTime"))
+    send(log, 0)
+    clock.elapsed_ms = 5000
+    info = log.append_as_leader(make_batch(producer=(PID, 0, 0)), 0)
+    assert (info.duplicate, info.log_append_time) == (True, NOW_MS)
