@@ -5,9 +5,7 @@ Every read is checked against the end of the record or of the data before it is 
 was received is never used before it was found to lie inside of the data.
 """
 
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer,
-)
+from cpython.buffer cimport Py_buffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport (
     PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
@@ -32,6 +30,7 @@ from kclient.record.timestamp_type import TimestampType
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
+    Py_buffer *PyMemoryView_GET_BUFFER(object)
 
 ctypedef const uint8_t *Place
 
@@ -46,6 +45,17 @@ cdef enum:
 
 cdef tuple CONSUMER_RECORD_FIELDS = reference.ConsumerRecord.__slots__
 cdef bytes NO_HEADERS = b"\x00"
+
+cdef struct Memory:
+    uint8_t *at
+    Py_ssize_t size
+
+cdef inline Memory memory_of(object view) noexcept:
+    """Return where the memory of a memoryview of bytes lies; its owner must keep the view.
+
+    The view is one of our own, which keeps its memory from being freed, moved or resized.
+    """
+    return Memory(<uint8_t *>PyMemoryView_GET_BUFFER(view).buf, PyMemoryView_GET_BUFFER(view).len)
 
 # ---- integers ----------------------------------------------------------------------------------
 
@@ -176,48 +186,45 @@ def record_size_upper_bound(key, value, headers=None):
 
 cdef class ColumnReader:
     """Rows of a `BinaryColumn`, each checked against the data when it is read."""
-    cdef Py_buffer _offsets, _data, _validity
+    cdef object _offsets_view, _data_view, _validity_view
+    cdef Memory _offsets, _data, _validity
     cdef readonly int64_t length
     cdef int64_t _first
-    cdef bint _wide
+    cdef bint _wide, _has_nulls
 
     def __cinit__(self, column):
         self._wide = column.wide
         self._first = column.first
         self.length = column.length
-        PyObject_GetBuffer(column.offsets, &self._offsets, PyBUF_SIMPLE)
-        PyObject_GetBuffer(column.data, &self._data, PyBUF_SIMPLE)
-        if column.validity is not None:
-            PyObject_GetBuffer(column.validity, &self._validity, PyBUF_SIMPLE)
+        self._offsets_view = memoryview(column.offsets).cast("B")
+        self._data_view = memoryview(column.data).cast("B")
+        self._validity_view = memoryview(column.validity or b"").cast("B")
+        self._offsets = memory_of(self._offsets_view)
+        self._data = memory_of(self._data_view)
+        self._validity = memory_of(self._validity_view)
+        self._has_nulls = column.validity is not None
         if (
             min(self._first, self.length) < 0
-            or self._offsets.len // (8 if self._wide else 4) < self._first + self.length + 1
-            or (column.validity is not None
-                and self._validity.len * 8 < self._first + self.length)
+            or self._offsets.size // (8 if self._wide else 4) < self._first + self.length + 1
+            or (self._has_nulls and self._validity.size * 8 < self._first + self.length)
         ):
             raise InvalidArgumentError("column: its buffers are too short for its length")
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self._offsets)
-        PyBuffer_Release(&self._data)
-        PyBuffer_Release(&self._validity)
 
     cdef int row(self, int64_t index, Blob *out) except -1:
         cdef int64_t at = self._first + index
         cdef int64_t start, end
         out[0] = Blob(NULL, -1)
-        if self._validity.buf != NULL:
-            if not (<Place>self._validity.buf)[at >> 3] >> (at & 7) & 1:
-                return 0
+        if self._has_nulls and not self._validity.at[at >> 3] >> (at & 7) & 1:
+            return 0
         if self._wide:
-            start = (<const int64_t *>self._offsets.buf)[at]
-            end = (<const int64_t *>self._offsets.buf)[at + 1]
+            start = (<const int64_t *>self._offsets.at)[at]
+            end = (<const int64_t *>self._offsets.at)[at + 1]
         else:
-            start = (<const int32_t *>self._offsets.buf)[at]
-            end = (<const int32_t *>self._offsets.buf)[at + 1]
-        if not 0 <= start <= end <= self._data.len:
+            start = (<const int32_t *>self._offsets.at)[at]
+            end = (<const int32_t *>self._offsets.at)[at + 1]
+        if not 0 <= start <= end <= self._data.size:
             raise InvalidArgumentError(f"column: row {index} leaves the data")
-        out.at = <Place>self._data.buf + start
+        out.at = self._data.at + start
         out.size = end - start
         return 0
 
@@ -225,8 +232,8 @@ cdef class ColumnReader:
 cdef class RecordBatchBuilder:
     """Appends records to a buffer and makes a batch of them (Kafka: MemoryRecordsBuilder)."""
     cdef readonly object buffer
-    cdef object _sealed
-    cdef Py_buffer _view
+    cdef object _sealed, _view
+    cdef Memory _memory
     cdef Py_ssize_t _end
     cdef readonly int32_t record_count
     cdef int64_t _last_delta
@@ -236,13 +243,15 @@ cdef class RecordBatchBuilder:
         if memoryview(buffer).readonly:
             raise InvalidArgumentError("buffer: got read-only memory, expected a bytearray")
         self.base_offset = as_int64(base_offset, "base_offset", 0)
-        PyObject_GetBuffer(buffer, &self._view, PyBUF_WRITABLE)
-        self.buffer = buffer
+        self._write_to(buffer)
         self._end = OVERHEAD
         self._last_delta = self.first_timestamp = self.max_timestamp = -1
 
-    def __dealloc__(self):
-        PyBuffer_Release(&self._view)
+    cdef int _write_to(self, object buffer) except -1:
+        self._view = memoryview(buffer).cast("B")
+        self._memory = memory_of(self._view)
+        self.buffer = buffer
+        return 0
 
     @property
     def size_in_bytes(self):
@@ -368,11 +377,11 @@ cdef class RecordBatchBuilder:
         if body > INT32_MAX:
             raise RecordTooLargeError(f"record: got {body} bytes, expected less than 2 GiB")
         end = self._end + varint_size(body) + body
-        if end > self._view.len:
+        if end > self._memory.size:
             if self.record_count:
                 return -1
-            self._grow(end)
-        at = put_varint(<uint8_t *>self._view.buf + self._end, body)
+            self._write_to(bytearray(end))
+        at = put_varint(self._memory.at + self._end, body)
         at[0] = 0  # attributes
         at = put_varint(at + 1, timestamp_delta)
         at = put_varint(at, delta)
@@ -387,13 +396,6 @@ cdef class RecordBatchBuilder:
         self._last_delta = delta
         self.record_count += 1
         return self.record_count - 1
-
-    cdef int _grow(self, int64_t size) except -1:
-        cdef object larger = bytearray(size)
-        PyBuffer_Release(&self._view)
-        PyObject_GetBuffer(larger, &self._view, PyBUF_WRITABLE)
-        self.buffer = larger
-        return 0
 
     def seal(
         self, producer_id=-1, producer_epoch=-1, base_sequence=-1, *, transactional=False,
@@ -597,8 +599,8 @@ cdef class BatchCursor:
     cdef int32_t _partition, _leader_epoch
     cdef bint _append_time
     cdef int64_t _position
-    cdef Py_buffer _data
-    cdef bint _loaded
+    cdef object _payload  # None until it is needed
+    cdef Memory _data
     cdef Py_ssize_t _byte
     cdef int64_t _index, _previous
 
@@ -622,9 +624,6 @@ cdef class BatchCursor:
         self._count = batch.count
         self._position = max(as_int64(start_offset, "start_offset", 0), self._base_offset)
         self._previous = -1
-
-    def __dealloc__(self):
-        PyBuffer_Release(&self._data)
 
     cdef inline bint _is_exhausted(self) noexcept:
         return self._index >= self._count or self._position > self._base_offset + self._last_delta
@@ -666,7 +665,7 @@ cdef class BatchCursor:
         cdef Fields fields
         try:
             while taken < most and self._next(&fields):
-                if not columns._has_room(fields.next - <Place>self._data.buf - self._byte):
+                if not columns._has_room(fields.next - self._data.at - self._byte):
                     break
                 columns._add(self._base_offset, self._append_time, &fields)
                 self._pass(&fields)
@@ -685,11 +684,10 @@ cdef class BatchCursor:
             self._pass(&fields)
 
     cdef int _load(self) except -1:
-        payload = self._batch.payload(self._max_decompressed)
-        PyObject_GetBuffer(payload, &self._data, PyBUF_SIMPLE)
-        self._loaded = True
-        if self._count == 0 and self._data.len != 0:
-            raise self._surplus(self._data.len)
+        self._payload = memoryview(self._batch.payload(self._max_decompressed)).cast("B")
+        self._data = memory_of(self._payload)
+        if self._count == 0 and self._data.size != 0:
+            raise self._surplus(self._data.size)
         return 0
 
     cdef object _surplus(self, Py_ssize_t size):
@@ -697,21 +695,20 @@ cdef class BatchCursor:
 
     cdef bint _next(self, Fields *out) except -1:
         """Read the next wanted record without passing it; False if there is none."""
-        if not self._loaded:
+        if self._payload is None:
             self._load()
         while not self._is_exhausted():
             self._parse(out)
             if self._base_offset + out.offset_delta >= self._position:
                 return True
             self._previous = out.offset_delta
-            self._byte = out.next - <Place>self._data.buf
+            self._byte = out.next - self._data.at
             self._index += 1
         return False
 
     cdef inline int _parse(self, Fields *out) except -1:
-        cdef Place start = <Place>self._data.buf
-        cdef Place end = start + self._data.len
-        cdef const char *wrong = parse_record(start + self._byte, end, out)
+        cdef Place end = self._data.at + self._data.size
+        cdef const char *wrong = parse_record(self._data.at + self._byte, end, out)
         cdef int64_t base = self._base_timestamp
         if wrong != NULL:
             raise self._batch.corrupt(f"record {self._index}: {wrong.decode()}")
@@ -731,7 +728,7 @@ cdef class BatchCursor:
         return 0
 
     cdef inline void _pass(self, Fields *fields) noexcept:
-        self._byte = fields.next - <Place>self._data.buf
+        self._byte = fields.next - self._data.at
         self._previous = fields.offset_delta
         self._position = self._base_offset + fields.offset_delta + 1
         self._index += 1

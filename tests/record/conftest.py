@@ -26,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("twin", IMPLEMENTATIONS, ids=names)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def twins() -> list[ModuleType]:
     """All implementations, for tests that compare them."""
     return IMPLEMENTATIONS

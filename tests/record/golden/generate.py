@@ -82,7 +82,7 @@ def main() -> None:
             ("aiokafka", AiokafkaBuilder),
         )
         for codec in CODECS
-        for state, records in zip(STATES, (PLAIN, ODD, PLAIN[:1]), strict=True)
+        for state, records in zip(STATES, (PLAIN, ODD, PLAIN[:8]), strict=True)
     ]
     target = Path(__file__).with_name("foreign_batches.json")
     target.write_text(json.dumps(batches, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,251 @@
+"""Records as columns, and columns as Arrow arrays."""
+
+import struct
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.errors import ConfigError, InvalidArgumentError, InvalidTypeError
+from kclient.record import (
+    BatchCursor,
+    BinaryColumn,
+    ColumnBuilder,
+    Columns,
+    CompressionType,
+    RecordBatch,
+    RecordBatchBuilder,
+    TimestampType,
+    arrow,
+    build_end_txn_batch,
+    decode_columns,
+)
+from kclient.record.control_record_type import ControlRecordType
+from kclient.record.end_txn_marker import EndTxnMarker
+
+ROWS: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = [
+    (1000, b"a", b"first", []),
+    (-1, None, b"", [("h", b"1"), ("ü", None)]),
+    (900, b"", None, []),
+    (1200, b"long" * 100, b"v" * 3000, [("", b"")]),
+] * 5
+
+
+@pytest.fixture
+def batches(twin: ModuleType) -> Callable[..., list[Any]]:
+    def make(compression: CompressionType = CompressionType.NONE) -> list[Any]:
+        made = []
+        for base in (0, 20, 60):
+            builder = twin.RecordBatchBuilder(bytearray(100_000), base_offset=base)
+            for row in ROWS:
+                builder.append(*row)
+            made.append(twin.RecordBatch(builder.seal(compression=compression)))
+        return made
+
+    return make
+
+
+def integers(data: bytearray, kind: Literal["b", "i", "q"]) -> list[int]:
+    return list(memoryview(data).cast(kind))
+
+
+def rows(column: BinaryColumn) -> list[bytes | None]:
+    column.check()
+    return [column.row(index) for index in range(column.length)]
+
+
+@pytest.mark.parametrize("compression", CompressionType)
+def test_columns_hold_what_records_do(
+    twin: ModuleType, batches: Callable[..., list[Any]], compression: CompressionType
+) -> None:
+    source = batches(compression)
+    columns = twin.decode_columns(source)
+    records = [record for batch in source for record in batch.records()]
+    assert columns.length == 60
+    assert columns.next_offset == 80
+    assert integers(columns.offsets, "q") == [record.offset for record in records]
+    assert integers(columns.timestamps, "q") == [record.timestamp for record in records]
+    assert integers(columns.timestamp_types, "b") == [0] * 60
+    assert rows(columns.keys) == [record.key for record in records]
+    assert rows(columns.values) == [record.value for record in records]
+    ends = integers(columns.header_offsets, "i")
+    names, values = rows(columns.header_keys), rows(columns.header_values)
+    for index, record in enumerate(records):
+        place = slice(ends[index], ends[index + 1])
+        expected = [(name.encode(), value) for name, value in record.headers]
+        assert list(zip(names[place], values[place], strict=True)) == expected
+
+
+def test_columns_in_slices(twin: ModuleType, batches: Callable[..., list[Any]]) -> None:
+    source = batches(CompressionType.LZ4)
+    position, seen = 7, []
+    while True:
+        columns = twin.decode_columns(source, position, max_records=9)
+        if columns.length == 0:
+            break
+        seen += integers(columns.offsets, "q")
+        position = columns.next_offset
+    assert seen == [*range(7, 40), *range(60, 80)]
+    assert position == 80
+
+
+def test_no_batches_give_no_rows(twin: ModuleType) -> None:
+    columns = twin.decode_columns([], 5)
+    assert (columns.length, columns.next_offset) == (0, 5)
+    assert rows(columns.keys) == []
+
+
+def test_control_batches_are_passed_over(twin: ModuleType) -> None:
+    marker = EndTxnMarker(ControlRecordType.COMMIT, 0)
+    control = twin.RecordBatch(build_end_txn_batch(marker, 1, 0, 5, base_offset=9))
+    columns = twin.decode_columns([control])
+    assert (columns.length, columns.next_offset) == (0, 10)
+
+
+def test_append_time_marks_its_rows(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(100))
+    builder.append(5, None, b"v")
+    batch = twin.RecordBatch(builder.seal(timestamp_type=TimestampType.LOG_APPEND_TIME))
+    assert integers(twin.decode_columns([batch]).timestamp_types, "b") == [1]
+
+
+def test_a_broken_record_ends_the_columns_before_it(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(500))
+    for _ in range(3):
+        builder.append(0, None, b"v")
+    sealed = bytearray(builder.seal())
+    sealed[-7] ^= 0xFF  # the last record's attributes byte is not looked at; its length is
+    sealed[-8] ^= 0xFF
+    source = [twin.RecordBatch(sealed)]
+    columns = twin.decode_columns(source)
+    assert (columns.length, columns.next_offset) == (2, 2)
+    with pytest.raises(CorruptRecordError, match="record 2"):
+        twin.decode_columns(source, 2)
+
+
+def test_a_full_column_refuses_further_records(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(5000))
+    for _ in range(10):
+        builder.append(0, None, b"v" * 100)
+    cursor = twin.BatchCursor(twin.RecordBatch(builder.seal()), "t", 0)
+    columns = twin.ColumnBuilder(max_bytes=350)
+    assert cursor.take_columns(columns) == 3
+    assert cursor.take_columns(columns) == 0
+    assert (cursor.position, columns.length, columns.next_offset) == (3, 3, 3)
+    small = twin.ColumnBuilder(max_bytes=1)
+    assert cursor.take_columns(small) == 1  # the first always fits
+    assert cursor.take_columns(twin.ColumnBuilder(), 4) == 4
+
+
+@pytest.mark.parametrize("size", [0, -1, 2**31])
+def test_a_column_size_must_be_possible(twin: ModuleType, size: int) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"max_bytes: got {size}"):
+        twin.ColumnBuilder(max_bytes=size)
+
+
+def test_columns_and_records_may_be_taken_in_turn(batch: RecordBatch) -> None:
+    cursor = BatchCursor(batch, "t", 0)
+    columns = ColumnBuilder()
+    assert cursor.take_columns(columns, 1) == 1
+    assert [record.offset for record in cursor.take(1)] == [11]
+    assert cursor.take_columns(columns) == 1
+    assert integers(columns.finish().offsets, "q") == [10, 12]
+
+
+# ---- Arrow
+
+
+def sample() -> Columns:
+    builder = RecordBatchBuilder(bytearray(100_000), base_offset=100)
+    for row in ROWS:
+        builder.append(*row)
+    return decode_columns([RecordBatch(builder.seal())])
+
+
+def test_arrow_holds_what_records_do() -> None:
+    table = arrow.to_arrow([("flights", 2, sample())])
+    table.validate(full=True)
+    assert table.schema == arrow.record_schema()
+    found = table.to_pylist()
+    assert [row["offset"] for row in found] == list(range(100, 120))
+    assert {(row["topic"], row["partition"], row["timestamp_type"]) for row in found} == {
+        ("flights", 2, 0)
+    }
+    for row, (timestamp, key, value, headers) in zip(found, ROWS, strict=True):
+        millis = None if row["timestamp"] is None else int(row["timestamp"].timestamp() * 1000)
+        assert millis == (None if timestamp == -1 else timestamp)
+        assert (row["key"], row["value"]) == (key, value)
+        assert [(header["key"], header["value"]) for header in row["headers"]] == headers
+
+
+def test_several_partitions_become_one_batch() -> None:
+    table = arrow.to_arrow([("a", 0, sample()), ("b", 1, sample())])
+    table.validate(full=True)
+    assert table.num_rows == 40
+    assert table.column("topic").to_pylist() == ["a"] * 20 + ["b"] * 20
+
+
+def test_no_records_are_an_empty_batch() -> None:
+    for parts in ([], [("t", 0, decode_columns([]))]):
+        table = arrow.to_arrow(parts)
+        table.validate(full=True)
+        assert table.num_rows == 0
+        assert table.schema == arrow.record_schema()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([b"a", None, b"", b"dd"]),
+        pa.array([b"x", b"a", None, b"", b"dd", b"y"]).slice(1, 4),
+        pa.array(["a", None, "", "dd"]),
+        pa.array([b"a", None, b"", b"dd"], pa.large_binary()),
+        pa.array(["a", None, "", "dd"], pa.large_string()),
+        pa.array(["a", None, "", "dd"]).dictionary_encode(),
+        pa.chunked_array([[b"a", None], [b"", b"dd"]]),
+        pa.chunked_array([[b"a", None, b"", b"dd"]]),
+    ],
+    ids=str,
+)
+def test_arrow_columns_are_appended(twin: ModuleType, array: Any) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(500))
+    column = arrow.from_arrow(array)
+    assert builder.append_columns(7, column, column) == 4
+    records = twin.RecordBatch(builder.seal()).records()
+    assert [record.value for record in records] == [b"a", None, b"", b"dd"]
+    assert [record.key for record in records] == [b"a", None, b"", b"dd"]
+
+
+@pytest.mark.parametrize("array", [pa.array([], pa.binary()), pa.chunked_array([], pa.string())])
+def test_an_empty_arrow_column_is_nothing_to_append(twin: ModuleType, array: Any) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(500))
+    assert builder.append_columns(7, None, arrow.from_arrow(array)) == 0
+
+
+def test_arrow_timestamps_are_appended(twin: ModuleType) -> None:
+    times = pa.array([5, 6, 7], pa.int64())
+    builder = twin.RecordBatchBuilder(bytearray(500))
+    values = arrow.from_arrow(pa.array([b"a", b"b", b"c"]))
+    builder.append_columns(times.buffers()[1], None, values)
+    assert [r.timestamp for r in twin.RecordBatch(builder.seal()).records()] == [5, 6, 7]
+
+
+def test_an_arrow_column_of_numbers_is_refused() -> None:
+    with pytest.raises(InvalidTypeError, match="key: got Arrow type int64"):
+        arrow.from_arrow(pa.array([1, 2]), "key")
+
+
+def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"pip install kclient\[arrow\]"):
+        arrow.record_schema()
+
+
+def test_a_column_row_may_not_leave_the_data() -> None:
+    column = BinaryColumn(1, struct.pack("=ii", 0, 9), b"12345678")
+    column.check()
+    with pytest.raises(InvalidArgumentError, match="row 0 leaves the data"):
+        column.row(0)

@@ -1,0 +1,225 @@
+"""Codecs: levels, foreign streams, broken streams, bounds."""
+
+import gzip
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+import lz4.frame
+import pytest
+import snappy
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.common.errors import CompressionError, InvalidArgumentError
+from kclient.record import CompressionType, check_level, compress, decompress
+
+GZIP, SNAPPY, LZ4, ZSTD = (
+    CompressionType.GZIP,
+    CompressionType.SNAPPY,
+    CompressionType.LZ4,
+    CompressionType.ZSTD,
+)
+CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
+TEXT = b"".join(b"flight %d from %d;" % (i, i * 7919 % 1000) for i in range(20_000))
+
+
+@given(st.sampled_from(CompressionType), st.binary(max_size=2000), st.integers(1, 200))
+def test_data_come_back(kind: CompressionType, data: bytes, times: int) -> None:
+    whole = data * times
+    assert bytes(decompress(kind, compress(kind, memoryview(whole)))) == whole
+
+
+@pytest.mark.parametrize("kind", CODECS)
+def test_text_gets_smaller_and_comes_back(kind: CompressionType) -> None:
+    packed = compress(kind, TEXT)
+    assert len(packed) < len(TEXT) * 0.6
+    assert decompress(kind, memoryview(packed)) == TEXT
+
+
+@pytest.mark.parametrize("kind", CODECS)
+@pytest.mark.parametrize("excess", [0, 1, 1000])
+def test_the_limit_is_exact(kind: CompressionType, excess: int) -> None:
+    packed = compress(kind, TEXT)
+    limit = len(TEXT) - excess
+    if excess == 0:
+        assert decompress(kind, packed, limit) == TEXT
+    else:
+        with pytest.raises(CompressionError, match="limit"):
+            decompress(kind, packed, limit)
+
+
+@pytest.mark.parametrize("kind", CODECS)
+@pytest.mark.parametrize("size", [0, 1, 3, 10, 20, 1000, -20, -5, -4, -1])
+def test_a_stream_that_ends_early_is_broken(kind: CompressionType, size: int) -> None:
+    packed = bytes(compress(kind, TEXT))
+    with pytest.raises(CompressionError):
+        decompress(kind, packed[:size])
+
+
+@pytest.mark.parametrize("kind", CODECS)
+@pytest.mark.parametrize("surplus", [b"\x00", b"surplus", bytes(100)])
+def test_a_stream_followed_by_something_is_broken(kind: CompressionType, surplus: bytes) -> None:
+    with pytest.raises(CompressionError):
+        decompress(kind, bytes(compress(kind, b"data" * 50)) + surplus)
+
+
+@given(st.sampled_from(CODECS), st.binary(max_size=300))
+def test_noise_is_broken_or_small(kind: CompressionType, noise: bytes) -> None:
+    with suppress(CompressionError):
+        assert len(decompress(kind, noise, 10_000)) <= 10_000
+
+
+@given(st.sampled_from(CODECS), st.data())
+def test_a_flipped_byte_never_passes_the_limit(kind: CompressionType, data: st.DataObject) -> None:
+    packed = bytearray(compress(kind, TEXT[:3000]))
+    packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
+    with suppress(CompressionError):
+        assert len(decompress(kind, packed, 5000)) <= 5000
+
+
+# ---- levels
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "expected"),
+    [
+        (GZIP, None, -1),
+        (GZIP, -1, -1),
+        (GZIP, 9, 9),
+        (LZ4, None, 9),
+        (LZ4, 17, 17),
+        (ZSTD, None, 3),
+        (ZSTD, -131072, -131072),
+        (ZSTD, 22, 22),
+        (SNAPPY, 5, 0),
+        (CompressionType.NONE, None, 0),
+    ],
+)
+def test_levels(kind: CompressionType, level: int | None, expected: int) -> None:
+    assert check_level(kind, level) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "text"),
+    [
+        (GZIP, 0, "got 0, expected 1 to 9 for gzip; the default is -1"),
+        (GZIP, 10, "got 10, expected 1 to 9"),
+        (LZ4, 0, "got 0, expected 1 to 17 for lz4; the default is 9"),
+        (LZ4, 18, "got 18"),
+        (ZSTD, 23, "got 23, expected -131072 to 22 for zstd; the default is 3"),
+    ],
+)
+def test_impossible_levels_are_refused(kind: CompressionType, level: int, text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=text):
+        compress(kind, b"data", level)
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [(GZIP, 1, 9), (LZ4, None, 12), (ZSTD, -50, 19)])
+def test_a_higher_level_packs_tighter(
+    kind: CompressionType, low: int | None, high: int | None
+) -> None:
+    loose, tight = compress(kind, TEXT, low), compress(kind, TEXT, high)
+    assert len(tight) < len(loose)
+    assert decompress(kind, tight) == TEXT == decompress(kind, loose)
+
+
+# ---- streams as others make and read them
+
+
+def xerial(*blocks: bytes) -> bytes:
+    framed = b"".join(len(block).to_bytes(4) + block for block in blocks)
+    return b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + framed
+
+
+def unsized_zstd(data: bytes) -> bytes:
+    codec = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    return codec.compress(data) + codec.flush()
+
+
+def wide_zstd(data: bytes) -> bytes:
+    parameters = zstandard.ZstdCompressionParameters(window_log=27, write_content_size=False)
+    codec = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return codec.compress(data) + codec.flush()
+
+
+FOREIGN: list[tuple[CompressionType, Callable[[bytes], bytes]]] = [
+    (GZIP, gzip.compress),
+    (GZIP, lambda data: gzip.compress(data[:100]) + gzip.compress(data[100:])),
+    (GZIP, lambda data: gzip.compress(data, 0)),
+    (SNAPPY, snappy.compress),
+    (SNAPPY, lambda data: xerial(snappy.compress(data))),
+    (SNAPPY, lambda data: xerial(snappy.compress(data[:9]), snappy.compress(data[9:]))),
+    (LZ4, lz4.frame.compress),
+    (LZ4, lambda data: bytes(lz4.frame.compress(data, content_checksum=True, block_linked=True))),
+    (LZ4, lambda data: bytes(lz4.frame.compress(data, block_size=7, block_checksum=True))),
+    (ZSTD, lambda data: zstandard.ZstdCompressor().compress(data)),
+    (ZSTD, lambda data: zstandard.ZstdCompressor(write_checksum=True).compress(data)),
+    (ZSTD, unsized_zstd),
+    (ZSTD, lambda data: unsized_zstd(data[:50]) + unsized_zstd(data[50:])),
+    (ZSTD, wide_zstd),
+]
+
+
+@pytest.mark.parametrize(("kind", "pack"), FOREIGN)
+@pytest.mark.parametrize("data", [b"x" * 200, TEXT[:200], TEXT], ids=len)
+def test_foreign_streams_are_read(
+    kind: CompressionType, pack: Callable[[bytes], bytes], data: bytes
+) -> None:
+    packed = pack(data)
+    assert decompress(kind, packed, len(data)) == data
+    with pytest.raises(CompressionError):
+        decompress(kind, packed, len(data) - 1)
+
+
+def test_gzip_is_what_others_read() -> None:
+    assert gzip.decompress(bytes(compress(GZIP, TEXT))) == TEXT
+    assert zlib.decompress(bytes(compress(GZIP, TEXT, 1)), 31) == TEXT
+
+
+def test_lz4_has_independent_blocks_of_64_kib() -> None:
+    info = lz4.frame.get_frame_info(bytes(compress(LZ4, TEXT)))
+    assert info["block_linked"] is False
+    assert info["block_size"] == 64 * 1024
+    assert info["content_size"] == 0
+    assert lz4.frame.decompress(bytes(compress(LZ4, TEXT, 4))) == TEXT
+
+
+def test_snappy_has_the_framing_and_blocks_of_32_kib() -> None:
+    packed = bytes(compress(SNAPPY, TEXT))
+    assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
+    length = int.from_bytes(packed[16:20])
+    assert snappy.decompress(packed[20 : 20 + length]) == TEXT[: 32 * 1024]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b"\x82SNAPPY\x00\x00\x00",
+        xerial(snappy.compress(b"abc"))[:-1],
+        xerial() + b"\x00\x00",
+        xerial() + b"\xff\xff\xff\xff" + b"abc",
+        xerial() + b"\x7f\xff\xff\xff" + b"abc",
+        xerial(b""),
+        xerial(b"\xff\xff\xff\xff\x0f"),
+        b"\xff\xff\xff\xff\xff\x0f",
+        b"\xe8\x07" + b"x" * 10,  # 1000 bytes claimed by ten
+        b"",
+    ],
+)
+def test_lies_of_snappy_are_found(stream: bytes) -> None:
+    with pytest.raises(CompressionError, match="snappy"):
+        decompress(SNAPPY, stream)
+
+
+def test_without_a_codec_data_stay_where_they_are() -> None:
+    data = bytearray(b"data")
+    assert compress(CompressionType.NONE, data) is data
+    assert decompress(CompressionType.NONE, data) is data
+
+
+@pytest.mark.parametrize("number", [-1, 5, 7])
+def test_an_unknown_codec_is_named(number: int) -> None:
+    with pytest.raises(CompressionError, match=f"got id {number}, expected 0 to 4"):
+        CompressionType.for_id(number)

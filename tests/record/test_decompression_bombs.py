@@ -1,0 +1,86 @@
+"""A small stream that unfolds to a large one takes no more memory than the limit allows."""
+
+import subprocess
+import sys
+
+import pytest
+
+LIMIT_MIB = 32
+BOMB_MIB = 192
+SLACK_MIB = 24
+
+PROGRAM = """
+import resource, sys, zlib
+import lz4.frame, snappy, zstandard
+from kclient.common.errors import CompressionError
+from kclient.record import CompressionType, RecordBatchBuilder, compress, decompress
+
+MIB = 1 << 20
+LIMIT, BOMB = {limit} * MIB, {bomb} * MIB
+ZEROS = bytes(MIB)
+
+def stream(codec):
+    return b"".join([codec.compress(ZEROS) for _ in range(BOMB // MIB)]) + codec.flush()
+
+def lz4_bomb():
+    codec = lz4.frame.LZ4FrameCompressor()
+    parts = [codec.begin()] + [codec.compress(ZEROS) for _ in range(BOMB // MIB)] + [codec.flush()]
+    return b"".join(parts)
+
+def xerial():
+    block = snappy.compress(ZEROS)
+    framed = (len(block).to_bytes(4) + block) * (BOMB // MIB)
+    return b"\\x82SNAPPY\\x00\\x00\\x00\\x00\\x01\\x00\\x00\\x00\\x01" + framed
+
+def zstd(window, **options):
+    parameters = zstandard.ZstdCompressionParameters(window_log=window, **options)
+    return zstandard.ZstdCompressor(compression_params=parameters)
+
+BOMBS = dict(
+    gzip=lambda: stream(zlib.compressobj(9, zlib.DEFLATED, 31)),
+    lz4=lz4_bomb,
+    snappy=xerial,
+    snappy_claim=lambda: b"\\x80\\x80\\x80\\x80\\x0f" + bytes(100),
+    zstd=lambda: stream(zstd(21, write_content_size=False).compressobj()),
+    zstd_wide=lambda: stream(zstd(27, write_content_size=False).compressobj()),
+    zstd_sized=lambda: stream(zstd(27).compressobj(size=BOMB)),
+    zstd_claim=lambda: bytes.fromhex("28b52ffda0") + (30 * MIB).to_bytes(4, "little") + b"junk",
+)
+kind, name = sys.argv[1:]
+bomb = BOMBS[name]()
+kind = CompressionType[kind]
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+before = peak()
+try:
+    decompress(kind, bomb, LIMIT)
+except CompressionError as error:
+    print(len(bomb), peak() - before, error)
+else:
+    print("unfolded")
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("GZIP", "gzip"),
+        ("LZ4", "lz4"),
+        ("SNAPPY", "snappy"),
+        ("SNAPPY", "snappy_claim"),
+        ("ZSTD", "zstd"),
+        ("ZSTD", "zstd_wide"),
+        ("ZSTD", "zstd_sized"),
+        ("ZSTD", "zstd_claim"),
+    ],
+)
+def test_memory_stays_within_the_limit(kind: str, name: str) -> None:
+    program = PROGRAM.format(limit=LIMIT_MIB, bomb=BOMB_MIB)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, kind, name], capture_output=True, text=True, check=True
+    )
+    _, grown, message = ran.stdout.split(maxsplit=2)
+    assert kind.lower() in message
+    assert int(grown) <= LIMIT_MIB + SLACK_MIB

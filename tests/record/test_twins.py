@@ -1,0 +1,181 @@
+"""The compiled module and the reference do the same, on good bytes and on bad ones."""
+
+from dataclasses import asdict
+from types import ModuleType
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.common.errors import KafkaError
+from kclient.record import BinaryColumn, CompressionType, TimestampType, crc32c, reference
+
+names = st.text(max_size=8).filter(lambda text: text.isprintable())
+contents = st.none() | st.binary(max_size=60) | st.builds(lambda n: b"v" * n, st.integers(0, 9000))
+headers = st.none() | st.lists(st.tuples(names, st.none() | st.binary(max_size=20)), max_size=4)
+timestamps = st.integers(-1, 2**63 - 1) | st.integers(1_700_000_000_000, 1_700_000_100_000)
+records = st.lists(st.tuples(timestamps, contents, contents, headers), min_size=1, max_size=12)
+states = st.tuples(
+    st.integers(-1, 2**63 - 1), st.integers(-1, 2**15 - 1), st.integers(-1, 2**31 - 1)
+)
+
+
+def built(module: ModuleType, capacity: int, rows: Any, seal: Any, extra: Any) -> Any:
+    """Return what a builder says of its records, and the batch."""
+    builder = module.RecordBatchBuilder(bytearray(capacity), base_offset=extra["base_offset"])
+    indexes = [builder.append(*row) for row in rows]
+    sealed = builder.seal(
+        *seal,
+        transactional=extra["transactional"],
+        compression=extra["compression"],
+        timestamp_type=extra["timestamp_type"],
+    )
+    facts = (tuple(indexes), builder.record_count, builder.first_timestamp, builder.max_timestamp)
+    return facts, bytes(sealed)
+
+
+options = st.fixed_dictionaries(
+    {
+        "base_offset": st.integers(0, 2**62),
+        "transactional": st.booleans(),
+        "compression": st.sampled_from(CompressionType),
+        "timestamp_type": st.sampled_from(
+            [TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME]
+        ),
+    }
+)
+
+
+@given(st.integers(0, 4000), records, states, options)
+def test_they_write_the_same_bytes(
+    twins: list[ModuleType], capacity: int, rows: Any, seal: Any, extra: Any
+) -> None:
+    made = {built(module, capacity, rows, seal, extra) for module in twins}
+    assert len(made) == 1
+
+
+@given(st.integers(0, 3000), records, st.integers(0, 13), headers)
+def test_they_append_many_alike(
+    twins: list[ModuleType], capacity: int, rows: Any, start: int, extra: Any
+) -> None:
+    results: set[Any] = set()
+    times, keys, values = ([row[index] for row in rows] for index in range(3))
+    for module in twins:
+        builder = module.RecordBatchBuilder(bytearray(capacity))
+        try:
+            count = builder.append_many(times, keys, values, start, extra)
+            results.add((count, bytes(builder.seal()) if count else b""))
+        except KafkaError as error:
+            results.add((type(error), str(error)))
+    assert len(results) == 1
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=4), st.data())
+def test_they_append_columns_alike(
+    twins: list[ModuleType], offsets: bytes, data: bytes, validity: bytes, draw: st.DataObject
+) -> None:
+    column = BinaryColumn(
+        draw.draw(st.integers(-1, 12)),
+        offsets,
+        data,
+        draw.draw(st.sampled_from([None, validity])),
+        draw.draw(st.integers(-1, 4)),
+        wide=draw.draw(st.booleans()),
+    )
+    results: set[Any] = set()
+    for module in twins:
+        builder = module.RecordBatchBuilder(bytearray(200))
+        try:
+            count = builder.append_columns(5, None, column)
+            results.add((count, bytes(builder.seal()) if count else b""))
+        except KafkaError as error:
+            results.add(type(error))
+    assert len(results) == 1
+
+
+def read_all(module: ModuleType, data: bytes, start: int, step: int) -> list[Any]:
+    """Do everything a reader can do, and write down what came of it."""
+    story: list[Any] = []
+    try:
+        for batch in module.read_batches(data, max_batch_size=1 << 20):
+            story.append((batch.base_offset, batch.next_offset, batch.is_valid(), batch.count))
+            story.append(outcome(lambda b=batch: [tuple(r) for r in b.records(100_000)]))
+            story.append(outcome(lambda b=batch: b.summary(100_000)))
+            story.append(outcome(lambda b=batch: slices(module, b, start, step)))
+            story.append(outcome(lambda b=batch: columns(module, b, start)))
+    except KafkaError as error:
+        story.append(type(error))
+    return story
+
+
+def outcome(read: Any) -> Any:
+    try:
+        return read()
+    except KafkaError as error:
+        return type(error)
+
+
+def slices(module: ModuleType, batch: Any, start: int, step: int) -> list[str]:
+    cursor = module.BatchCursor(batch, "t", 1, start, max_decompressed=100_000)
+    story = []
+    while not cursor.exhausted:
+        try:
+            story.append(repr(cursor.take(step)))
+        except KafkaError as error:
+            story.append(type(error).__name__)
+            break
+        story.append(str(cursor.position))
+    return story
+
+
+def columns(module: ModuleType, batch: Any, start: int) -> Any:
+    return asdict(module.decode_columns([batch], start, max_decompressed=100_000))
+
+
+good = st.tuples(st.integers(300, 5000), records, states, options)
+
+
+@given(good, st.integers(0, 20), st.integers(1, 5))
+def test_they_read_alike(twins: list[ModuleType], parts: Any, start: int, step: int) -> None:
+    data = built(reference, *parts)[1]
+    stories = [read_all(module, data, start, step) for module in twins]
+    assert all(story == stories[0] for story in stories)
+
+
+changes = st.lists(
+    st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=300)
+@given(good, changes, st.integers(0, 20), st.booleans(), st.integers(0, 60))
+def test_they_read_damaged_batches_alike(
+    twins: list[ModuleType], parts: Any, damage: Any, start: int, focus: bool, cut: int
+) -> None:
+    data = bytearray(built(reference, *parts)[1])
+    low = 57 if focus else 0  # the record count and the records, or anything
+    for place, value in damage:
+        data[low + int(place * (len(data) - low))] = value
+    if cut < 10:
+        del data[len(data) - cut :]
+    if len(data) > 21:
+        data[17:21] = crc32c(data[21:]).to_bytes(4)
+    stories = [read_all(module, bytes(data), start, 3) for module in twins]
+    assert all(story == stories[0] for story in stories)
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=80), st.integers(0, 6), st.integers(0, 12), st.sampled_from([0, 8]))
+def test_they_read_noise_alike(
+    twins: list[ModuleType], payload: bytes, count: int, last: int, attributes: int
+) -> None:
+    """A right header and anything behind it."""
+    head = reference.RecordBatchBuilder(bytearray(100))
+    head.append(0, None, None)
+    data = bytearray(head.seal()[:61]) + payload
+    data[8:12] = (len(data) - 12).to_bytes(4)
+    data[21:23] = attributes.to_bytes(2)
+    data[23:27] = last.to_bytes(4)
+    data[57:61] = count.to_bytes(4)
+    stories = [read_all(module, bytes(data), 0, 2) for module in twins]
+    assert all(story == stories[0] for story in stories)
