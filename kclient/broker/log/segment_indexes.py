@@ -1,6 +1,7 @@
 """The indexes of one segment, kept in line with its batches."""
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
@@ -185,6 +186,7 @@ class SegmentIndexes:
         try:
             for index in (self._offset, self._time):
                 self._open(index)
+            self._check_last_entries()
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
             self.rebuild()
@@ -196,6 +198,20 @@ class SegmentIndexes:
             index.sanity_check()
         elif self._records.size:
             raise CorruptIndexError(f"{index.path.name}: the file is missing")
+
+    def _check_last_entries(self) -> None:
+        """Hold the indexes against the batches where it is cheapest: at their last entries."""
+        self._checked_start(2**63 - 1)
+        last = self._time.last_entry
+        if last.timestamp < 0:
+            return
+        with suppress(CorruptRecordError):
+            for header in self._records.headers(self._checked_start(last.offset)):
+                if header.last_offset >= last.offset:
+                    if header.max_timestamp == last.timestamp:
+                        return
+                    break
+            raise CorruptIndexError(f"{self._time.path.name}: {last} does not fit the batches")
 
     def _checked_start(self, offset: int) -> int:
         """Return where the index says to start, if a batch that fits the entry is there."""

@@ -1,0 +1,148 @@
+"""Disks that are full or broken: nothing half-written stays, and no fsync is believed twice."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
+from tests.support.faulty_files import FaultyFiles
+from tests.support.log_bench import LogBench, make_batch, offsets
+
+CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100)
+
+
+@pytest.fixture
+def log(bench: LogBench) -> UnifiedLog:
+    log = bench.open(CONFIG)
+    log.append_as_leader(make_batch(5, producer=(1, 0, 0)), 0)
+    return log
+
+
+def next_batch() -> bytearray:
+    return make_batch(5, producer=(1, 0, 5))
+
+
+def sizes(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in directory.glob("*.log")}
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_full_disk_refuses_and_resumes(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+) -> None:
+    before = sizes(bench.directory)
+    files.fail("write", suffix, errno.ENOSPC)
+    with pytest.raises(KafkaStorageError, match="No space left") as caught:
+        log.append_as_leader(next_batch(), 0)
+    assert caught.value.retriable
+    assert sizes(bench.directory) == before
+    assert log.log_end_offset == 5
+    assert not bench.failures.is_offline
+    files.heal()
+    assert log.append_as_leader(next_batch(), 0).first_offset == 5
+    assert log.append_as_leader(next_batch(), 0).duplicate
+    log.close()
+    log = bench.open(CONFIG, clean=True)
+    assert offsets(log) == list(range(10))
+    assert log.offset_for_timestamp(0) is not None
+
+
+def test_a_full_disk_refuses_a_new_segment(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles
+) -> None:
+    files.fail("open", ".log", errno.ENOSPC)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(make_batch(1, value=b"x" * 1900, producer=(1, 0, 5)), 0)
+    files.heal()
+    big = make_batch(1, value=b"x" * 1900, producer=(1, 0, 5))
+    assert log.append_as_leader(big, 0).first_offset == 5
+    assert offsets(log) == list(range(6))
+    assert log.append_as_leader(make_batch(producer=(1, 0, 6)), 0).first_offset == 6
+
+
+@pytest.mark.parametrize("suffix", ["leader-epoch-checkpoint", ".snapshot"])
+def test_a_full_disk_refuses_the_small_files(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+) -> None:
+    big = make_batch(1, value=b"x" * 1900, producer=(1, 0, 5))
+    files.fail("write", suffix, errno.ENOSPC)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(big, 1)
+    files.heal()
+    big = make_batch(1, value=b"x" * 1900, producer=(1, 0, 5))
+    info = log.append_as_leader(big, 1)
+    assert (info.first_offset, info.duplicate) == (5, False)
+    assert log.end_offset_for_epoch(0) == (0, 5)
+    bench.crash(log)
+    log = bench.open(CONFIG)
+    assert offsets(log) == list(range(6))
+    assert log.end_offset_for_epoch(0) == (0, 5)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_broken_disk_takes_the_directory_offline(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+) -> None:
+    files.fail("write", suffix, errno.EIO)
+    with pytest.raises(KafkaStorageError, match="Input/output"):
+        log.append_as_leader(next_batch(), 0)
+    files.heal()
+    for action in (lambda: log.append_as_leader(next_batch(), 0), lambda: log.read(0, 1)):
+        with pytest.raises(KafkaStorageError, match="offline"):
+            action()
+    assert bench.failures.is_offline
+
+
+def test_a_cut_that_fails_takes_the_directory_offline(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles
+) -> None:
+    files.fail("write", ".log", errno.ENOSPC)
+    files.fail("truncate", ".log", errno.EIO)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(next_batch(), 0)
+    assert bench.failures.is_offline
+    bench.crash(log)
+    files.heal()
+    recovered = LogBench(bench.runtime, bench.directory.parent).open(CONFIG)
+    assert offsets(recovered) == list(range(5))
+    recovered.maintenance.release()
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_a_failed_fsync_is_not_tried_again(
+    bench: LogBench, log: UnifiedLog, files: FaultyFiles, code: int, suffix: str
+) -> None:
+    files.fail("flush", suffix, code)
+    with pytest.raises(KafkaStorageError):
+        log.flush()
+    files.heal()
+    assert log.maintenance.recovery_point == 0
+    with pytest.raises(KafkaStorageError, match="offline"):
+        log.flush()
+    with pytest.raises(KafkaStorageError):
+        log.close()
+
+
+def test_flush_by_count(bench: LogBench, files: FaultyFiles) -> None:
+    log = bench.open(LogConfig(flush_messages=3))
+    log.append_as_leader(make_batch(2), 0)
+    assert log.maintenance.recovery_point == 0
+    log.append_as_leader(make_batch(2), 0)
+    assert log.maintenance.recovery_point == 4
+    files.fail("flush", ".log")
+    log.append_as_leader(make_batch(2), 0)
+    with pytest.raises(KafkaStorageError):
+        log.append_as_leader(make_batch(2), 0)
+
+
+def test_a_closed_log_serves_no_more(bench: LogBench, log: UnifiedLog) -> None:
+    log.close()
+    log.close()
+    for action in (lambda: log.append_as_leader(next_batch(), 0), lambda: log.read(0, 1)):
+        with pytest.raises(NotLeaderOrFollowerError, match="closed"):
+            action()
+    assert not bench.failures.is_offline
