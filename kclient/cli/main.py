@@ -5,11 +5,12 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from kclient.cli import broker
+from kclient.cli import broker, dump_log
 from kclient.common.errors import KafkaError
 
 _COMMANDS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     broker.add_parser,
+    dump_log.add_parser,
 )
 """Each adds its parser, with its function as the default of `run`."""
 

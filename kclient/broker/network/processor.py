@@ -78,6 +78,13 @@ class Processor:
 
     def run_once(self, now_ms: float) -> bool:
         """Take one turn: connections, responses, network, requests; return whether to go on."""
+        try:
+            self._turn(now_ms)
+        except Exception:  # noqa: BLE001 (one connection's trouble must not end all the others)
+            _log.exception("processor %d: unexpected error; going on", self.id)
+        return self._running
+
+    def _turn(self, now_ms: float) -> None:
         self._configure_new_connections()
         self._process_responses()
         self._dispatch_waiting()
@@ -89,7 +96,6 @@ class Processor:
         for channel_id, state in self._selector.disconnected.items():
             _log.debug("%s: %s", channel_id, state.reason)
             self._forget(channel_id)
-        return self._running
 
     def stop(self) -> None:
         """Make the present or the next `run_once` the last."""
@@ -158,15 +164,20 @@ class Processor:
             return
         try:
             request = self._parse(self, receive, address, now_ms)
+            self._selector.mute(channel_id)
+            self._tell(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
+            if self._waiting or not self._dispatch(request):
+                self._waiting.append(request)
         except KafkaError as error:
             _log.warning("%s: closing the connection: %s", channel_id, error)
-            receive.release()
-            self._close_connection(channel_id)
-            return
-        self._selector.mute(channel_id)
-        self._tell(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
-        if self._waiting or not self._dispatch(request):
-            self._waiting.append(request)
+            self._refuse(receive)
+        except Exception:  # noqa: BLE001 (whatever it is, it concerns this connection alone)
+            _log.exception("%s: closing the connection", channel_id)
+            self._refuse(receive)
+
+    def _refuse(self, receive: NetworkReceive) -> None:
+        receive.release()
+        self._close_connection(receive.source)
 
     def _dispatch_waiting(self) -> None:
         """Offer again what the handlers had no room for; its connections are muted meanwhile."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from kclient.common.errors import KafkaError
 from kclient.common.files import WirePart
 from kclient.common.runtime import Condition
 from kclient.network.network_receive import NetworkReceive
@@ -82,8 +83,14 @@ class Request:
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
         """Send the answer, in the request's version unless another is given."""
         chosen = self.header.api_version if version is None else version
-        parts = encode_response(message, chosen, self.header.correlation_id)
-        self._answer(Response(self.connection_id, parts))
+        try:
+            parts = encode_response(message, chosen, self.header.correlation_id)
+        except KafkaError:
+            # The client waits for an answer that cannot be given: it must not wait for ever.
+            _log.exception("%r: the answer cannot be encoded; closing the connection", self)
+            self.close_connection()
+        else:
+            self._answer(Response(self.connection_id, parts))
 
     def respond_nothing(self) -> None:
         """Answer a request that asks for no response."""

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
-from kclient.broker.log.log_offset_metadata import LogAppendInfo
-from kclient.broker.log.log_validator import AppendOrigin
+from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,

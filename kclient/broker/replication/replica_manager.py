@@ -8,7 +8,7 @@ from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataIma
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
-from kclient.broker.log.log_validator import AppendOrigin
+from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchWatch
 from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
 from kclient.broker.replication.fetch_params import (

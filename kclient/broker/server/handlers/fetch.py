@@ -43,6 +43,7 @@ _TOPIC_IDS = 13
 _LEADER_HINTS = 16
 _CONSUMER = -1
 _FINAL_EPOCH = -1
+_ELSEWHERE = {code_of(NotLeaderOrFollowerError()), code_of(FencedLeaderEpochError())}
 
 
 def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
@@ -76,10 +77,10 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
 
     def answer(results: FetchResults) -> None:
         response = FetchResponse(
-            responses=[_topic_answer(image, name, topic, results) for name, topic in topics]
+            responses=[_topic_answer(name, topic, results) for name, topic in topics]
         )
         if request.header.api_version >= _LEADER_HINTS:
-            _add_endpoints(image, response)
+            _add_leaders(image, [name for name, _ in topics], response)
         request.respond(response)
 
     services.replica_manager.fetch_records(params, wanted, answer)
@@ -90,29 +91,23 @@ def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[
     return (image.topic_names.get(topic.topic_id, "") if by_id else topic.topic), topic
 
 
-def _topic_answer(
-    image: MetadataImage, name: str, topic: FetchTopic, results: FetchResults
-) -> FetchableTopicResponse:
+def _topic_answer(name: str, topic: FetchTopic, results: FetchResults) -> FetchableTopicResponse:
     unknown = FetchResult(error=UnknownTopicIdError())
     return FetchableTopicResponse(
         topic=topic.topic,
         topic_id=topic.topic_id,
         partitions=[
             _partition_answer(
-                image,
-                TopicPartition(name, part.partition),
-                results.get(TopicPartition(name, part.partition), unknown),
+                part.partition, results.get(TopicPartition(name, part.partition), unknown)
             )
             for part in topic.partitions
         ],
     )
 
 
-def _partition_answer(
-    image: MetadataImage, topic_partition: TopicPartition, result: FetchResult
-) -> PartitionData:
+def _partition_answer(index: int, result: FetchResult) -> PartitionData:
     answer = PartitionData(
-        partition_index=topic_partition.partition,
+        partition_index=index,
         error_code=NONE if result.error is None else code_of(result.error),
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
@@ -130,21 +125,20 @@ def _partition_answer(
     if result.diverging_epoch is not None:
         epoch, end_offset = result.diverging_epoch
         answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    if isinstance(result.error, NotLeaderOrFollowerError | FencedLeaderEpochError):
-        registration = image.partition(topic_partition)
-        if registration is not None:
-            answer.current_leader = LeaderIdAndEpoch(
-                leader_id=registration.leader, leader_epoch=registration.leader_epoch
-            )
     return answer
 
 
-def _add_endpoints(image: MetadataImage, response: FetchResponse) -> None:
-    leaders = {
-        partition.current_leader.leader_id
-        for topic in response.responses
-        for partition in topic.partitions
-    }
+def _add_leaders(image: MetadataImage, names: list[str], response: FetchResponse) -> None:
+    """Tell readers that came to the wrong broker where to go (KIP-951)."""
+    leaders = set()
+    for name, topic in zip(names, response.responses, strict=True):
+        for part in topic.partitions:
+            registration = image.partition(TopicPartition(name, part.partition_index))
+            if part.error_code in _ELSEWHERE and registration is not None:
+                leaders.add(registration.leader)
+                part.current_leader = LeaderIdAndEpoch(
+                    leader_id=registration.leader, leader_epoch=registration.leader_epoch
+                )
     response.node_endpoints = [
         NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
         for broker in image.live_brokers()

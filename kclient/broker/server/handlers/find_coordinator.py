@@ -84,7 +84,7 @@ def _check_available(services: BrokerServices, key_type: int) -> None:
 
 def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
-        error_code=code,
+        error_code=NONE if body.coordinator_keys else code,
         error_message=None,
         coordinators=[
             Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)

@@ -34,6 +34,8 @@ EARLIEST_PENDING_UPLOAD = -6
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """The request version each special timestamp came with."""
 
+_LEADER_EPOCH = 4
+
 _NONE = OffsetAndTimestamp(-1, -1)
 
 
@@ -78,7 +80,9 @@ def _result(
     except KafkaError as error:
         result.error_code = code_of(error)
     else:
-        result.offset, result.timestamp, result.leader_epoch = found
+        result.offset, result.timestamp = found.offset, found.timestamp_ms
+        if version >= _LEADER_EPOCH:
+            result.leader_epoch = found.leader_epoch
     return result
 
 

@@ -38,6 +38,7 @@ CLUSTER_OPERATIONS = 8096
 """As TOPIC_OPERATIONS, for the cluster: CLUSTER_ACTION and IDEMPOTENT_WRITE, no READ or WRITE."""
 
 _NULL_MEANS_ALL = 1
+_NULLABLE_NAME = 12
 
 
 def handle(services: BrokerServices, request: Request, body: MetadataRequest) -> MetadataResponse:
@@ -49,6 +50,9 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
     else:
         create = body.allow_auto_topic_creation and services.config["auto.create.topics.enable"]
         answers = [_answer(services, image, wanted, create=create) for wanted in _distinct(topics)]
+    if request.header.api_version < _NULLABLE_NAME:
+        for answer in answers:
+            answer.name = answer.name or ""
     if body.include_topic_authorized_operations:
         for answer in answers:
             answer.topic_authorized_operations = TOPIC_OPERATIONS
@@ -78,7 +82,6 @@ def _answer(
         topic = image.topic_by_id(wanted.topic_id)
         if topic is None:
             code = code_of(UnknownTopicIdError())
-            # Only the versions that name topics by id can leave the name out.
             return MetadataResponseTopic(error_code=code, topic_id=wanted.topic_id, name=None)
         return _topic(image, topic)
     topic = image.topics.get(wanted.name)

@@ -60,6 +60,7 @@ class _Production:
         self._request = request
         self._body = body
         self._by_id = request.header.api_version >= _TOPIC_IDS
+        self._hints = request.header.api_version >= _LEADER_HINTS
         self._image = services.controller.image
         self._entries: dict[TopicPartition, memoryview] = {}
         self._refused: dict[tuple[int, int], KafkaError] = {}
@@ -114,7 +115,7 @@ class _Production:
                 for position, topic in enumerate(self._body.topic_data)
             ]
         )
-        if self._request.header.api_version >= _LEADER_HINTS:
+        if self._hints:
             self._add_endpoints(answer)
         self._request.respond(answer)
 
@@ -136,7 +137,7 @@ class _Production:
                 for index, message in result.record_errors
             ],
         )
-        if isinstance(result.error, NotLeaderOrFollowerError):
+        if self._hints and isinstance(result.error, NotLeaderOrFollowerError):
             registration = self._image.partition(key)
             if registration is not None:
                 answer.current_leader = LeaderIdAndEpoch(

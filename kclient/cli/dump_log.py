@@ -1,0 +1,97 @@
+"""``kclient dump-log``: show what the files of a log hold, and check them."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kclient.broker.log.dump_log import DumpOptions, LogDump, RecordDecoder, decode_as_text
+from kclient.common.errors import KafkaError
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.messages.group_records import (
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_key,
+)
+from kclient.protocol.messages.metadata_records import MetadataRecord
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient dump-log`` to the command line; options are named as Kafka's tool's."""
+    summary = "show what the files of a log hold"
+    parser = commands.add_parser("dump-log", help=summary, description=__doc__)
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        type=Path,
+        help="a file of a partition's directory: .log, .index, .timeindex, .txnindex, .snapshot",
+    )
+    parser.add_argument("--deep-iteration", action="store_true", help="show every record")
+    parser.add_argument("--print-data-log", action="store_true", help="show keys and values")
+    parser.add_argument(
+        "--index-sanity-check", action="store_true", help="only check that indexes are whole"
+    )
+    parser.add_argument(
+        "--verify-index-only", action="store_true", help="only check indexes against their log"
+    )
+    decoders = parser.add_mutually_exclusive_group()
+    decoders.add_argument(
+        "--offsets-decoder", action="store_true", help="the log is one of __consumer_offsets"
+    )
+    decoders.add_argument(
+        "--cluster-metadata-decoder", action="store_true", help="the log is __cluster_metadata"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print each file; return 1 if something is wrong with any."""
+    files = system_runtime().files
+    decoder = _decoder(options)
+    wanted = DumpOptions(
+        deep=options.deep_iteration,
+        print_data=options.print_data_log or decoder is not decode_as_text,
+        index_sanity_check=options.index_sanity_check,
+        verify_index_only=options.verify_index_only,
+        decoder=decoder,
+    )
+    problems = []
+    for path in options.files:
+        dump = LogDump(files, path, wanted)
+        for line in dump.lines():
+            print(line)
+        problems += [f"{path}: {problem}" for problem in dump.problems]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _decoder(options: argparse.Namespace) -> RecordDecoder:
+    if options.offsets_decoder:
+        return decode_offsets
+    return decode_metadata if options.cluster_metadata_decoder else decode_as_text
+
+
+def decode_metadata(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """Show a record of the metadata log."""
+    if value is None:
+        return decode_as_text(key, value)
+    try:
+        return decode_as_text(key, None)[0], repr(MetadataRecord.decode_framed(value))
+    except KafkaError as error:
+        return None, f"not a metadata record: {error}"
+
+
+def decode_offsets(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """Show a record of ``__consumer_offsets``."""
+    if key is None:
+        return None, None
+    try:
+        shown = decode_group_key(key)
+        if value is None:
+            return repr(shown), None
+        kind = OffsetCommitValue if isinstance(shown, OffsetCommitKey) else GroupMetadataValue
+        return repr(shown), repr(kind.decode_versioned(value))
+    except KafkaError as error:
+        return None, f"not a record of the offsets topic: {error}"

@@ -1,0 +1,68 @@
+"""Other people's clients against the broker: whatever one writes, every other reads."""
+
+import pytest
+
+from kclient.testing import EmbeddedCluster
+from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord, Sending
+
+RECORDS = [
+    ForeignRecord(
+        value=None if number == 9 else b"value %d " % number * 20,
+        key=None if number % 3 else b"key %d" % number,
+        headers=(("origin", b"test"), ("empty", b"")) if number % 2 else (),
+        timestamp_ms=1_700_000_000_000 + number,
+        partition=number % 2,
+    )
+    for number in range(100)
+]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("writer", FOREIGN_CLIENTS)
+def test_every_client_reads_what_another_wrote(
+    cluster: EmbeddedCluster, topic: str, writer: str, codec: str
+) -> None:
+    sent = FOREIGN_CLIENTS[writer](cluster.bootstrap_servers).produce(
+        topic, RECORDS, Sending(codec=codec, idempotence=codec == "lz4")
+    )
+    assert [record.offset for record in sent if record.partition == 0] == list(range(50))
+    for reader in FOREIGN_CLIENTS.values():
+        read = reader(cluster.bootstrap_servers).read_all(topic)
+        assert sorted(read, key=place) == sorted(sent, key=place)
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+@pytest.mark.parametrize("writer", FOREIGN_CLIENTS)
+def test_weaker_acknowledgements(
+    cluster: EmbeddedCluster, topic: str, writer: str, acks: str
+) -> None:
+    client = FOREIGN_CLIENTS[writer](cluster.bootstrap_servers)
+    client.produce(topic, RECORDS, Sending(acks=acks))
+    read = client.consume(topic, len(RECORDS))
+    assert sorted(record.content for record in read if record.key) == sorted(
+        record.content for record in RECORDS if record.key
+    )
+
+
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_topics_come_into_being_by_use(cluster: EmbeddedCluster, name: str) -> None:
+    client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
+    topic = f"made-by-{name}"
+    client.produce(topic, [ForeignRecord(value=b"first")])
+    assert [record.value for record in client.read_all(topic)] == [b"first"]
+
+
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_groups_continue_where_they_committed(
+    cluster: EmbeddedCluster, topic: str, name: str
+) -> None:
+    client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
+    one_partition = [ForeignRecord(value=b"%d" % number, partition=0) for number in range(20)]
+    client.produce(topic, one_partition)
+    first = client.consume(topic, 5, group=f"group-{topic}")
+    second = client.consume(topic, 15, group=f"group-{topic}")
+    assert [record.offset for record in first + second] == list(range(20))
+
+
+def place(record: ForeignRecord) -> tuple[int, int]:
+    return record.partition, record.offset

@@ -1,0 +1,186 @@
+"""A bare connection that speaks Kafka message by message, and bytes where a test wants to lie."""
+
+import itertools
+import socket
+import struct
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from kclient.common.files import FileSlice, WirePart
+from kclient.protocol.headers import decode_response, encode_request
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from kclient.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from kclient.record import Record, RecordBatchBuilder, read_batches
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+TIMEOUT = 10.0
+
+
+class Wire:
+    """One connection. Reads and writes give up after `TIMEOUT` seconds."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
+        self._correlation_ids = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def send(self, request: Request, version: int, client_id: str | None = "test") -> int:
+        """Send a request; return its correlation id."""
+        correlation_id = next(self._correlation_ids)
+        self.send_frame(joined(encode_request(request, version, correlation_id, client_id)))
+        return correlation_id
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send bytes behind their length."""
+        self.send_bytes(struct.pack(">i", len(frame)) + frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def receive_frame(self) -> bytes:
+        """Return the next frame without its length; EOFError if the peer closed."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(size)
+
+    def receive(self, response: type[ResponseT], version: int) -> tuple[int, ResponseT]:
+        """Return the next response with its correlation id."""
+        return decode_response(self.receive_frame(), response, version)
+
+    def ask(self, request: Request, version: int, response: type[ResponseT]) -> ResponseT:
+        """Send a request and return its answer."""
+        sent = self.send(request, version)
+        received, answer = self.receive(response, version)
+        assert received == sent
+        return answer
+
+    def is_closed_by_peer(self) -> bool:
+        """Wait for the peer to close; return whether it did without sending anything."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Create a topic, settings given with underscores; return its id."""
+        wanted = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[
+                CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                for key, value in configs.items()
+            ],
+        )
+        answer = self.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
+        assert answer.topics[0].error_code == 0, answer
+        return answer.topics[0].topic_id
+
+    def produce(
+        self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1, version: int = 9
+    ) -> PartitionProduceResponse:
+        """Append batches to a topic named by name; return the partition's answer."""
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=5000,
+            topic_data=[
+                TopicProduceData(
+                    name=topic,
+                    partition_data=[PartitionProduceData(index=partition, records=records)],
+                )
+            ],
+        )
+        answer = self.ask(request, version, ProduceResponse)
+        return answer.responses[0].partition_responses[0]
+
+    def fetch(
+        self, topic: str, offset: int, *, partition: int = 0, version: int = 12, **options: int
+    ) -> PartitionData:
+        """Fetch from a topic named by name; return the partition's answer."""
+        answer = self.ask(
+            fetch_request(topic, offset, partition, **options), version, FetchResponse
+        )
+        assert answer.error_code == 0
+        return answer.responses[0].partitions[0]
+
+    def _exactly(self, count: int) -> bytes:
+        received = bytearray()
+        while len(received) < count:
+            chunk = self.socket.recv(count - len(received))
+            if not chunk:
+                raise EOFError(f"the peer closed after {len(received)} of {count} bytes")
+            received += chunk
+        return bytes(received)
+
+
+def fetch_request(
+    topic: str,
+    offset: int,
+    partition: int = 0,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    isolation: int = 0,
+) -> FetchRequest:
+    """Return a fetch of one partition of a topic named by name."""
+    part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation,
+        topics=[FetchTopic(topic=topic, partitions=[part])],
+    )
+
+
+def batch(values: Sequence[bytes], *, timestamp: int = 1_700_000_000_000, **seal: int) -> bytes:
+    """Return one batch of values; `seal` holds what else `RecordBatchBuilder.seal` takes."""
+    builder = RecordBatchBuilder(bytearray(200 + sum(len(value) + 30 for value in values)))
+    for value in values:
+        assert builder.append(timestamp, None, value, None) >= 0
+    return bytes(builder.seal(**seal))  # type: ignore[arg-type]  # ints stand for enums and flags
+
+
+def joined(parts: Sequence[WirePart]) -> bytes:
+    """Return the bytes of a message."""
+    return b"".join(part.read() if isinstance(part, FileSlice) else part for part in parts)
+
+
+def records_of(data: WirePart | None) -> list[Record]:
+    """Return the records of whole batches; a cut-off one at the end is left out."""
+    assert data is not None
+    assert not isinstance(data, FileSlice)
+    return [record for found in read_batches(data) for record in found.records()]
