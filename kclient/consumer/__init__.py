@@ -1,1 +1,7 @@
 """From fetched bytes to poll(), positions and commits."""
+
+from kclient.consumer.consumer import Consumer
+from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
+from kclient.consumer.consumer_records import ConsumerRecords
+
+__all__ = ["Consumer", "ConsumerGroupMetadata", "ConsumerRecords"]

@@ -1,0 +1,19 @@
+"""How the leader of a group spreads partitions over its members."""
+
+from kclient.consumer.assignors.abstract_partition_assignor import AbstractPartitionAssignor
+from kclient.consumer.assignors.partition_assignor import (
+    Assignment,
+    MemberSubscription,
+    PartitionAssignor,
+)
+from kclient.consumer.assignors.range_assignor import RangeAssignor
+from kclient.consumer.assignors.round_robin_assignor import RoundRobinAssignor
+
+__all__ = [
+    "AbstractPartitionAssignor",
+    "Assignment",
+    "MemberSubscription",
+    "PartitionAssignor",
+    "RangeAssignor",
+    "RoundRobinAssignor",
+]

@@ -1,0 +1,50 @@
+"""What the assignors here have in common (Kafka: AbstractPartitionAssignor)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from kclient.common.types import TopicPartition
+from kclient.consumer.assignors.partition_assignor import Assignment, MemberSubscription
+
+
+class AbstractPartitionAssignor(ABC):
+    """An assignor without user data; a derived class says how to spread the partitions."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The protocol name."""
+
+    @abstractmethod
+    def spread(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of each member, by member id."""
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        """Return None: nothing is sent along."""
+        return None
+
+    def assign(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, Assignment]:
+        """Return each member's share."""
+        shares = self.spread(partition_counts, members)
+        return {member: Assignment(tuple(shares.get(member, ()))) for member in members}
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:  # noqa: B027 (optional)
+        """Keep nothing; a derived class may."""
+
+
+def in_member_order(members: Mapping[str, MemberSubscription]) -> list[str]:
+    """Return member ids in an order that a restart of a static member does not change.
+
+    Static members come first, by instance id; dynamic ones follow, by member id (Kafka:
+    AbstractPartitionAssignor.MemberInfo).
+    """
+
+    def rank(member: str) -> tuple[bool, str]:
+        instance = members[member].group_instance_id
+        return (instance is None, instance if instance is not None else member)
+
+    return sorted(members, key=rank)

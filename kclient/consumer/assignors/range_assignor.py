@@ -1,0 +1,40 @@
+"""Each topic's partitions in contiguous ranges (Kafka: RangeAssignor)."""
+
+from collections.abc import Mapping
+
+from kclient.common.types import TopicPartition
+from kclient.consumer.assignors.abstract_partition_assignor import (
+    AbstractPartitionAssignor,
+    in_member_order,
+)
+from kclient.consumer.assignors.partition_assignor import MemberSubscription
+
+
+class RangeAssignor(AbstractPartitionAssignor):
+    """Splits every topic by itself, so that equal topics are split alike (co-partitioning).
+
+    The first members of the order get one partition more where the division leaves a rest.
+    """
+
+    @property
+    def name(self) -> str:
+        """The protocol name."""
+        return "range"
+
+    def spread(
+        self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of each member."""
+        shares: dict[str, list[TopicPartition]] = {member: [] for member in members}
+        order = in_member_order(members)
+        for topic in sorted(partition_counts):
+            takers = [member for member in order if topic in members[member].topics]
+            if not takers:
+                continue
+            each, rest = divmod(partition_counts[topic], len(takers))
+            start = 0
+            for rank, member in enumerate(takers):
+                end = start + each + (1 if rank < rest else 0)
+                shares[member] += [TopicPartition(topic, number) for number in range(start, end)]
+                start = end
+        return shares

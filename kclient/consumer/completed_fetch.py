@@ -1,0 +1,276 @@
+"""One partition's part of a fetch response, decoded as it is handed out (Kafka: CompletedFetch)."""
+
+from collections import deque
+
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.errors import KafkaError
+from kclient.common.files import FileSlice, WirePart
+from kclient.consumer.aborted_transactions import AbortedTransactions
+from kclient.consumer.fetch_config import READ_COMMITTED, FetchConfig
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.node_backlog import NodeBacklog
+from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.protocol.messages.fetch import PartitionData
+from kclient.record import BatchCursor, ColumnBuilder, ConsumerRecord, RecordBatch, read_batches
+
+
+class CompletedFetch:
+    """Batches of one partition, and how far they have been handed out.
+
+    Only the batches' headers are read on arrival; a batch is verified and decoded when its turn
+    comes, in slices.
+
+    Attributes:
+        state: The assignment of the partition that the fetch was made for.
+        data: The partition's part of the response, without its records.
+        fetch_offset: Offset that was asked for.
+        next_fetch_offset: Offset of the next record to hand out.
+        last_epoch: Leader epoch of the batch handed out last, -1 if unknown.
+        end: Position after everything in here; None where that cannot be said.
+        size: Bytes of the batches.
+        initialized: Whether what it says of the log's ends was taken over.
+    """
+
+    def __init__(
+        self,
+        state: TopicPartitionState,
+        data: PartitionData,
+        position: FetchPosition,
+        backlog: NodeBacklog,
+        config: FetchConfig,
+    ) -> None:
+        self.state = state
+        self.data = data
+        self.fetch_offset = position.offset
+        self.next_fetch_offset = position.offset
+        self.last_epoch = position.offset_epoch
+        self.initialized = False
+        self._config = config
+        self._backlog = backlog
+        self._set_aside = False
+        self._batches: deque[RecordBatch] = deque()
+        self._tail_error: KafkaError | None = None
+        self._batch: RecordBatch | None = None
+        self._cursor: BatchCursor | None = None
+        # Batches of the last take, and what of their records was given back.
+        self._touched: list[RecordBatch] = []
+        self._unread: list[ConsumerRecord] = []
+        self._after_unread = 0
+        self._aborted = _aborted(data, config)
+        self.size = self._remaining = self._read_headers(data.records)
+        self.end = self._end_position(position)
+        data.records = None
+
+    def is_exhausted(self) -> bool:
+        """Return whether everything was handed out."""
+        return not (
+            self._batches
+            or self._unread
+            or self._tail_error is not None
+            or self._cursor is not None
+        )
+
+    def take(self, max_records: int) -> list[ConsumerRecord]:
+        """Return the next records, at most `max_records`; none only if there are no more.
+
+        Raises:
+            CorruptRecordError: The next batch is broken; the position stays before it.
+            CompressionError: The next batch cannot be decompressed; likewise.
+            RecordDeserializationError: The next record was refused; likewise.
+        """
+        if self._unread:
+            return self._take_unread(max_records)
+        self._touched = []
+        taken: list[ConsumerRecord] = []
+        try:
+            while len(taken) < max_records:
+                cursor = self._cursor or self._next_cursor()
+                if cursor is None:
+                    break
+                records = cursor.take(max_records - len(taken))
+                taken = taken + records if taken else records
+                self._follow(cursor)
+        except KafkaError:
+            # What was read before the bad place is handed out; the next call raises again.
+            if not taken:
+                raise
+        return taken
+
+    def take_columns(self, columns: ColumnBuilder, max_records: int) -> int:
+        """Move the next records into columns, at most `max_records`, and return how many.
+
+        Raises:
+            CorruptRecordError: As `take`.
+            CompressionError: As `take`.
+        """
+        self._rewind_to_unread()
+        taken = 0
+        try:
+            while taken < max_records:
+                cursor = self._cursor or self._next_cursor()
+                if cursor is None:
+                    break
+                count = cursor.take_columns(columns, max_records - taken)
+                taken += count
+                self._follow(cursor)
+                if count == 0 and self._cursor is not None:
+                    break  # the columns have no room for more
+        except KafkaError:
+            if not taken:
+                raise
+        return taken
+
+    def unread(self, records: list[ConsumerRecord]) -> None:
+        """Take back the last records handed out: the application has not seen them."""
+        if not records:
+            return
+        if not self._unread:
+            self._after_unread = self.next_fetch_offset
+        self._unread = records + self._unread
+        self.next_fetch_offset = records[0].offset
+
+    def set_aside(self) -> None:
+        """Stop counting against the broker's backlog while the partition is paused."""
+        if not self._set_aside:
+            self._set_aside = True
+            self._backlog.use(self._remaining)
+
+    def bring_back(self) -> None:
+        """Count again."""
+        if self._set_aside:
+            self._set_aside = False
+            self._backlog.add(self._remaining)
+
+    def drop(self) -> None:
+        """Let go of everything."""
+        self._use(self._remaining)
+        self._batches.clear()
+        self._touched = []
+        self._unread = []
+        self._batch = self._cursor = self._tail_error = None
+
+    # --- inside
+
+    def _read_headers(self, records: WirePart | None) -> int:
+        """Find the batches; return their bytes. A partial batch at the end is left for later."""
+        if records is None or isinstance(records, FileSlice) or not len(records):
+            return 0
+        size = 0
+        try:
+            for batch in read_batches(records):
+                size += batch.size_in_bytes
+                if batch.last_offset >= self.fetch_offset:
+                    self._batches.append(batch)
+                else:
+                    size -= batch.size_in_bytes
+        except KafkaError as error:
+            self._tail_error = self._located(error, self.fetch_offset)
+        if not self._batches and self._tail_error is None:
+            self._tail_error = CorruptRecordError(
+                f"{self.state.partition} at offset {self.fetch_offset}: {len(records)} bytes came "
+                "without one whole batch; raise max_partition_fetch_bytes and fetch_max_bytes"
+            )
+        return size
+
+    def _end_position(self, position: FetchPosition) -> FetchPosition | None:
+        if self.data.error_code or self._tail_error is not None:
+            return None
+        if not self._batches:
+            return position
+        last = self._batches[-1]
+        return position._replace(offset=last.next_offset, offset_epoch=last.partition_leader_epoch)
+
+    def _next_cursor(self) -> BatchCursor | None:
+        """Open the next batch with records for the application, passing over those without."""
+        while self._batches:
+            batch = self._batches[0]
+            self._verify(batch)
+            if self._is_visible(batch):
+                self._cursor = BatchCursor(
+                    batch,
+                    self.state.partition.topic,
+                    self.state.partition.partition,
+                    self.next_fetch_offset,
+                    key_deserializer=self._config.key_deserializer,
+                    value_deserializer=self._config.value_deserializer,
+                )
+                self._batch = batch
+                self._touched.append(batch)
+                # Last, so that an interrupt before it leaves the batch to be opened again.
+                self._batches.popleft()
+                return self._cursor
+            self._pass(batch)
+            self._batches.popleft()
+        if self._tail_error is not None:
+            raise self._tail_error
+        return None
+
+    def _is_visible(self, batch: RecordBatch) -> bool:
+        hidden = self._aborted is not None and self._aborted.hides(batch)
+        return not hidden and not batch.is_control
+
+    def _verify(self, batch: RecordBatch) -> None:
+        if not self._config.check_crcs:
+            return
+        try:
+            batch.ensure_valid()
+        except KafkaError as error:
+            raise self._located(error, batch.base_offset) from None
+
+    def _follow(self, cursor: BatchCursor) -> None:
+        """Take over how far a cursor has come."""
+        batch = self._batch
+        if batch is None:
+            return
+        self.last_epoch = batch.partition_leader_epoch
+        if cursor.exhausted:
+            self._pass(batch)
+            self._batch = self._cursor = None
+        else:
+            self.next_fetch_offset = cursor.position
+
+    def _pass(self, batch: RecordBatch) -> None:
+        self.next_fetch_offset = max(self.next_fetch_offset, batch.next_offset)
+        self.last_epoch = batch.partition_leader_epoch
+        self._use(batch.size_in_bytes)
+
+    def _use(self, size: int) -> None:
+        self._remaining -= size
+        if not self._set_aside:
+            self._backlog.use(size)
+
+    def _take_unread(self, max_records: int) -> list[ConsumerRecord]:
+        taken, self._unread = self._unread[:max_records], self._unread[max_records:]
+        self.next_fetch_offset = self._unread[0].offset if self._unread else self._after_unread
+        return taken
+
+    def _rewind_to_unread(self) -> None:
+        """Turn records given back into batches again."""
+        if not self._unread:
+            self._touched = []
+            return
+        again = [batch for batch in self._touched if batch.last_offset >= self.next_fetch_offset]
+        for batch in again:
+            if batch is not self._batch:
+                self._use(-batch.size_in_bytes)
+        self._batches.extendleft(reversed(again))
+        self._batch = self._cursor = None
+        self._unread = []
+        self._touched = []
+
+    def _located(self, error: KafkaError, offset: int) -> KafkaError:
+        if not isinstance(error, CorruptRecordError):
+            return error
+        located = CorruptRecordError(
+            f"{self.state.partition} at offset {offset}: {error}; seek past it to go on"
+        )
+        located.__cause__ = error
+        return located
+
+
+def _aborted(data: PartitionData, config: FetchConfig) -> AbortedTransactions | None:
+    if config.isolation_level != READ_COMMITTED:
+        return None
+    return AbortedTransactions(
+        (entry.first_offset, entry.producer_id) for entry in data.aborted_transactions or ()
+    )

@@ -1,0 +1,221 @@
+"""The public face of the consumer (Kafka: KafkaConsumer)."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sized
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from kclient.common.config_def import merged
+from kclient.common.errors import IllegalStateError
+from kclient.common.runtime import Runtime
+from kclient.consumer.arguments import check_max_records, check_timeout
+from kclient.consumer.consumer_closing import ConsumerClosing
+from kclient.consumer.consumer_commits import ConsumerCommits
+from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_parts import ConsumerParts
+from kclient.consumer.consumer_positions import ConsumerPositions
+from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.consumer_subscriptions import ConsumerSubscriptions
+from kclient.consumer.subscription_state import SubscriptionType
+from kclient.network.system_runtime import system_runtime
+from kclient.record import ConsumerRecord
+from kclient.record.arrow import to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", bound=Sized)
+
+_NO_RECORDS = ConsumerRecords({})
+# An iteration looks after the group and the commits so often while it hands out records.
+_ITERATION_TICK_MS = 100.0
+_ITERATION_WAIT_MS = 1000.0
+_ALL = 2**31 - 1
+
+
+class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
+    """Reads records, alone or as a member of a group.
+
+    The network is driven by the calling thread, inside the calls; with a group, a loop of its own
+    sends heartbeats while the application is busy. A consumer serves one thread at a time; only
+    `wakeup` may be called from another.
+
+    By default positions are committed every ``auto.commit.interval.ms``: those of records that an
+    earlier `poll` handed out, so that a crash repeats records and loses none. With
+    ``enable_auto_commit=False``, call `commit` after processing.
+
+    Args:
+        config: Options by dotted name, as in Kafka's documentation.
+        runtime: Door to the world, for tests and simulations; the machine's own by default.
+        options: Options by keyword, with underscores: ``bootstrap_servers``, ``group_id`` ...
+
+    Raises:
+        ConfigError: An option is unknown or wrong, or two contradict each other.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        runtime: Runtime | None = None,
+        **options: object,
+    ) -> None:
+        settings = ConsumerConfig.parse(merged(config, options))
+        runtime = system_runtime() if runtime is None else runtime
+        super().__init__(ConsumerParts(settings, runtime))
+        self._clock = runtime.clock
+        self._next_tick_ms = 0.0
+        self._polling = False
+
+    # --- reading
+
+    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> ConsumerRecords:
+        """Return records, waiting for them if there are none yet.
+
+        Rebalances, their callbacks and automatic commits happen in here, so it must be called at
+        least every ``max.poll.interval.ms``.
+
+        Args:
+            timeout: Longest wait for a first record, seconds; 0 does not wait.
+            max_records: Most records to return; None takes ``max.poll.records``.
+
+        Returns:
+            The records; none if none came in time, or if a rebalance is under way.
+
+        Raises:
+            IllegalStateError: Nothing is subscribed or assigned.
+            WakeupError: `wakeup` was called.
+            CorruptRecordError: A batch is broken; the position stays before it.
+            RecordDeserializationError: A deserializer refused a record; the position stays at it.
+            OffsetsOutOfRangeError: A position is outside the log, and the reset policy is ``none``.
+            NoOffsetForPartitionError: There is no position, and the reset policy is ``none``.
+            LogTruncationError: Records that were read are gone, and the reset policy is ``none``.
+            AuthorizationError: Topic or group may not be read; see the class raised.
+        """
+        parts = self._parts
+        limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
+        collect = parts.collector.collect
+        collected = self._poll(lambda: collect(limit), timeout)
+        if collected is None:
+            return _NO_RECORDS
+        records = ConsumerRecords(collected)
+        return parts.interceptors.on_consume(records) if len(parts.interceptors) else records
+
+    def poll_columns(
+        self, timeout: float = 1.0, max_records: int | None = None
+    ) -> "pa.RecordBatch":
+        """Return records as Arrow columns, at a fraction of the cost of `poll`.
+
+        The columns are topic, partition, offset, timestamp, timestamp_type, key, value and
+        headers; keys and values are bytes, deserializers and interceptors are not applied.
+
+        Args:
+            timeout: Longest wait for a first record, seconds; 0 does not wait.
+            max_records: Most rows to return; None takes all that is buffered.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+            KafkaError: As `poll`.
+        """
+        limit = check_max_records(max_records, _ALL)
+        none = to_arrow(())
+        collect = self._parts.collector.collect_columns
+        collected = self._poll(lambda: collect(limit), timeout)
+        return none if collected is None else to_arrow(collected)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        """Return the next record, waiting for it without limit; a closed consumer has none.
+
+        `commit` and automatic commits count a record as processed when the next one is asked for
+        or, for `commit`, as soon as it was handed out.
+        """
+        index = self._next_in_hand
+        if index >= len(self._in_hand) or self._clock.monotonic_ms() >= self._next_tick_ms:
+            self._take_in_hand()
+            index = 0
+        self._next_in_hand = index + 1
+        return self._in_hand[index]
+
+    def wakeup(self) -> None:
+        """Make the call in progress, or the next that waits, raise `WakeupError`.
+
+        May be called from any thread, and from signal handlers.
+        """
+        self._parts.network.wakeup()
+
+    def metrics(self) -> dict[str, float]:
+        """Return measurements under Kafka's names."""
+        with self._call() as parts:
+            return parts.metrics.snapshot()
+
+    # --- life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._parts.seat.is_foreign_process():
+            return
+        if self._parts.heartbeats is not None:
+            self._parts.heartbeats.stop(0.0)
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+    def __repr__(self) -> str:
+        group = self._parts.config.group
+        name = "no group" if group is None else f"group {group.group_id!r}"
+        return f"<Consumer of {name}, {self._parts.subscriptions.kind.value}>"
+
+    # --- inside
+
+    def _poll(self, take: Callable[[], T], timeout: float) -> T | None:
+        timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
+        self._enter()
+        parts = self._parts
+        try:
+            if self._polling:
+                raise IllegalStateError("poll was called from within one of its callbacks")
+            self._polling = True
+            if parts.subscriptions.kind is SubscriptionType.NONE:
+                raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
+            if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
+                parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
+            return parts.loop.poll(take, timeout_ms)
+        except BaseException:
+            # Whatever was taken does not reach the application: it is to be fetched again.
+            parts.collector.undo()
+            raise
+        finally:
+            self._polling = False
+            parts.seat.give_up()
+
+    def _take_in_hand(self) -> None:
+        """Take the next records for the iteration."""
+        if self._closed:
+            raise StopIteration
+        parts = self._parts
+        limit = parts.config.fetch.max_poll_records
+        while True:
+            collected = self._poll(
+                lambda: parts.collector.collect(limit, single=True), _ITERATION_WAIT_MS / 1000.0
+            )
+            if collected is None:
+                continue
+            records = ConsumerRecords(collected)
+            if len(parts.interceptors):
+                records = parts.interceptors.on_consume(records)
+            self._in_hand, self._next_in_hand = list(records), 0
+            self._next_tick_ms = self._clock.monotonic_ms() + _ITERATION_TICK_MS
+            if self._in_hand:
+                return

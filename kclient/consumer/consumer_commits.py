@@ -1,0 +1,135 @@
+"""The consumer's calls about committed positions."""
+
+from collections.abc import Iterable
+
+from kclient.common.errors import KafkaError
+from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.consumer.arguments import CommitOffsets, check_commit, check_partitions
+from kclient.consumer.consumer_base import ConsumerBase
+from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
+from kclient.consumer.consumer_parts import ConsumerParts
+from kclient.consumer.coordinator.committed_offsets import CommittedLookup
+from kclient.consumer.coordinator.consumer_coordinator import CommitCallback, ConsumerCoordinator
+from kclient.consumer.coordinator.offset_committer import Offsets
+
+
+class ConsumerCommits(ConsumerBase):
+    """Stores positions with the group, and reads them."""
+
+    def commit(self, offsets: CommitOffsets | None = None, timeout: float | None = None) -> None:
+        """Commit positions and wait until the group has them.
+
+        What may pass by itself is tried again until the time is up.
+
+        Args:
+            offsets: Position of the next record to read, by partition; or a record that was
+                processed, which commits the position behind it; None commits the positions of all
+                assigned partitions: behind the last records handed out.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+
+        Raises:
+            CommitFailedError: The group has moved on without this consumer; nothing was committed.
+            RebalanceInProgressError: The group is rebalancing; `poll`, then commit again.
+            FencedInstanceIdError: Another consumer took the static member's place.
+            KafkaTimeoutError: The group did not answer in time; the outcome is unknown.
+            IllegalStateError: There is no ``group_id``.
+            InvalidTypeError: An argument has the wrong type.
+            InvalidArgumentError: An offset is negative.
+        """
+        given = None if offsets is None else check_commit(offsets)
+        deadline_ms = self._deadline_ms(timeout)
+        with self._call() as parts:
+            coordinator = self._coordinator("commit")
+            chosen = parts.subscriptions.all_consumed() if given is None else given
+            commit_and_wait(parts, coordinator, chosen, deadline_ms)
+
+    def commit_async(
+        self, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None
+    ) -> None:
+        """Commit positions without waiting; asynchronous commits keep their order.
+
+        Args:
+            offsets: As for `commit`.
+            callback: Called with the offsets and the error or None, inside a later call of this
+                consumer. There is no second attempt, since a later commit may have overtaken it.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+            InvalidTypeError: An argument has the wrong type.
+            InvalidArgumentError: An offset is negative.
+        """
+        given = None if offsets is None else check_commit(offsets)
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback: got {callback!r:.80}, expected a callable or None")
+        with self._call() as parts:
+            coordinator = self._coordinator("commit_async")
+            coordinator.run_commit_callbacks()
+            chosen = parts.subscriptions.all_consumed() if given is None else given
+            coordinator.commit_async(chosen, callback)
+            parts.loop.flush()
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the group's committed positions, None where there is none.
+
+        Args:
+            partitions: Partitions to look up; they need not be assigned.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+            KafkaTimeoutError: The group did not answer in time.
+        """
+        lookup = CommittedLookup(check_partitions(partitions))
+        deadline_ms = self._deadline_ms(timeout)
+        with self._call() as parts:
+            coordinator = self._coordinator("committed")
+
+            def step(now_ms: float) -> float:
+                wait_ms = coordinator.commit_step(now_ms)
+                return min(wait_ms, lookup.step(coordinator.committed, parts.backoff, now_ms))
+
+            parts.loop.wait_for(lambda: lookup.done, step, deadline_ms, "committed offsets")
+            return lookup.value
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Return what a transactional producer needs to commit positions for this consumer.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+        """
+        with self._call():
+            return self._coordinator("group_metadata").group_metadata()
+
+
+def commit_and_wait(
+    parts: ConsumerParts, coordinator: ConsumerCoordinator, offsets: Offsets, deadline_ms: float
+) -> None:
+    """Commit, again where the failure may pass, until the deadline; raises what `commit` does."""
+    attempts = 0
+    while True:
+        error = _attempt(parts, coordinator, offsets, deadline_ms)
+        coordinator.run_commit_callbacks()
+        if error is None:
+            return
+        if not error.retriable:
+            raise error
+        rest_ms = parts.backoff.backoff(attempts)
+        attempts += 1
+        now_ms = parts.runtime.clock.monotonic_ms()
+        if now_ms + rest_ms >= deadline_ms:
+            raise parts.loop.timed_out("commit") from error
+        parts.loop.rest(now_ms + rest_ms, coordinator.commit_step)
+
+
+def _attempt(
+    parts: ConsumerParts, coordinator: ConsumerCoordinator, offsets: Offsets, deadline_ms: float
+) -> KafkaError | None:
+    future = coordinator.commit(offsets)
+    try:
+        parts.loop.wait_for(lambda: future.done, coordinator.commit_step, deadline_ms, "commit")
+    finally:
+        if not future.done:  # so that it is not sent after all, behind the caller's back
+            future.fail(parts.loop.timed_out("commit"))
+    return future.error

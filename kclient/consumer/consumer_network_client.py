@@ -1,0 +1,224 @@
+"""Requests of a consumer, sent when their broker is ready (Kafka: ConsumerNetworkClient)."""
+
+from collections import deque
+from collections.abc import Callable
+
+from kclient.client.client_request import ClientRequest
+from kclient.client.client_response import ClientResponse
+from kclient.client.metadata import Metadata
+from kclient.client.network_client import NetworkClient
+from kclient.client.request_builder import RequestBuilder
+from kclient.common.errors import (
+    BootstrapError,
+    DisconnectedError,
+    KafkaTimeoutError,
+    WakeupError,
+)
+from kclient.common.runtime import Clock
+from kclient.common.types import Node
+from kclient.consumer.request_future import RequestFuture
+
+MAX_POLL_TIMEOUT_MS = 5000.0
+
+
+class _Unsent:
+    """A request that waits for its broker."""
+
+    __slots__ = ("builder", "deadline_ms", "future", "node", "timeout_ms")
+
+    def __init__(
+        self, node: Node, builder: RequestBuilder, timeout_ms: float, now_ms: float
+    ) -> None:
+        self.node = node
+        self.builder = builder
+        self.timeout_ms = timeout_ms
+        self.deadline_ms = now_ms + timeout_ms
+        self.future: RequestFuture[ClientResponse] = RequestFuture()
+
+
+class ConsumerNetworkClient:
+    """Queues requests until their broker is ready and hands every outcome to a future.
+
+    Only the thread that drives the consumer calls these methods (see `DriveLock`), except
+    `wakeup`, which any thread may call.
+    """
+
+    def __init__(
+        self, client: NetworkClient, metadata: Metadata, clock: Clock, request_timeout_ms: float
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._clock = clock
+        self._request_timeout_ms = request_timeout_ms
+        self._unsent: dict[int, deque[_Unsent]] = {}
+        self._completed: deque[tuple[_Unsent, ClientResponse]] = deque()
+        self._wakeup_asked = False
+
+    # --- asking
+
+    def send(
+        self, node: Node, builder: RequestBuilder, *, timeout_ms: float | None = None
+    ) -> RequestFuture[ClientResponse]:
+        """Queue a request; nothing goes out before the next `poll`.
+
+        Args:
+            node: Broker to ask.
+            builder: Makes the request in the version the broker takes.
+            timeout_ms: How long to wait for the response, milliseconds; the client's
+                ``request.timeout.ms`` if None.
+
+        Returns:
+            The response; or `DisconnectedError`, `KafkaTimeoutError`, or what else went wrong.
+        """
+        timeout = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        unsent = _Unsent(node, builder, timeout, self._clock.monotonic_ms())
+        self._unsent.setdefault(node.id, deque()).append(unsent)
+        return unsent.future
+
+    def least_loaded_node(self) -> Node | None:
+        """Return the broker best placed to answer a question that any broker can."""
+        return self._client.least_loaded_node(self._clock.monotonic_ms())
+
+    def has_pending(self, node: Node) -> bool:
+        """Return whether requests to a broker wait or are in flight."""
+        return bool(self._unsent.get(node.id)) or self._client.has_in_flight_requests(str(node.id))
+
+    def is_unavailable(self, node: Node) -> bool:
+        """Return whether a broker is in its reconnect backoff."""
+        now_ms = self._clock.monotonic_ms()
+        return (
+            self._client.connection_failed(node)
+            and self._client.connection_delay_ms(node, now_ms) > 0
+        )
+
+    def disconnect(self, node: Node) -> None:
+        """Close the connection to a broker; what waits or is in flight there fails."""
+        self._fail_unsent(node.id, DisconnectedError(f"connection to {node} was given up"))
+        self._client.disconnect(str(node.id))
+
+    # --- moving on
+
+    def poll(self, timeout_ms: float) -> None:
+        """Send what can be sent, wait for the network at most `timeout_ms`, finish futures.
+
+        Returns at once when something was finished. Errors of the metadata that no retry heals
+        are raised from here.
+        """
+        self._finish_completed()
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = self._transmit(now_ms)
+        if self._completed or self._wakeup_asked:
+            timeout_ms = 0.0
+        timeout_ms = max(0.0, min(timeout_ms, wait_ms, MAX_POLL_TIMEOUT_MS))
+        self._client.poll(timeout_ms, now_ms)
+        now_ms = self._clock.monotonic_ms()
+        self._fail_lost(now_ms)
+        self._transmit(now_ms)
+        self._finish_completed()
+        self._metadata.maybe_raise_any_error()
+
+    def poll_until(self, done: Callable[[], bool], deadline_ms: float) -> bool:
+        """Poll until `done()` holds or the deadline has passed; return whether it holds.
+
+        Raises:
+            WakeupError: `wakeup` was called.
+        """
+        while not done():
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0:
+                self.poll(0.0)
+                return done()
+            self.poll(left_ms)
+            self.maybe_raise_wakeup()
+        return True
+
+    def wakeup(self) -> None:
+        """Make the blocking call in progress, or the next one, raise `WakeupError`."""
+        self._wakeup_asked = True
+        self._client.wakeup()
+
+    def maybe_raise_wakeup(self) -> None:
+        """Raise `WakeupError` once for each time `wakeup` was called since."""
+        if self._wakeup_asked:
+            self._wakeup_asked = False
+            raise WakeupError("wakeup() was called")
+
+    def forget_wakeup(self) -> None:
+        """Leave a wakeup aside that came too late for the call it was meant for."""
+        self._wakeup_asked = False
+
+    def bootstrap_error(self) -> BootstrapError | None:
+        """Return an error that names each address not reached with its own cause, if any."""
+        return self._client.bootstrap_error()
+
+    def is_idle(self) -> bool:
+        """Return whether nothing waits to be sent and nothing is in flight."""
+        return not self._unsent and not self._client.has_in_flight_requests()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+    # --- inside
+
+    def _transmit(self, now_ms: float) -> float:
+        """Hand over the requests whose broker is ready; return until when to wait at most."""
+        wait_ms = MAX_POLL_TIMEOUT_MS
+        for queue in list(self._unsent.values()):
+            node = queue[0].node
+            while queue and self._client.ready(node, now_ms):
+                self._hand_over(queue.popleft(), now_ms)
+            if queue:
+                wait_ms = min(wait_ms, self._client.poll_delay_ms(node, now_ms))
+                wait_ms = min(wait_ms, min(unsent.deadline_ms for unsent in queue) - now_ms)
+            else:
+                del self._unsent[node.id]
+        return wait_ms
+
+    def _hand_over(self, unsent: _Unsent, now_ms: float) -> None:
+        def completed(response: ClientResponse) -> None:
+            self._completed.append((unsent, response))
+
+        request: ClientRequest = self._client.new_client_request(
+            str(unsent.node.id),
+            unsent.builder,
+            now_ms,
+            request_timeout_ms=unsent.timeout_ms,
+            callback=completed,
+        )
+        self._client.send(request, now_ms)
+
+    def _finish_completed(self) -> None:
+        # The futures' listeners run here, outside the network client, so that they may send.
+        while self._completed:
+            unsent, response = self._completed.popleft()
+            if response.version_mismatch is not None:
+                unsent.future.fail(response.version_mismatch)
+            elif response.error is not None:
+                unsent.future.fail(response.error)
+            elif response.was_disconnected:
+                unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))
+            else:
+                unsent.future.succeed(response)
+
+    def _fail_lost(self, now_ms: float) -> None:
+        for node_id, queue in list(self._unsent.items()):
+            node = queue[0].node
+            if self._client.connection_failed(node):
+                cause = self._client.connection_error(node)
+                self._fail_unsent(node_id, cause or DisconnectedError(f"no connection to {node}"))
+                continue
+            for unsent in [waiting for waiting in queue if waiting.deadline_ms <= now_ms]:
+                queue.remove(unsent)
+                unsent.future.fail(
+                    KafkaTimeoutError(
+                        f"{unsent.builder.api_key.name} to {node} could not be sent "
+                        f"within {unsent.timeout_ms:.0f} ms"
+                    )
+                )
+            if not queue:
+                del self._unsent[node_id]
+
+    def _fail_unsent(self, node_id: int, error: "DisconnectedError") -> None:
+        for unsent in self._unsent.pop(node_id, ()):
+            unsent.future.fail(error)

@@ -1,0 +1,164 @@
+"""Wires a consumer's parts together; with `GroupParts`, the one place that knows them all."""
+
+from collections.abc import Callable
+
+from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.network_client import NetworkClient
+from kclient.client.network_client_builder import build_network_client
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Runtime
+from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from kclient.consumer.coordinator.group_parts import GroupParts
+from kclient.consumer.coordinator.group_settings import GroupSettings
+from kclient.consumer.coordinator.heartbeat_task import HeartbeatTask
+from kclient.consumer.drive_lock import DriveLock
+from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.fetch_collector import FetchCollector
+from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.interceptors import ConsumerInterceptors
+from kclient.consumer.list_offsets_requests import ListOffsetsRequests
+from kclient.consumer.offset_fetcher import OffsetFetcher
+from kclient.consumer.offset_validator import OffsetValidator
+from kclient.consumer.poll_loop import PollLoop
+from kclient.consumer.position_updater import PositionUpdater
+from kclient.consumer.subscription_state import SubscriptionState
+
+_CLIENT_ID = "kclient-consumer"
+# Group requests, look-ups and one fetch; the limit only keeps a queue from growing without end.
+_MAX_IN_FLIGHT = 100
+
+
+class ConsumerParts:
+    """What the public face of a consumer works with.
+
+    Nothing is connected to and no loop is started here.
+    """
+
+    def __init__(self, config: ConsumerConfig, runtime: Runtime) -> None:
+        values = config.values
+        self.config = config
+        self.runtime = runtime
+        self.seat = DriveLock(runtime.tasks)
+        self.backoff = ExponentialBackoff(
+            values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+        )
+        self.metrics = Metrics(
+            runtime.clock,
+            runtime.tasks,
+            num_samples=values["metrics_num_samples"],
+            sample_window_ms=values["metrics_sample_window_ms"],
+        )
+        self.interceptors = ConsumerInterceptors(values["interceptor_classes"])
+        self.subscriptions = SubscriptionState(
+            config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
+        )
+        self.metadata = _metadata(config, runtime)
+        client = build_network_client(
+            values, runtime, self.metadata, client_id=_CLIENT_ID, max_in_flight=_MAX_IN_FLIGHT
+        )
+        self.network = ConsumerNetworkClient(
+            client, self.metadata, runtime.clock, values["request_timeout_ms"]
+        )
+        self.buffer = FetchBuffer()
+        self.requests = ListOffsetsRequests(
+            self.network,
+            self.metadata,
+            config.fetch.isolation_level,
+            values["request_timeout_ms"],
+        )
+        self.group = self._group(config.group)
+        self.coordinator = None if self.group is None else ConsumerCoordinator(self.group)
+        self._wire_fetching(client)
+
+    def _group(self, settings: GroupSettings | None) -> GroupParts | None:
+        if settings is None:
+            return None
+        return GroupParts(
+            settings,
+            self.config.values["partition_assignment_strategy"],
+            self.network,
+            self.metadata,
+            self.subscriptions,
+            self.runtime,
+            self.run_callback,
+            self.interceptors.on_commit,
+        )
+
+    def _wire_fetching(self, client: NetworkClient) -> None:
+        config, values, clock = self.config, self.config.values, self.runtime.clock
+        measured = ConsumerFetchMetrics(self.metrics)
+        self.fetcher = Fetcher(
+            self.network,
+            self.metadata,
+            self.subscriptions,
+            self.buffer,
+            config.fetch,
+            measured,
+            clock,
+        )
+        self.collector = FetchCollector(
+            self.buffer, self.subscriptions, self.metadata, config.fetch, clock, measured
+        )
+        self.positions = PositionUpdater(
+            self.subscriptions,
+            self.metadata,
+            OffsetValidator(
+                self.network,
+                self.metadata,
+                client.api_versions,
+                self.subscriptions,
+                clock,
+                request_timeout_ms=values["request_timeout_ms"],
+                retry_backoff_ms=values["retry_backoff_ms"],
+            ),
+            OffsetFetcher(
+                self.requests,
+                self.metadata,
+                self.subscriptions,
+                measured,
+                clock,
+                request_timeout_ms=values["request_timeout_ms"],
+                retry_backoff_ms=values["retry_backoff_ms"],
+            ),
+            None if self.group is None else self.group.committed,
+            self.backoff,
+        )
+        self.loop = PollLoop(
+            self.network,
+            self.fetcher,
+            self.positions,
+            self.coordinator,
+            clock,
+            values["retry_backoff_ms"],
+        )
+        self.heartbeats = (
+            None
+            if self.coordinator is None or config.group is None
+            else HeartbeatTask(
+                self.coordinator,
+                self.network,
+                self.seat,
+                clock,
+                config.group.heartbeat_interval_ms,
+            )
+        )
+
+    def run_callback(self, callback: Callable[[], None]) -> None:
+        """Run a callback of the application; heartbeats go on meanwhile."""
+        with self.seat.lent():
+            callback()
+
+
+def _metadata(config: ConsumerConfig, runtime: Runtime) -> ConsumerMetadata:
+    values = config.values
+    return ConsumerMetadata(
+        runtime,
+        refresh_backoff_ms=values["retry_backoff_ms"],
+        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
+        max_age_ms=values["metadata_max_age_ms"],
+        allow_auto_topic_creation=values["allow_auto_create_topics"],
+    )

@@ -1,0 +1,208 @@
+"""The consumer's calls about positions: seek, look up, lag."""
+
+from collections.abc import Iterable, Mapping
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kclient.consumer.arguments import (
+    check_offset,
+    check_partition,
+    check_partitions,
+    check_timestamps,
+)
+from kclient.consumer.auto_offset_reset import (
+    EARLIEST,
+    EARLIEST_TIMESTAMP,
+    LATEST,
+    LATEST_TIMESTAMP,
+    AutoOffsetReset,
+)
+from kclient.consumer.consumer_base import ConsumerBase
+from kclient.consumer.consumer_parts import ConsumerParts
+from kclient.consumer.fetch_config import READ_COMMITTED
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.leaders import current_leader
+from kclient.consumer.offset_fetcher import OffsetLookup
+
+
+class ConsumerPositions(ConsumerBase):
+    """Says where reading goes on, and looks offsets up."""
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """Return the offset of the next record to be handed out.
+
+        Waits for a position that has to be found first.
+
+        Args:
+            partition: An assigned partition.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+
+        Raises:
+            IllegalStateError: The partition is not assigned.
+            NoOffsetForPartitionError: Nothing is committed and the reset policy is ``none``.
+            KafkaTimeoutError: It was not found in time.
+        """
+        checked = check_partition(partition)
+        deadline_ms = self._deadline_ms(timeout)
+        with self._call() as parts:
+            state = parts.subscriptions.state(checked)
+            parts.loop.wait_for(
+                state.has_valid_position,
+                lambda now_ms: self._position_step(parts, now_ms),
+                deadline_ms,
+                f"position of {checked}",
+            )
+            if state.position is None:
+                raise IllegalStateError(f"{checked} was given up meanwhile")
+            return state.position.offset
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on reading at an offset.
+
+        Args:
+            partition: An assigned partition.
+            offset: Offset of the next record; with a leader epoch, as a commit holds it, the
+                position is held against the log first.
+
+        Raises:
+            IllegalStateError: The partition is not assigned.
+            InvalidArgumentError: The offset is negative.
+            InvalidTypeError: An argument has the wrong type.
+        """
+        checked = check_partition(partition)
+        given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        target, epoch = check_offset(checked, given.offset), given.leader_epoch
+        with self._call() as parts:
+            state = parts.subscriptions.state(checked)
+            leader = current_leader(parts.metadata.cluster(), checked)
+            state.seek_unvalidated(FetchPosition(target, epoch, leader))
+            parts.buffer.drop(checked)
+            parts.loop.disturb()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on reading at the first record; without arguments, in every assigned partition.
+
+        The offset is looked up by the next `poll` or `position`.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        self._seek_by(EARLIEST, partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on reading behind the last record; without arguments, in every assigned partition.
+
+        The offset is looked up by the next `poll` or `position`.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        self._seek_by(LATEST, partitions)
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition; they need not be assigned.
+
+        Args:
+            partitions: Partitions to look up.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+
+        Raises:
+            KafkaTimeoutError: They were not found in time.
+            TopicAuthorizationError: A topic may not be read.
+        """
+        return self._ends(partitions, EARLIEST_TIMESTAMP, timeout)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return the offset behind the last record of each partition that may be read.
+
+        With ``isolation_level="read_committed"`` that is the first offset of the oldest open
+        transaction. Raises and takes what `beginning_offsets` does.
+        """
+        return self._ends(partitions, LATEST_TIMESTAMP, timeout)
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the first record at or after a time in each partition, None where there is none.
+
+        Args:
+            timestamps: Milliseconds since the epoch, by partition.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+
+        Raises:
+            KafkaTimeoutError: They were not found in time.
+            TopicAuthorizationError: A topic may not be read.
+        """
+        checked = check_timestamps(timestamps)
+        deadline_ms = self._deadline_ms(timeout)
+        with self._call() as parts:
+            return self._look_up(parts, checked, deadline_ms)
+
+    def lag(self, partition: TopicPartition) -> int:
+        """Return how many offsets lie between the position and the end of the log.
+
+        The end is the one that the last fetch told; before the first fetch it is looked up.
+
+        Raises:
+            IllegalStateError: The partition is not assigned.
+            KafkaTimeoutError: Position or end was not found in time.
+        """
+        position = self.position(partition)
+        with self._call() as parts:
+            state = parts.subscriptions.state(check_partition(partition))
+            committed_only = parts.config.fetch.isolation_level == READ_COMMITTED
+            end = state.last_stable_offset if committed_only else state.high_watermark
+        if end < 0:
+            end = self.end_offsets([partition])[partition]
+        return max(0, end - position)
+
+    # --- inside
+
+    def _position_step(self, parts: ConsumerParts, now_ms: float) -> float:
+        wait_ms = float("inf")
+        if parts.coordinator is not None and parts.positions.needs_committed():
+            wait_ms = parts.coordinator.commit_step(now_ms)
+        parts.positions.step(now_ms)
+        return min(wait_ms, parts.config.fetch.retry_backoff_ms)
+
+    def _seek_by(self, policy: AutoOffsetReset, partitions: Iterable[TopicPartition]) -> None:
+        checked = [check_partition(partition) for partition in partitions]
+        with self._call() as parts:
+            chosen = checked or list(parts.subscriptions.assigned)
+            states = [parts.subscriptions.state(partition) for partition in chosen]
+            for state in states:
+                state.reset(policy, lost=False)
+                parts.buffer.drop(state.partition)
+            parts.loop.disturb()
+
+    def _ends(
+        self, partitions: Iterable[TopicPartition], timestamp: int, timeout: float | None
+    ) -> dict[TopicPartition, int]:
+        checked = dict.fromkeys(check_partitions(partitions), timestamp)
+        deadline_ms = self._deadline_ms(timeout)
+        with self._call() as parts:
+            found = self._look_up(parts, checked, deadline_ms)
+            return {
+                partition: offset.offset if offset is not None else 0
+                for partition, offset in found.items()
+            }
+
+    def _look_up(
+        self, parts: ConsumerParts, timestamps: dict[TopicPartition, int], deadline_ms: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        lookup = OffsetLookup(timestamps)
+        parts.metadata.set_transient_topics({partition.topic for partition in timestamps})
+        try:
+            parts.loop.wait_for(
+                lambda: lookup.done,
+                lambda now_ms: lookup.step(parts.requests, parts.backoff, now_ms),
+                deadline_ms,
+                f"offsets of {', '.join(map(str, timestamps))}",
+            )
+        finally:
+            parts.metadata.set_transient_topics(())
+        return lookup.found

@@ -1,0 +1,163 @@
+"""The consumer's calls about what it reads: subscribe, assign, pause."""
+
+import re
+from collections.abc import Iterable
+
+from kclient.common.errors import IllegalStateError, InvalidArgumentError
+from kclient.common.types import TopicPartition
+from kclient.consumer.arguments import (
+    check_partition,
+    check_partitions,
+    check_pattern,
+    check_topics,
+)
+from kclient.consumer.consumer_base import ConsumerBase
+from kclient.consumer.consumer_parts import ConsumerParts
+from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
+
+
+class ConsumerSubscriptions(ConsumerBase):
+    """Says what is to be read."""
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+    ) -> None:
+        """Read topics as a member of the group, which decides on the partitions.
+
+        The subscription replaces an earlier one. The callbacks run inside `poll`.
+
+        Args:
+            topics: Topic names; a str is one topic, an empty list unsubscribes.
+            pattern: Instead of `topics`: a Python regular expression that whole topic names must
+                match; topics that come to exist later are taken in.
+            on_assigned: Called with the partitions gained.
+            on_revoked: Called with the partitions about to be given up; commit here.
+            on_lost: Called in place of `on_revoked` when they are gone already.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``, or `assign` is in use.
+            InvalidArgumentError: Both or neither of `topics` and `pattern`, or an illegal name.
+            InvalidTypeError: An argument has the wrong type.
+        """
+        if (topics is None) == (pattern is None):
+            raise InvalidArgumentError("subscribe: expected either topics or pattern")
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost)
+        names = check_topics(topics) if topics is not None else []
+        compiled = check_pattern(pattern) if pattern is not None else None
+        if compiled is None and not names:
+            self.unsubscribe()
+            return
+        with self._call() as parts:
+            coordinator = self._coordinator("subscribe")
+            if compiled is None:
+                parts.subscriptions.subscribe(names, listener)
+                version = parts.metadata.set_topics(parts.subscriptions.metadata_topics())
+            else:
+                parts.subscriptions.subscribe_pattern(compiled, listener)
+                parts.metadata.set_topics(())
+                version = parts.metadata.set_topic_filter(parts.subscriptions.accepts)
+            coordinator.subscribed(version)
+            parts.loop.disturb()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, whatever a group may say; an empty list unsubscribes.
+
+        Raises:
+            IllegalStateError: `subscribe` is in use.
+            InvalidTypeError: It is no list of TopicPartition.
+            InvalidArgumentError: A partition cannot exist.
+        """
+        wanted = check_partitions(partitions)
+        if not wanted:
+            self.unsubscribe()
+            return
+        with self._call() as parts:
+            if parts.subscriptions.is_group_managed():
+                raise IllegalStateError(
+                    f"assign while {parts.subscriptions.kind.value} is in use; "
+                    "the two exclude each other: call unsubscribe() first"
+                )
+            self._commit_what_was_read(parts)
+            parts.subscriptions.assign_from_user(wanted)
+            parts.buffer.retain(parts.subscriptions.assigned)
+            parts.metadata.set_topics(parts.subscriptions.topics)
+            parts.loop.disturb()
+
+    def unsubscribe(self) -> None:
+        """Give up subscription and assignment, and leave the group.
+
+        `on_revoked` is called with the partitions held.
+        """
+        with self._call() as parts:
+            self._commit_what_was_read(parts)
+            try:
+                self._leave_group(parts, "unsubscribed")
+            finally:
+                parts.subscriptions.unsubscribe()
+                parts.buffer.clear()
+                parts.metadata.set_topic_filter(None)
+                parts.metadata.set_topics(())
+                parts.loop.disturb()
+
+    def assignment(self) -> set[TopicPartition]:
+        """Return the partitions held."""
+        with self._call() as parts:
+            return set(parts.subscriptions.assigned)
+
+    def subscription(self) -> set[str]:
+        """Return the topics subscribed to; of a pattern, those that match today."""
+        with self._call() as parts:
+            managed = parts.subscriptions.is_group_managed()
+            return set(parts.subscriptions.topics) if managed else set()
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out no records of these partitions until `resume`; what is buffered is kept.
+
+        A rebalance ends a pause.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        self._set_paused(partitions, paused=True)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Hand out records of these partitions again.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        self._set_paused(partitions, paused=False)
+
+    def paused(self) -> set[TopicPartition]:
+        """Return the partitions that are paused."""
+        with self._call() as parts:
+            assigned = parts.subscriptions.assigned
+            return {partition for partition, state in assigned.items() if state.paused}
+
+    # --- inside
+
+    def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
+        checked = [check_partition(partition) for partition in partitions]
+        with self._call() as parts:
+            states = [parts.subscriptions.state(partition) for partition in checked]
+            for state in states:
+                state.paused = paused
+            parts.loop.disturb()
+
+    def _commit_what_was_read(self, parts: ConsumerParts) -> None:
+        """Queue a last automatic commit, which goes out before anything that follows."""
+        if parts.coordinator is not None and parts.coordinator.auto_commits:
+            parts.coordinator.commit_async(parts.subscriptions.all_consumed(), None)
+
+    def _leave_group(self, parts: ConsumerParts, reason: str) -> None:
+        if parts.coordinator is not None and parts.subscriptions.is_group_managed():
+            try:
+                parts.coordinator.report_given_up()
+            finally:
+                parts.coordinator.leave(reason)

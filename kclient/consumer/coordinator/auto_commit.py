@@ -1,0 +1,66 @@
+"""Commits positions from time to time (Kafka: ConsumerCoordinator's auto-commit)."""
+
+import logging
+
+from kclient.consumer.coordinator.offset_committer import OffsetCommitter
+from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.subscription_state import SubscriptionState
+
+_log = logging.getLogger(__name__)
+
+
+class AutoCommit:
+    """Commits what earlier polls handed out, every so often.
+
+    Runs only inside the application's own calls: when it polls again, the records of the poll
+    before count as processed.
+    """
+
+    def __init__(
+        self,
+        committer: OffsetCommitter,
+        subscriptions: SubscriptionState,
+        interval_ms: float,
+        retry_backoff_ms: float,
+        *,
+        enabled: bool,
+    ) -> None:
+        self.enabled = enabled
+        self._committer = committer
+        self._subscriptions = subscriptions
+        self._interval_ms = interval_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._next_ms: float | None = None
+        self._in_flight: RequestFuture[None] | None = None
+
+    def restart(self, now_ms: float) -> None:
+        """Let a whole interval pass before the next commit."""
+        self._next_ms = now_ms + self._interval_ms
+
+    def step(self, now_ms: float) -> float:
+        """Commit if that is due; return how long to wait for the next step."""
+        if not self.enabled:
+            return float("inf")
+        if self._next_ms is None:
+            self.restart(now_ms)
+        self._look_at_outcome(now_ms)
+        due_ms = self._next_ms if self._next_ms is not None else now_ms
+        if self._in_flight is None and now_ms >= due_ms:
+            self._in_flight = self.commit_now()
+            self.restart(now_ms)
+            return self._interval_ms
+        return max(0.0, due_ms - now_ms)
+
+    def commit_now(self) -> RequestFuture[None]:
+        """Queue one attempt to commit every position."""
+        return self._committer.commit(self._subscriptions.all_consumed())
+
+    def _look_at_outcome(self, now_ms: float) -> None:
+        future = self._in_flight
+        if future is None or not future.done:
+            return
+        self._in_flight = None
+        if future.error is not None:
+            _log.warning("auto-commit failed: %s", future.error)
+            if future.error.retriable:
+                self._next_ms = now_ms + self._retry_backoff_ms

@@ -1,0 +1,192 @@
+"""Reads a group's committed positions (Kafka: ConsumerCoordinator.fetchCommittedOffsets)."""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    GroupAuthorizationError,
+    NotCoordinatorError,
+    TopicAuthorizationError,
+    error_for_code,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+
+_log = logging.getLogger(__name__)
+
+Committed = dict[TopicPartition, OffsetAndMetadata | None]
+
+_FIRST_WITH_GROUPS = 8
+_FIRST_WITH_STABLE = 7
+_LATEST_WITH_NAMES = 9
+
+
+class _Builder:
+    """Names one group in fields of its own or in a list, by version."""
+
+    api_key = ApiKey.OFFSET_FETCH
+    request_type = OffsetFetchRequest
+    oldest_allowed_version = OffsetFetchRequest.min_version
+    latest_allowed_version = _LATEST_WITH_NAMES
+
+    def __init__(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+        self._group_id = group_id
+        self._topics: dict[str, list[int]] = {}
+        for partition in partitions:
+            self._topics.setdefault(partition.topic, []).append(partition.partition)
+
+    def build(self, version: int) -> OffsetFetchRequest:
+        # Offsets that an open transaction may still change are waited for.
+        stable = version >= _FIRST_WITH_STABLE
+        if version >= _FIRST_WITH_GROUPS:
+            group = OffsetFetchRequestGroup(
+                group_id=self._group_id,
+                topics=[
+                    OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+                    for name, numbers in self._topics.items()
+                ],
+            )
+            return OffsetFetchRequest(groups=[group], require_stable=stable)
+        return OffsetFetchRequest(
+            group_id=self._group_id,
+            topics=[
+                OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
+                for name, numbers in self._topics.items()
+            ],
+            require_stable=stable,
+        )
+
+
+class CommittedLookup:
+    """A look-up of committed positions that is repeated until it succeeds.
+
+    An error that may pass is never taken for "nothing committed": the look-up goes on.
+
+    Attributes:
+        partitions: What is looked up.
+    """
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = tuple(partitions)
+        self._outcome: RequestFuture[Committed] = RequestFuture()
+        self._in_flight = False
+        self._attempts = 0
+        self._next_attempt_ms = 0.0
+        if not self.partitions:
+            self._outcome.succeed({})
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer is here, or an error that no retry heals."""
+        return self._outcome.done
+
+    @property
+    def value(self) -> Committed:
+        """The positions, None where there is none; raise the error of a look-up that failed."""
+        return self._outcome.value
+
+    def step(
+        self, offsets: "CommittedOffsets", backoff: ExponentialBackoff, now_ms: float
+    ) -> float:
+        """Ask if that is due; return how long to wait for the next step."""
+        if self.done or self._in_flight:
+            return float("inf")
+        if now_ms < self._next_attempt_ms:
+            return self._next_attempt_ms - now_ms
+        future = offsets.fetch(self.partitions)
+        if future is None:
+            return backoff.backoff(0)
+        self._next_attempt_ms = now_ms + backoff.backoff(self._attempts)
+        self._attempts += 1
+        self._in_flight = True
+        future.on_done(self._take)
+        return self._next_attempt_ms - now_ms
+
+    def _take(self, future: RequestFuture[Committed]) -> None:
+        self._in_flight = False
+        if future.error is None:
+            self._outcome.succeed(future.value)
+        elif not future.error.retriable:
+            self._outcome.fail(future.error)
+
+
+class CommittedOffsets:
+    """Asks the coordinator for positions."""
+
+    def __init__(
+        self, group_id: str, network: ConsumerNetworkClient, finder: CoordinatorFinder
+    ) -> None:
+        self._group_id = group_id
+        self._network = network
+        self._finder = finder
+
+    def fetch(self, partitions: Sequence[TopicPartition]) -> RequestFuture[Committed] | None:
+        """Ask once; return None while the coordinator is unknown."""
+        coordinator: Node | None = self._finder.coordinator()
+        if coordinator is None:
+            return None
+        builder = _Builder(self._group_id, partitions)
+        return self._network.send(coordinator, builder).then(
+            lambda response: self._read(response, partitions), self._mind_coordinator
+        )
+
+    def _read(self, response: ClientResponse, partitions: Sequence[TopicPartition]) -> Committed:
+        body = response.body(OffsetFetchResponse)
+        found: Committed = dict.fromkeys(partitions)
+        missing = set(partitions)
+        group = next((group for group in body.groups if group.group_id == self._group_id), None)
+        self._check(group.error_code if group is not None else body.error_code)
+        for topic in group.topics if group is not None else body.topics:
+            for data in topic.partitions:
+                partition = TopicPartition(topic.name, data.partition_index)
+                if partition in missing:
+                    missing.discard(partition)
+                    found[partition] = self._position(partition, data)
+        if missing:
+            raise CoordinatorNotAvailableError("the answer leaves partitions out")
+        return found
+
+    def _position(
+        self,
+        partition: TopicPartition,
+        data: OffsetFetchResponsePartition | OffsetFetchResponsePartitions,
+    ) -> OffsetAndMetadata | None:
+        error = error_for_code(data.error_code)
+        if isinstance(error, TopicAuthorizationError):
+            raise TopicAuthorizationError(f"{partition.topic}: may not be read")
+        if error is not None:
+            raise error
+        if data.committed_offset < 0:
+            return None
+        return OffsetAndMetadata(
+            data.committed_offset, data.metadata or "", data.committed_leader_epoch
+        )
+
+    def _check(self, code: int) -> None:
+        error = error_for_code(code)
+        if isinstance(error, GroupAuthorizationError):
+            raise GroupAuthorizationError(f"group {self._group_id!r} may not be used")
+        if error is not None:
+            raise error
+
+    def _mind_coordinator(self, error: KafkaError) -> None:
+        _log.info("committed offsets of group %s: %s", self._group_id, error)
+        lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
+        if isinstance(error, lost):
+            self._finder.mark_unknown(str(error))

@@ -1,0 +1,97 @@
+"""Finds the broker in charge of a group (Kafka: AbstractCoordinator.lookupCoordinator)."""
+
+import logging
+import math
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
+from kclient.common.broker_errors import CoordinatorNotAvailableError, GroupAuthorizationError
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.common.types import Node
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
+
+_log = logging.getLogger(__name__)
+
+# A connection of its own: group requests must not queue behind a fetch that waits for data.
+_COORDINATOR_NODE_BASE = 2**31 - 1
+
+
+class CoordinatorFinder:
+    """Knows the coordinator, or looks for it."""
+
+    def __init__(
+        self,
+        group_id: str,
+        network: ConsumerNetworkClient,
+        clock: Clock,
+        backoff: ExponentialBackoff,
+    ) -> None:
+        self._group_id = group_id
+        self._network = network
+        self._clock = clock
+        self._backoff = backoff
+        self._node: Node | None = None
+        self._in_flight = False
+        self._attempts = 0
+        self._next_attempt_ms = 0.0
+        self._error: KafkaError | None = None
+
+    def coordinator(self) -> Node | None:
+        """Return the coordinator if it is known and can be reached; send group requests there."""
+        if self._node is not None and self._network.is_unavailable(self._node):
+            self.mark_unknown("the connection failed")
+        return self._node
+
+    def step(self, now_ms: float) -> float:
+        """Look for the coordinator if it is unknown; return how long to wait for the next step.
+
+        Raises:
+            GroupAuthorizationError: The group may not be used.
+            KafkaError: The look-up failed in a way that no retry heals.
+        """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        if self.coordinator() is not None or self._in_flight:
+            return math.inf
+        if now_ms < self._next_attempt_ms:
+            return self._next_attempt_ms - now_ms
+        node = self._network.least_loaded_node()
+        self._put_off(now_ms)
+        if node is not None:
+            self._in_flight = True
+            self._network.send(node, FindGroupCoordinator(self._group_id)).on_done(self._take)
+        return self._next_attempt_ms - now_ms
+
+    def mark_unknown(self, reason: str) -> None:
+        """Look again: the coordinator moved, or cannot be reached."""
+        if self._node is not None:
+            _log.info("coordinator %s of group %s given up: %s", self._node, self._group_id, reason)
+            node, self._node = self._node, None
+            # What is in flight there would be answered by a broker that is not in charge.
+            self._network.disconnect(node)
+
+    def _take(self, future: RequestFuture[ClientResponse]) -> None:
+        self._in_flight = False
+        try:
+            node = coordinator_of(future.value.body(FindCoordinatorResponse), self._group_id)
+            if not node.host:
+                raise CoordinatorNotAvailableError("the answer names no broker")
+            self._node = node._replace(id=_COORDINATOR_NODE_BASE - node.id)
+            self._attempts = 0
+            self._next_attempt_ms = 0.0
+            _log.info("coordinator of group %s is %s", self._group_id, node)
+        except GroupAuthorizationError:
+            self._error = GroupAuthorizationError(f"group {self._group_id!r} may not be used")
+        except KafkaError as error:
+            _log.info("look-up of the coordinator of group %s: %s", self._group_id, error)
+            if not error.retriable:
+                self._error = error
+
+    def _put_off(self, now_ms: float) -> None:
+        self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
+        self._attempts += 1

@@ -1,0 +1,229 @@
+"""JoinGroup and SyncGroup, one after the other (Kafka: AbstractCoordinator's handlers of both)."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    MemberIdRequiredError,
+    NotCoordinatorError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    error_for_code,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.runtime import Clock
+from kclient.common.types import Node
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.consumer_protocol import PROTOCOL_TYPE
+from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.coordinator.group_settings import GroupSettings
+from kclient.consumer.coordinator.heartbeat import Heartbeat
+from kclient.consumer.coordinator.member_state import MemberEvent, MemberState
+from kclient.consumer.coordinator.membership import Generation, Membership
+from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+# The broker may hold a join back for the whole rebalance timeout; the answer takes a little longer.
+_JOIN_MARGIN_MS = 5_000
+
+LeaderDuty = Callable[[str, Sequence[JoinGroupResponseMember]], dict[str, bytes]]
+"""Given the protocol chosen and the members, returns the assignment of each."""
+
+
+class Offer(NamedTuple):
+    """An assignor this member knows, with its subscription."""
+
+    name: str
+    metadata: bytes
+
+
+class GroupJoiner:
+    """Takes a member from the wish to join to its assignment."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        network: ConsumerNetworkClient,
+        finder: CoordinatorFinder,
+        membership: Membership,
+        heartbeat: Heartbeat,
+        clock: Clock,
+        lead: LeaderDuty,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._finder = finder
+        self._membership = membership
+        self._heartbeat = heartbeat
+        self._clock = clock
+        self._lead = lead
+        self._current: RequestFuture[bytes] | None = None
+
+    def join(self, coordinator: Node, offers: Sequence[Offer]) -> RequestFuture[bytes]:
+        """Ask to join; return the assignment to come.
+
+        The future fails with the broker's error; the membership then stands so that another
+        attempt may follow, where one makes sense.
+        """
+        membership, settings = self._membership, self._settings
+        outcome = self._current = RequestFuture[bytes]()
+        membership.rejoin_needed = False
+        membership.apply(MemberEvent.JOIN_SENT)
+        request = JoinGroupRequest(
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.max_poll_interval_ms,
+            member_id=membership.generation.member_id,
+            group_instance_id=settings.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequestProtocol(name=offer.name, metadata=offer.metadata)
+                for offer in offers
+            ],
+            reason=membership.rejoin_reason[:255] or None,
+        )
+        _log.info("joining group %s: %s", settings.group_id, membership.rejoin_reason or "first")
+        timeout_ms = max(
+            settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
+        )
+        self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
+            lambda future: self._joined(outcome, future)
+        )
+        return outcome
+
+    # --- JoinGroup
+
+    def _joined(self, outcome: RequestFuture[bytes], future: RequestFuture[ClientResponse]) -> None:
+        if self._is_over(outcome):
+            return
+        try:
+            response = future.value.body(JoinGroupResponse)
+            error = error_for_code(response.error_code)
+            if isinstance(error, MemberIdRequiredError):
+                self._membership.generation = Generation(member_id=response.member_id)
+            if error is not None:
+                raise error
+            self._take_generation(response)
+            assignments = self._lead_or_follow(response)
+        except KafkaError as error:
+            self._failed(error, outcome)
+            return
+        self._sync(assignments, outcome)
+
+    def _take_generation(self, response: JoinGroupResponse) -> None:
+        if response.protocol_type not in {None, PROTOCOL_TYPE}:
+            raise InconsistentGroupProtocolError(
+                f"group {self._settings.group_id!r} speaks {response.protocol_type!r}, "
+                f"not {PROTOCOL_TYPE!r}"
+            )
+        self._membership.apply(MemberEvent.JOINED)
+        self._membership.generation = Generation(
+            response.generation_id, response.member_id, response.protocol_name
+        )
+        self._heartbeat.start(self._clock.monotonic_ms())
+
+    def _lead_or_follow(self, response: JoinGroupResponse) -> dict[str, bytes]:
+        if response.leader != response.member_id or response.skip_assignment:
+            return {}
+        _log.info(
+            "leading generation %d of group %s with %d members",
+            response.generation_id,
+            self._settings.group_id,
+            len(response.members),
+        )
+        return self._lead(response.protocol_name or "", response.members)
+
+    # --- SyncGroup
+
+    def _sync(self, assignments: dict[str, bytes], outcome: RequestFuture[bytes]) -> None:
+        coordinator = self._finder.coordinator()
+        generation = self._membership.generation
+        if coordinator is None:
+            self._failed(CoordinatorNotAvailableError("lost while joining"), outcome)
+            return
+        request = SyncGroupRequest(
+            group_id=self._settings.group_id,
+            generation_id=generation.generation_id,
+            member_id=generation.member_id,
+            group_instance_id=self._settings.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=generation.protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+                for member, assignment in assignments.items()
+            ],
+        )
+        timeout_ms = max(
+            self._settings.request_timeout_ms,
+            self._settings.max_poll_interval_ms + _JOIN_MARGIN_MS,
+        )
+        self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
+            lambda future: self._synced(generation, outcome, future)
+        )
+
+    def _synced(
+        self,
+        generation: Generation,
+        outcome: RequestFuture[bytes],
+        future: RequestFuture[ClientResponse],
+    ) -> None:
+        if self._is_over(outcome):
+            return
+        try:
+            response = future.value.body(SyncGroupResponse)
+            error = error_for_code(response.error_code)
+            if error is not None:
+                raise error
+            if response.protocol_name not in {None, generation.protocol_name}:
+                raise InconsistentGroupProtocolError(
+                    f"joined with {generation.protocol_name!r}, given {response.protocol_name!r}"
+                )
+        except KafkaError as error:
+            self._failed(error, outcome)
+            return
+        self._membership.apply(MemberEvent.ASSIGNED)
+        outcome.succeed(response.assignment)
+
+    # --- both
+
+    def _is_over(self, outcome: RequestFuture[bytes]) -> bool:
+        """Return whether the member left, or began anew, since the question was asked."""
+        if self._current is outcome and self._membership.is_rebalancing():
+            return False
+        outcome.fail(RebalanceInProgressError("left the group while joining it"))
+        return True
+
+    def _failed(self, error: KafkaError, outcome: RequestFuture[bytes]) -> None:
+        membership = self._membership
+        preparing = membership.state is MemberState.PREPARING_REBALANCE
+        membership.apply(MemberEvent.JOIN_FAILED if preparing else MemberEvent.SYNC_FAILED)
+        if isinstance(error, UnknownMemberIdError):
+            membership.lose("the broker does not know the member")
+        elif isinstance(error, IllegalGenerationError):
+            membership.lose("the generation is over", keep_member_id=True)
+        self._mind_coordinator(error)
+        membership.request_rejoin(f"joining failed: {error.error_name or type(error).__name__}")
+        outcome.fail(error)
+
+    def _mind_coordinator(self, error: KafkaError) -> None:
+        lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
+        if isinstance(error, lost):
+            self._finder.mark_unknown(str(error))

@@ -1,0 +1,112 @@
+"""The leader's duty: to run the assignor (Kafka: ConsumerCoordinator.onLeaderElected)."""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.common.broker_errors import InconsistentGroupProtocolError
+from kclient.common.errors import KafkaError
+from kclient.common.types import TopicPartition
+from kclient.consumer.assignors.partition_assignor import (
+    Assignment,
+    MemberSubscription,
+    PartitionAssignor,
+)
+from kclient.consumer.coordinator.consumer_protocol import decode_subscription, encode_assignment
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.protocol.messages.join_group import JoinGroupResponseMember
+
+_log = logging.getLogger(__name__)
+
+
+class GroupLeader:
+    """Assigns partitions and watches for reasons to do it again.
+
+    A leader watches the topics of all members: when one gains or loses partitions, the group must
+    rebalance.
+    """
+
+    def __init__(
+        self,
+        assignors: Sequence[PartitionAssignor],
+        subscriptions: SubscriptionState,
+        metadata: ConsumerMetadata,
+    ) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._assigned_counts: dict[str, int] | None = None
+
+    def assignor(self, name: str | None) -> PartitionAssignor:
+        """Return the assignor that the group agreed on.
+
+        Raises:
+            InconsistentGroupProtocolError: It was not among those offered.
+        """
+        found = self._assignors.get(name or "")
+        if found is None:
+            raise InconsistentGroupProtocolError(f"the group chose {name!r}, which is not known")
+        return found
+
+    def lead(
+        self, protocol_name: str, members: Sequence[JoinGroupResponseMember]
+    ) -> dict[str, bytes]:
+        """Return the assignment of each member.
+
+        Raises:
+            KafkaError: A member sent no subscription, or the assignor failed.
+        """
+        assignor = self.assignor(protocol_name)
+        subscribed = {
+            member.member_id: decode_subscription(member.metadata, member.group_instance_id)
+            for member in members
+        }
+        topics = {topic for member in subscribed.values() for topic in member.topics}
+        if self._subscriptions.group_subscribe(topics):
+            self._metadata.set_topics(self._subscriptions.metadata_topics())
+        counts = self._counts()
+        missing = topics - counts.keys()
+        if missing:
+            _log.warning("subscribed topics without metadata: %s", ", ".join(sorted(missing)))
+        shares = self._assign(assignor, counts, subscribed)
+        self._assigned_counts = counts
+        self._warn_of_unasked(shares, topics)
+        return {member: encode_assignment(share) for member, share in shares.items()}
+
+    def has_news(self) -> bool:
+        """Return whether the topics look other than when the leader assigned them."""
+        return self._assigned_counts is not None and self._assigned_counts != self._counts()
+
+    def step_down(self) -> None:
+        """Be a follower."""
+        self._assigned_counts = None
+        self._subscriptions.reset_group_subscription()
+
+    def _counts(self) -> dict[str, int]:
+        cluster = self._metadata.cluster()
+        return {
+            topic: count
+            for topic in self._subscriptions.metadata_topics()
+            if (count := cluster.partition_count(topic))
+        }
+
+    def _assign(
+        self,
+        assignor: PartitionAssignor,
+        counts: Mapping[str, int],
+        subscribed: Mapping[str, MemberSubscription],
+    ) -> Mapping[str, Assignment]:
+        try:
+            return assignor.assign(counts, subscribed)
+        except KafkaError:
+            raise
+        except Exception as error:
+            raise KafkaError(f"assignor {assignor.name!r} failed: {error}") from error
+
+    def _warn_of_unasked(self, shares: Mapping[str, Assignment], topics: set[str]) -> None:
+        given: set[TopicPartition] = set()
+        for share in shares.values():
+            given.update(share.partitions)
+        unasked = {partition.topic for partition in given} - topics
+        if unasked:
+            _log.warning("assigned topics nobody asked for: %s", ", ".join(sorted(unasked)))

@@ -1,0 +1,88 @@
+"""Leaves the group (Kafka: AbstractCoordinator.maybeLeaveGroup)."""
+
+import logging
+
+from kclient.client.client_response import ClientResponse
+from kclient.common.broker_errors import error_for_code
+from kclient.common.errors import KafkaError
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.coordinator.group_settings import GroupSettings
+from kclient.consumer.coordinator.member_state import MemberState
+from kclient.consumer.coordinator.membership import Generation, Membership
+from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+
+_log = logging.getLogger(__name__)
+
+_FIRST_WITH_LIST = 3
+
+
+class _Builder:
+    """Names one member in a field of its own or in a list, by version."""
+
+    api_key = ApiKey.LEAVE_GROUP
+    request_type = LeaveGroupRequest
+    oldest_allowed_version = LeaveGroupRequest.min_version
+    latest_allowed_version = LeaveGroupRequest.max_version
+
+    def __init__(self, group_id: str, generation: Generation, reason: str) -> None:
+        self._group_id = group_id
+        self._member_id = generation.member_id
+        self._reason = reason
+
+    def build(self, version: int) -> LeaveGroupRequest:
+        if version < _FIRST_WITH_LIST:
+            return LeaveGroupRequest(group_id=self._group_id, member_id=self._member_id)
+        member = MemberIdentity(member_id=self._member_id, reason=self._reason)
+        return LeaveGroupRequest(group_id=self._group_id, members=[member])
+
+
+class GroupLeaver:
+    """Tells the broker that a member goes, so that the others need not wait for its session."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        network: ConsumerNetworkClient,
+        finder: CoordinatorFinder,
+        membership: Membership,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._finder = finder
+        self._membership = membership
+
+    def leave(self, reason: str) -> RequestFuture[None]:
+        """Leave; return when the broker has been told, as far as it need be.
+
+        A static member keeps its place: it may be back before its session ends (KIP-345).
+        """
+        membership = self._membership
+        generation = membership.generation
+        coordinator = self._finder.coordinator()
+        told: RequestFuture[None] = RequestFuture.of(None)
+        if (
+            self._settings.group_instance_id is None
+            and coordinator is not None
+            and membership.state is not MemberState.UNJOINED
+            and generation.has_member_id()
+        ):
+            _log.info("member %s leaves the group: %s", generation.member_id, reason)
+            builder = _Builder(self._settings.group_id, generation, reason[:255])
+            told = self._network.send(coordinator, builder).then(_read)
+        membership.lose(reason)
+        return told
+
+
+def _read(response: ClientResponse) -> None:
+    body = response.body(LeaveGroupResponse)
+    for code in (body.error_code, *(member.error_code for member in body.members)):
+        error: KafkaError | None = error_for_code(code)
+        if error is not None:
+            _log.info("leaving the group: %s", error)

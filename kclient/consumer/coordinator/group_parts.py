@@ -1,0 +1,116 @@
+"""Wires the parts of a membership together."""
+
+from collections.abc import Callable, Sequence
+
+from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.runtime import Runtime
+from kclient.consumer.assignors.partition_assignor import (
+    Assignment,
+    MemberSubscription,
+    PartitionAssignor,
+)
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.auto_commit import AutoCommit
+from kclient.consumer.coordinator.committed_offsets import CommittedOffsets
+from kclient.consumer.coordinator.consumer_protocol import encode_subscription
+from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.coordinator.group_joiner import GroupJoiner, Offer
+from kclient.consumer.coordinator.group_leader import GroupLeader
+from kclient.consumer.coordinator.group_leaver import GroupLeaver
+from kclient.consumer.coordinator.group_settings import GroupSettings
+from kclient.consumer.coordinator.heartbeat import Heartbeat
+from kclient.consumer.coordinator.heartbeat_sender import HeartbeatSender
+from kclient.consumer.coordinator.membership import Membership
+from kclient.consumer.coordinator.offset_committer import OffsetCommitter, Offsets
+from kclient.consumer.coordinator.rebalance import Callbacks, Rebalance
+from kclient.consumer.subscription_state import SubscriptionState
+
+
+class GroupParts:
+    """What a coordinator is made of; see the class of each."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        assignors: Sequence[PartitionAssignor],
+        network: ConsumerNetworkClient,
+        metadata: ConsumerMetadata,
+        subscriptions: SubscriptionState,
+        runtime: Runtime,
+        run_callback: Callbacks,
+        on_committed: Callable[[Offsets], None],
+    ) -> None:
+        clock = runtime.clock
+        backoff = ExponentialBackoff(
+            settings.retry_backoff_ms, settings.retry_backoff_max_ms, runtime.random.random
+        )
+        self.settings = settings
+        self.metadata = metadata
+        self.subscriptions = subscriptions
+        self.assignors = assignors
+        self.joined_topics: frozenset[str] = frozenset()
+        self.membership = membership = Membership()
+        self.finder = finder = CoordinatorFinder(settings.group_id, network, clock, backoff)
+        self.heartbeat = Heartbeat(
+            settings.heartbeat_interval_ms,
+            settings.session_timeout_ms,
+            settings.max_poll_interval_ms,
+            settings.retry_backoff_ms,
+        )
+        self.heartbeats = HeartbeatSender(
+            settings, network, finder, membership, self.heartbeat, clock
+        )
+        self.leader = GroupLeader(assignors, subscriptions, metadata)
+        self.leaver = GroupLeaver(settings, network, finder, membership)
+        self.committed = CommittedOffsets(settings.group_id, network, finder)
+        self.committer = OffsetCommitter(
+            settings, network, finder, membership, subscriptions, on_committed
+        )
+        self.auto_commit = AutoCommit(
+            self.committer,
+            subscriptions,
+            settings.auto_commit_interval_ms,
+            settings.retry_backoff_ms,
+            enabled=settings.auto_commit,
+        )
+        self.rebalance = Rebalance(
+            GroupJoiner(
+                settings, network, finder, membership, self.heartbeat, clock, self.leader.lead
+            ),
+            membership,
+            subscriptions,
+            self.auto_commit,
+            backoff,
+            self.offers,
+            run_callback,
+            self.assigned,
+        )
+
+    def offers(self) -> list[Offer]:
+        """Return the assignors this member knows, each with its subscription."""
+        topics = self.subscriptions.topics
+        self.joined_topics = topics
+        # Watching for others begins anew if this member is made the leader again.
+        self.leader.step_down()
+        return [
+            Offer(
+                assignor.name,
+                encode_subscription(
+                    MemberSubscription(
+                        tuple(topics),
+                        assignor.subscription_user_data(topics),
+                        tuple(self.subscriptions.assigned),
+                        self.membership.generation.generation_id,
+                        rack_id=self.settings.rack_id,
+                    )
+                ),
+            )
+            for assignor in self.assignors
+        ]
+
+    def assigned(self, assignment: Assignment) -> None:
+        """Tell the assignor in use what this member was given."""
+        generation = self.membership.generation
+        assignor = self.leader.assignor(generation.protocol_name)
+        assignor.on_assignment(assignment, generation.generation_id)

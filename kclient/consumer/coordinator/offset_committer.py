@@ -1,0 +1,223 @@
+"""Commits of positions, in the order they were asked for (Kafka: ConsumerCoordinator's commits)."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.request_builder import SimpleBuilder
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    FencedInstanceIdError,
+    GroupAuthorizationError,
+    IllegalGenerationError,
+    NotCoordinatorError,
+    RebalanceInProgressError,
+    RequestTimedOutError,
+    TopicAuthorizationError,
+    UnknownMemberIdError,
+    error_for_code,
+)
+from kclient.common.errors import CommitFailedError, DisconnectedError, KafkaError
+from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.coordinator.group_settings import GroupSettings
+from kclient.consumer.coordinator.heartbeat_sender import fenced
+from kclient.consumer.coordinator.membership import NO_GENERATION, Generation, Membership
+from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+_log = logging.getLogger(__name__)
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+_LATEST_WITH_NAMES = 9
+_LOST_COORDINATOR = (
+    NotCoordinatorError,
+    CoordinatorNotAvailableError,
+    DisconnectedError,
+    RequestTimedOutError,
+)
+
+
+@dataclass(slots=True)
+class _Commit:
+    """One attempt to commit."""
+
+    offsets: Offsets
+    future: RequestFuture[None] = field(default_factory=RequestFuture)
+
+
+class OffsetCommitter:
+    """Sends commits to the coordinator, first come first sent."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        network: ConsumerNetworkClient,
+        finder: CoordinatorFinder,
+        membership: Membership,
+        subscriptions: SubscriptionState,
+        on_committed: Callable[[Offsets], None],
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._finder = finder
+        self._membership = membership
+        self._subscriptions = subscriptions
+        self._on_committed = on_committed
+        self._waiting: deque[_Commit] = deque()
+        self._in_flight = 0
+
+    def commit(self, offsets: Offsets) -> RequestFuture[None]:
+        """Queue one attempt; `step` sends it once the coordinator is known."""
+        commit = _Commit(dict(offsets))
+        if offsets:
+            self._waiting.append(commit)
+            self._flush()
+        else:
+            commit.future.succeed(None)
+        return commit.future
+
+    def has_pending(self) -> bool:
+        """Return whether commits wait or are in flight."""
+        return bool(self._waiting) or self._in_flight > 0
+
+    def step(self, now_ms: float) -> float:
+        """Send what waits; return how long to wait for the next step."""
+        if not self._waiting:
+            return float("inf")
+        wait_ms = self._finder.step(now_ms)
+        self._flush()
+        return wait_ms
+
+    def fail_waiting(self, error: KafkaError) -> None:
+        """Give up what was not sent."""
+        while self._waiting:
+            self._waiting.popleft().future.fail(error)
+
+    # --- inside
+
+    def _flush(self) -> None:
+        coordinator = self._finder.coordinator()
+        while coordinator is not None and self._waiting:
+            commit = self._waiting.popleft()
+            if not commit.future.done:  # else the caller has given up on it
+                self._send(coordinator, commit)
+
+    def _send(self, coordinator: Node, commit: _Commit) -> None:
+        generation = self._generation()
+        if generation is None:
+            commit.future.fail(self._outside_group())
+            return
+        request = OffsetCommitRequest(
+            group_id=self._settings.group_id,
+            generation_id_or_member_epoch=generation.generation_id,
+            member_id=generation.member_id,
+            group_instance_id=(
+                self._settings.group_instance_id if generation.has_member_id() else None
+            ),
+            topics=_topics(commit.offsets),
+        )
+        self._in_flight += 1
+        builder = SimpleBuilder(request, latest=_LATEST_WITH_NAMES)
+        self._network.send(coordinator, builder).on_done(
+            lambda future: self._take(commit, generation, future)
+        )
+
+    def _generation(self) -> Generation | None:
+        if not self._subscriptions.is_group_managed():
+            return NO_GENERATION
+        return self._membership.commit_generation()
+
+    def _outside_group(self) -> KafkaError:
+        if self._membership.is_rebalancing():
+            return RebalanceInProgressError(
+                "the group is rebalancing: poll() until it is over, then commit again"
+            )
+        return CommitFailedError(
+            "this consumer is not part of the group now, its partitions may belong to another; "
+            "poll() joins again (a poll longer than max_poll_interval_ms apart leads here)"
+        )
+
+    def _take(
+        self, commit: _Commit, generation: Generation, future: RequestFuture[ClientResponse]
+    ) -> None:
+        self._in_flight -= 1
+        try:
+            self._read(future.value.body(OffsetCommitResponse), commit, generation)
+        except KafkaError as error:
+            _log.info("commit of group %s: %s", self._settings.group_id, error)
+            if isinstance(error, _LOST_COORDINATOR):
+                self._finder.mark_unknown(str(error))
+            commit.future.fail(error)
+            return
+        self._on_committed(commit.offsets)
+        commit.future.succeed(None)
+
+    def _read(
+        self, response: OffsetCommitResponse, commit: _Commit, generation: Generation
+    ) -> None:
+        unauthorized: set[str] = set()
+        answered: set[TopicPartition] = set()
+        for topic in response.topics:
+            for data in topic.partitions:
+                answered.add(TopicPartition(topic.name, data.partition_index))
+                error = error_for_code(data.error_code)
+                if isinstance(error, TopicAuthorizationError):
+                    unauthorized.add(topic.name)
+                elif error is not None:
+                    raise self._meaning(error, generation)
+        if unauthorized:
+            raise TopicAuthorizationError(f"{', '.join(sorted(unauthorized))}: may not be read")
+        if not answered.issuperset(commit.offsets):
+            raise CoordinatorNotAvailableError("the answer leaves partitions out")
+
+    def _meaning(self, error: KafkaError, generation: Generation) -> KafkaError:
+        """Return what an error code means for the caller, and take note of it."""
+        membership = self._membership
+        same = membership.generation == generation
+        if isinstance(error, RebalanceInProgressError):
+            membership.request_rejoin("a commit met a rebalance")
+            return RebalanceInProgressError(
+                "the group is rebalancing: poll() to give the partitions up and join again"
+            )
+        if isinstance(error, UnknownMemberIdError | IllegalGenerationError):
+            if same and generation != NO_GENERATION:
+                membership.lose(
+                    str(error), keep_member_id=isinstance(error, IllegalGenerationError)
+                )
+            return CommitFailedError(
+                f"{error.error_name}: the group has moved on without this consumer, its partitions "
+                "may belong to another; nothing was committed"
+            )
+        if isinstance(error, FencedInstanceIdError):
+            if same:
+                membership.lose("another consumer has the same group.instance.id")
+            return fenced(self._settings)
+        if isinstance(error, GroupAuthorizationError):
+            return GroupAuthorizationError(f"group {self._settings.group_id!r} may not be used")
+        return error
+
+
+def _topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for partition, offset in offsets.items():
+        name = partition.topic
+        topics.setdefault(name, OffsetCommitRequestTopic(name=name)).partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=partition.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return list(topics.values())

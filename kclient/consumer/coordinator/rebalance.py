@@ -1,0 +1,174 @@
+"""Giving partitions up and getting new ones, step by step (Kafka: joinGroupIfNeeded)."""
+
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.broker_errors import (
+    IllegalGenerationError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.types import Node, TopicPartition
+from kclient.consumer.assignors.partition_assignor import Assignment
+from kclient.consumer.coordinator.auto_commit import AutoCommit
+from kclient.consumer.coordinator.consumer_protocol import decode_assignment
+from kclient.consumer.coordinator.group_joiner import GroupJoiner, Offer
+from kclient.consumer.coordinator.membership import NO_GENERATION_ID, Membership
+from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.subscription_state import SubscriptionState
+
+_log = logging.getLogger(__name__)
+
+Callbacks = Callable[[Callable[[], None]], None]
+"""Runs a callback of the application, with the seat lent to the heartbeat loop meanwhile."""
+
+_RETRY_AT_ONCE = (MemberIdRequiredError, UnknownMemberIdError, IllegalGenerationError)
+
+
+class RebalancePhase(Enum):
+    """How far a rebalance has come on this side."""
+
+    NONE = "no rebalance"
+    COMMITTING = "last positions are being committed"
+    JOINING = "partitions given up, joining"
+
+
+class Rebalance:
+    """The member's part in a rebalance, by the eager protocol: all partitions are given up first.
+
+    The application's callbacks run within `step`. One that raises does not stop the rebalance; its
+    error is raised once the step has left everything in order.
+    """
+
+    def __init__(
+        self,
+        joiner: GroupJoiner,
+        membership: Membership,
+        subscriptions: SubscriptionState,
+        auto_commit: AutoCommit,
+        backoff: ExponentialBackoff,
+        offers: Callable[[], Sequence[Offer]],
+        run_callback: Callbacks,
+        on_assignment: Callable[[Assignment], None],
+    ) -> None:
+        self._joiner = joiner
+        self._membership = membership
+        self._subscriptions = subscriptions
+        self._auto_commit = auto_commit
+        self._backoff = backoff
+        self._offers = offers
+        self._run_callback = run_callback
+        self._on_assignment = on_assignment
+        self.phase = RebalancePhase.NONE
+        self._commit: RequestFuture[None] | None = None
+        self._commit_ends_ms = 0.0
+        self._join: RequestFuture[bytes] | None = None
+        self._attempts = 0
+        self._next_attempt_ms = 0.0
+
+    def is_under_way(self) -> bool:
+        """Return whether partitions are being given up or waited for."""
+        return self.phase is not RebalancePhase.NONE
+
+    def step(self, coordinator: Node | None, now_ms: float, commit_limit_ms: float) -> float:
+        """Go on as far as possible without waiting; return how long to wait for the next step.
+
+        Args:
+            coordinator: Broker in charge, None while unknown.
+            now_ms: The time now.
+            commit_limit_ms: How long the commit before the rebalance may take.
+        """
+        if self.phase is RebalancePhase.NONE:
+            self._begin(now_ms, commit_limit_ms)
+        if self.phase is RebalancePhase.COMMITTING:
+            if self._commit is not None and not self._commit.done and now_ms < self._commit_ends_ms:
+                return self._commit_ends_ms - now_ms
+            self._give_up_partitions()
+        if self._join is not None and self._join.done:
+            self._joined(self._join, now_ms)
+        if self.phase is RebalancePhase.JOINING and self._join is None:
+            if now_ms < self._next_attempt_ms:
+                return self._next_attempt_ms - now_ms
+            if coordinator is not None:
+                self._join = self._joiner.join(coordinator, self._offers())
+        return float("inf")
+
+    def cancel(self) -> None:
+        """Forget a rebalance under way."""
+        self.phase = RebalancePhase.NONE
+        self._commit = self._join = None
+
+    def report_given_up(self) -> None:
+        """Take the partitions away and tell the application, as revoked or as lost already."""
+        gone = self._membership.generation.generation_id == NO_GENERATION_ID
+        self._take_away(RebalanceListener.lost if gone else RebalanceListener.revoked)
+
+    # --- inside
+
+    def _begin(self, now_ms: float, commit_limit_ms: float) -> None:
+        self.phase = RebalancePhase.COMMITTING
+        self._commit = None
+        if self._auto_commit.enabled and self._membership.is_stable():
+            self._commit = self._auto_commit.commit_now()
+            self._commit_ends_ms = now_ms + commit_limit_ms
+
+    def _give_up_partitions(self) -> None:
+        if self._commit is not None and (not self._commit.done or self._commit.failed):
+            _log.warning(
+                "commit before the rebalance failed: %s", self._commit.error or "no answer"
+            )
+        self._commit = None
+        self.phase = RebalancePhase.JOINING
+        self._next_attempt_ms = 0.0
+        self.report_given_up()
+
+    def _take_away(self, report: Callable[[RebalanceListener, list[TopicPartition]], None]) -> None:
+        partitions = sorted(self._subscriptions.assigned)
+        listener = self._subscriptions.listener
+        try:
+            if partitions:
+                _log.info("giving up %s", ", ".join(map(str, partitions)))
+                self._run_callback(lambda: report(listener, partitions))
+        finally:
+            if self._subscriptions.is_group_managed():
+                self._subscriptions.assign_from_group(())
+
+    def _joined(self, join: RequestFuture[bytes], now_ms: float) -> None:
+        self._join = None
+        if join.error is not None:
+            self._join_failed(join.error, now_ms)
+            return
+        self._attempts = 0
+        assignment = decode_assignment(join.value)
+        self.phase = RebalancePhase.NONE
+        if not self._is_still_wanted(assignment):
+            self._membership.request_rejoin("the subscription changed while joining")
+            return
+        self._subscriptions.assign_from_group(assignment.partitions)
+        self._auto_commit.restart(now_ms)
+        self._on_assignment(assignment)
+        partitions = sorted(assignment.partitions)
+        listener = self._subscriptions.listener
+        _log.info("given %s", ", ".join(map(str, partitions)) or "no partitions")
+        self._run_callback(lambda: listener.assigned(partitions))
+
+    def _join_failed(self, error: KafkaError, now_ms: float) -> None:
+        _log.info("joining the group failed: %s", error)
+        if not isinstance(error, _RETRY_AT_ONCE):
+            self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
+            self._attempts += 1
+        passing = isinstance(error, (*_RETRY_AT_ONCE, RebalanceInProgressError))
+        if not passing and not error.retriable:
+            raise error
+
+    def _is_still_wanted(self, assignment: Assignment) -> bool:
+        topics = {partition.topic for partition in assignment.partitions}
+        if self._subscriptions.pattern is not None:
+            matches = self._subscriptions.pattern.fullmatch
+            return all(matches(topic) for topic in topics)
+        return topics <= self._subscriptions.topics

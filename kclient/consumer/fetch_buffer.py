@@ -1,0 +1,86 @@
+"""Fetched data on its way to the application (Kafka: FetchBuffer)."""
+
+from collections import deque
+from collections.abc import Callable
+
+from kclient.common.types import TopicPartition
+from kclient.consumer.completed_fetch import CompletedFetch
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.topic_partition_state import TopicPartitionState
+
+
+class FetchBuffer:
+    """Completed fetches in order of arrival.
+
+    The fetches of a partition form a chain, each going on where the one before ends; a fetch that
+    does not continue its chain, because the position moved meanwhile, is stale and dropped.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[CompletedFetch] = deque()
+        self._chains: dict[TopicPartition, list[CompletedFetch]] = {}
+
+    def add(self, fetch: CompletedFetch) -> bool:
+        """Queue a fetch; return False and drop it if it is stale."""
+        expected = self.next_position(fetch.state)
+        if expected is None or expected.offset != fetch.fetch_offset:
+            fetch.drop()
+            return False
+        self._chains.setdefault(fetch.state.partition, []).append(fetch)
+        self._queue.append(fetch)
+        return True
+
+    def next_position(self, state: TopicPartitionState) -> FetchPosition | None:
+        """Return where the next fetch of a partition begins: behind what is buffered.
+
+        None says that nothing may be fetched now, since what is buffered ends with an error.
+        """
+        chain = self._chains.get(state.partition)
+        position = state.position
+        if not chain or position is None:
+            return position
+        head = chain[0]
+        if head.state is not state or head.next_fetch_offset != position.offset:
+            self.drop(state.partition)
+            return position
+        end = chain[-1].end
+        return None if end is None else end._replace(leader=position.leader)
+
+    def first(self, awaited: Callable[[CompletedFetch], bool]) -> CompletedFetch | None:
+        """Return the first fetch that `awaited` accepts; others keep their places."""
+        for fetch in self._queue:
+            if awaited(fetch):
+                return fetch
+        return None
+
+    def remove(self, fetch: CompletedFetch) -> None:
+        """Take out a fetch that is used up or of no use."""
+        fetch.drop()
+        self._queue.remove(fetch)
+        chain = self._chains[fetch.state.partition]
+        chain.remove(fetch)
+        if not chain:
+            del self._chains[fetch.state.partition]
+
+    def drop(self, partition: TopicPartition) -> None:
+        """Take out everything of a partition."""
+        for fetch in list(self._chains.get(partition, ())):
+            self.remove(fetch)
+
+    def retain(self, assigned: dict[TopicPartition, TopicPartitionState]) -> None:
+        """Take out everything that belongs to no present assignment."""
+        for fetch in list(self._queue):
+            if assigned.get(fetch.state.partition) is not fetch.state:
+                self.remove(fetch)
+
+    def clear(self) -> None:
+        """Take out everything."""
+        for fetch in list(self._queue):
+            self.remove(fetch)
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is buffered."""
+        return not self._queue
+
+    def __len__(self) -> int:
+        return len(self._queue)

@@ -1,0 +1,266 @@
+"""From buffered fetches to records for the application (Kafka: FetchCollector)."""
+
+import logging
+from collections.abc import Callable
+
+from kclient.client.metadata import Metadata
+from kclient.common.broker_errors import (
+    CorruptRecordError,
+    FencedLeaderEpochError,
+    InconsistentTopicIdError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    OffsetOutOfRangeError,
+    ReplicaNotAvailableError,
+    TopicAuthorizationError,
+    UnknownLeaderEpochError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    error_for_code,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.common.types import TopicPartition
+from kclient.consumer.completed_fetch import CompletedFetch
+from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.fetch_config import FetchConfig
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.record import ColumnBuilder, ConsumerRecord
+from kclient.record.arrow import PartitionColumns
+
+_log = logging.getLogger(__name__)
+
+_STALE_METADATA = (
+    NotLeaderOrFollowerError,
+    ReplicaNotAvailableError,
+    FencedLeaderEpochError,
+    KafkaStorageError,
+    OffsetNotAvailableError,
+    UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
+    InconsistentTopicIdError,
+)
+_PASSING = (UnknownLeaderEpochError, UnknownServerError)
+
+
+class FetchCollector:
+    """Hands out what is buffered, in order, and moves the positions along.
+
+    A fetch whose partition was taken away, sought elsewhere or is being checked is dropped here;
+    one of a paused partition waits.
+    """
+
+    def __init__(
+        self,
+        buffer: FetchBuffer,
+        subscriptions: SubscriptionState,
+        metadata: Metadata,
+        config: FetchConfig,
+        clock: Clock,
+        metrics: ConsumerFetchMetrics,
+    ) -> None:
+        self._buffer = buffer
+        self._subscriptions = subscriptions
+        self._metadata = metadata
+        self._config = config
+        self._clock = clock
+        self._metrics = metrics
+        self._last: CompletedFetch | None = None
+        self._before: list[tuple[TopicPartitionState, FetchPosition]] = []
+
+    def collect(
+        self, max_records: int, *, single: bool = False
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Return the next records by partition, at most `max_records`; empty if there are none.
+
+        Args:
+            max_records: Most records to return.
+            single: Stop at the first fetch that has records, so that `unread` can undo it.
+
+        Raises:
+            CorruptRecordError: The next batch is broken; the position stays before it.
+            RecordDeserializationError: A deserializer refused the next record; likewise.
+            OffsetsOutOfRangeError: A position is outside the log and the reset policy is ``none``.
+            TopicAuthorizationError: The topic may not be read.
+        """
+        collected: dict[TopicPartition, list[ConsumerRecord]] = {}
+        left = max_records
+
+        def take(fetch: CompletedFetch) -> None:
+            nonlocal left
+            records = fetch.take(left)
+            if records:
+                left = 0 if single else left - len(records)
+                partition = fetch.state.partition
+                before = collected.get(partition)
+                collected[partition] = records if before is None else before + records
+
+        self._run(take, lambda: left <= 0, lambda: bool(collected))
+        if collected:
+            self._metrics.record_consumed(sum(map(len, collected.values())))
+        return collected
+
+    def collect_columns(self, max_records: int) -> list[PartitionColumns]:
+        """Return the next records as columns, a piece for each run of one partition.
+
+        Raises what `collect` raises, except for deserializers, which columns do not use.
+        """
+        pieces: list[PartitionColumns] = []
+        left = max_records
+
+        def take(fetch: CompletedFetch) -> None:
+            nonlocal left
+            builder = ColumnBuilder()
+            count = fetch.take_columns(builder, left)
+            if count:
+                topic, partition = fetch.state.partition
+                pieces.append((topic, partition, builder.finish()))
+                left -= count
+
+        self._run(take, lambda: left <= 0, lambda: bool(pieces))
+        if pieces:
+            self._metrics.record_consumed(sum(columns.length for _, _, columns in pieces))
+        return pieces
+
+    def unread(self, records: list[ConsumerRecord]) -> None:
+        """Take back the last records of a `collect(single=True)`, and the position with them.
+
+        Nothing happens if the application went elsewhere meanwhile.
+        """
+        fetch = self._last
+        if not records or fetch is None or not self._subscriptions.holds(fetch.state):
+            return
+        position = fetch.state.position
+        if position is None or position.offset != fetch.next_fetch_offset:
+            return
+        fetch.unread(records)
+        fetch.state.position = position._replace(offset=fetch.next_fetch_offset)
+
+    def undo(self) -> None:
+        """Go back to before the last `collect`: its records were not handed out after all."""
+        before, self._before = self._before, []
+        for state, position in reversed(before):
+            if self._subscriptions.holds(state) and state.has_valid_position():
+                state.position = position
+                self._buffer.drop(state.partition)
+
+    # --- inside
+
+    def _run(
+        self,
+        take: Callable[[CompletedFetch], None],
+        is_full: Callable[[], bool],
+        has_some: Callable[[], bool],
+    ) -> None:
+        """Take from fetch after fetch until enough is taken or nothing is left."""
+        self._before = []
+        try:
+            while not is_full():
+                fetch = self._current()
+                if fetch is None:
+                    return
+                take(fetch)
+                self._follow(fetch)
+        except KafkaError:
+            # What was taken before the error is handed out; the next call meets the error again.
+            if not has_some():
+                self._drop_last()
+                raise
+        except BaseException:
+            # Interrupted anywhere: what was decoded and not handed out is fetched again.
+            self._drop_last()
+            self.undo()
+            raise
+
+    def _current(self) -> CompletedFetch | None:
+        """Return the first fetch that records can be taken from; drop those that are of no use."""
+        while (fetch := self._buffer.first(_is_awaited)) is not None:
+            self._last = fetch
+            if self._is_ready(fetch):
+                return fetch
+            self._buffer.remove(fetch)
+        return None
+
+    def _is_ready(self, fetch: CompletedFetch) -> bool:
+        state = fetch.state
+        position = state.position
+        if not self._subscriptions.holds(state) or not state.is_fetchable() or position is None:
+            return False
+        if position.offset != fetch.next_fetch_offset:
+            _log.debug("dropped a stale fetch of %s at %d", state.partition, fetch.fetch_offset)
+            return False
+        if not fetch.initialized:
+            error = error_for_code(fetch.data.error_code)
+            if error is not None:
+                self._handle_error(fetch, error)
+                return False
+            self._take_over_ends(fetch)
+        return not fetch.is_exhausted()
+
+    def _take_over_ends(self, fetch: CompletedFetch) -> None:
+        state, data = fetch.state, fetch.data
+        fetch.initialized = True
+        if data.high_watermark >= 0:
+            state.high_watermark = data.high_watermark
+        if data.log_start_offset >= 0:
+            state.log_start_offset = data.log_start_offset
+        if data.last_stable_offset >= 0:
+            state.last_stable_offset = data.last_stable_offset
+        if data.preferred_read_replica >= 0:
+            until_ms = self._clock.monotonic_ms() + self._config.preferred_replica_ms
+            state.prefer_read_replica(data.preferred_read_replica, until_ms)
+
+    def _handle_error(self, fetch: CompletedFetch, error: KafkaError) -> None:
+        """Do what Kafka's consumer does for the error code of a partition."""
+        state = fetch.state
+        now_ms = self._clock.monotonic_ms()
+        _log.info("fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
+        if isinstance(error, OffsetOutOfRangeError):
+            # A follower may lag behind: the leader is asked before the position is given up.
+            if state.preferred_read_replica(now_ms) is not None:
+                state.clear_preferred_read_replica()
+            else:
+                self._subscriptions.reset_by_default(state)
+            return
+        state.next_attempt_ms = now_ms + self._config.retry_backoff_ms
+        if isinstance(error, _STALE_METADATA):
+            state.clear_preferred_read_replica()
+            self._metadata.request_update()
+        elif isinstance(error, TopicAuthorizationError):
+            raise TopicAuthorizationError(f"{state.partition.topic}: may not be read")
+        elif isinstance(error, CorruptRecordError):
+            raise CorruptRecordError(
+                f"{state.partition} at offset {fetch.fetch_offset}: the broker reports a corrupt "
+                "record; seek past it to go on"
+            )
+        elif not isinstance(error, _PASSING):
+            raise error
+
+    def _follow(self, fetch: CompletedFetch) -> None:
+        """Move the position to where the fetch now stands."""
+        state = fetch.state
+        position = state.position
+        if position is not None and fetch.next_fetch_offset != position.offset:
+            self._before.append((state, position))
+            state.position = FetchPosition(
+                fetch.next_fetch_offset, fetch.last_epoch, position.leader
+            )
+
+    def _drop_last(self) -> None:
+        fetch, self._last = self._last, None
+        if fetch is not None:
+            self._buffer.drop(fetch.state.partition)
+
+
+def _is_awaited(fetch: CompletedFetch) -> bool:
+    """Return whether the application awaits a fetch; one of a paused partition has to wait."""
+    if fetch.state.paused:
+        fetch.set_aside()
+        return False
+    fetch.bring_back()
+    return True

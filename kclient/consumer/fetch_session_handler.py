@@ -1,0 +1,169 @@
+"""One incremental fetch session with one broker (KIP-227; Kafka: FetchSessionHandler).
+
+The broker remembers the partitions of a session; a request then names only what has changed. The
+client's copy of that list must follow every request and every answer exactly, and any doubt ends
+the session: the next request is a full one and starts another.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kclient.common.broker_errors import FetchSessionIdNotFoundError
+from kclient.common.types import TopicPartition
+from kclient.protocol.types import ZERO_UUID
+
+_log = logging.getLogger(__name__)
+
+_INVALID_SESSION_ID = 0
+_INITIAL_EPOCH = 0
+_FINAL_EPOCH = -1
+_MAX_EPOCH = 2**31 - 1
+
+
+class FetchPartitionData(NamedTuple):
+    """What is asked of one partition (Kafka: FetchRequest.PartitionData)."""
+
+    topic_id: bytes
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = -1
+
+
+class FetchRequestData(NamedTuple):
+    """What one request says (Kafka: FetchSessionHandler.FetchRequestData).
+
+    Attributes:
+        to_send: Partitions to name, those that are new or changed.
+        to_forget: Partitions to drop from the session, with their topic ids.
+        session_id: Session, 0 for none.
+        session_epoch: Number of the request within the session; 0 opens one, -1 closes it.
+        can_use_topic_ids: Whether every topic of the session has a known id.
+    """
+
+    to_send: dict[TopicPartition, FetchPartitionData]
+    to_forget: dict[TopicPartition, bytes]
+    session_id: int
+    session_epoch: int
+    can_use_topic_ids: bool
+
+
+class FetchSessionHandler:
+    """The client's side of a fetch session."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self._session_id = _INVALID_SESSION_ID
+        self._epoch = _INITIAL_EPOCH
+        self._partitions: dict[TopicPartition, FetchPartitionData] = {}
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, FetchPartitionData]:
+        """What the broker was last asked for, in all."""
+        return self._partitions
+
+    @property
+    def session_id(self) -> int:
+        """The session, 0 while there is none."""
+        return self._session_id
+
+    def build(self, wanted: dict[TopicPartition, FetchPartitionData]) -> FetchRequestData:
+        """Return the request that makes the session hold exactly `wanted`."""
+        before, self._partitions = self._partitions, wanted
+        if self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}:
+            return self._request(wanted, {})
+        to_forget = {
+            partition: data.topic_id
+            for partition, data in before.items()
+            # A topic made anew has another id: the old one is forgotten, the new one added.
+            if partition not in wanted or _recreated(data, wanted[partition])
+        }
+        to_send = {
+            partition: data for partition, data in wanted.items() if before.get(partition) != data
+        }
+        return self._request(to_send, to_forget)
+
+    def build_close(self) -> FetchRequestData | None:
+        """Return the request that ends the session, or None if there is none to end."""
+        if self._session_id == _INVALID_SESSION_ID:
+            return None
+        self._partitions = {}
+        self._epoch = _FINAL_EPOCH
+        return self._request({}, {})
+
+    def handle_response(
+        self, session_id: int, answered: set[TopicPartition], *, throttled: bool
+    ) -> str | None:
+        """Follow an answer without an error code.
+
+        Args:
+            session_id: Session the broker speaks of, 0 for none.
+            answered: Partitions in the answer.
+            throttled: Whether the broker asked the client to slow down.
+
+        Returns:
+            None, or why the answer must not be used.
+        """
+        full = self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}
+        extra = answered - self._partitions.keys()
+        missing = self._partitions.keys() - answered if full else set()
+        if extra or missing:
+            if full and not answered and throttled:
+                self._start_over()
+                return "the broker throttled the fetch"
+            problem = _mismatch(extra, missing)
+            if full:
+                self._start_over()
+            else:
+                self._close_and_start_over()
+            return problem
+        if session_id == _INVALID_SESSION_ID:
+            self._start_over()
+        elif full:
+            self._session_id = session_id
+            self._epoch = 1
+        else:
+            self._epoch = self._epoch % _MAX_EPOCH + 1
+        return None
+
+    def handle_error_code(self, error: Exception) -> None:
+        """Follow an answer that is nothing but an error."""
+        _log.info("fetch session %d with node %d: %s", self._session_id, self._node_id, error)
+        if isinstance(error, FetchSessionIdNotFoundError):
+            self._start_over()
+        else:
+            self._close_and_start_over()
+
+    def handle_failure(self) -> None:
+        """Follow a request without an answer: the broker may have seen it or not."""
+        self._close_and_start_over()
+
+    def _request(
+        self,
+        to_send: dict[TopicPartition, FetchPartitionData],
+        to_forget: dict[TopicPartition, bytes],
+    ) -> FetchRequestData:
+        ids_known = all(data.topic_id != ZERO_UUID for data in self._partitions.values())
+        ids_known = ids_known and all(topic_id != ZERO_UUID for topic_id in to_forget.values())
+        return FetchRequestData(to_send, to_forget, self._session_id, self._epoch, ids_known)
+
+    def _start_over(self) -> None:
+        self._session_id = _INVALID_SESSION_ID
+        self._epoch = _INITIAL_EPOCH
+
+    def _close_and_start_over(self) -> None:
+        # A full request that names the old session closes it and opens another.
+        self._epoch = _INITIAL_EPOCH
+
+
+def _recreated(before: FetchPartitionData, now: FetchPartitionData) -> bool:
+    return before.topic_id != now.topic_id and ZERO_UUID not in {before.topic_id, now.topic_id}
+
+
+def _mismatch(extra: set[TopicPartition], missing: set[TopicPartition]) -> str:
+    parts = [
+        f"{what} {', '.join(str(partition) for partition in sorted(partitions))}"
+        for what, partitions in (("not asked for:", extra), ("missing:", missing))
+        if partitions
+    ]
+    return "; ".join(parts)

@@ -1,0 +1,228 @@
+"""Asks brokers for records ahead of the application (Kafka: Fetcher, AbstractFetch)."""
+
+import logging
+from typing import NamedTuple
+
+from kclient.client.client_response import ClientResponse
+from kclient.client.metadata import Metadata
+from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.common.types import Node, TopicPartition
+from kclient.consumer.completed_fetch import CompletedFetch
+from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.fetch_config import FetchConfig
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.fetch_request_builder import FetchRequestBuilder
+from kclient.consumer.fetch_session_handler import FetchPartitionData, FetchSessionHandler
+from kclient.consumer.node_backlog import NodeBacklog
+from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.protocol.messages.fetch import FetchResponse, PartitionData
+from kclient.protocol.types import ZERO_UUID
+
+_log = logging.getLogger(__name__)
+
+
+class _Asked(NamedTuple):
+    """A partition in a request, as it stood when the request was made."""
+
+    state: TopicPartitionState
+    position: FetchPosition
+
+
+class Fetcher:
+    """Keeps one fetch in flight to each broker that has partitions to read.
+
+    A broker is asked again once half of its last answer is used up, for every partition of it that
+    may be fetched, each from behind what is buffered. So at most one and a half answers of a broker
+    are held, and the session with it keeps all its partitions.
+    """
+
+    def __init__(
+        self,
+        network: ConsumerNetworkClient,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        buffer: FetchBuffer,
+        config: FetchConfig,
+        metrics: ConsumerFetchMetrics,
+        clock: Clock,
+    ) -> None:
+        self._network = network
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._buffer = buffer
+        self._config = config
+        self._metrics = metrics
+        self._clock = clock
+        self._sessions: dict[int, FetchSessionHandler] = {}
+        self._backlogs: dict[int, NodeBacklog] = {}
+        self._in_flight: set[int] = set()
+        self._rest_until_ms: dict[int, float] = {}
+
+    def wants_to_send(self) -> bool:
+        """Return whether a broker's backlog has run low since the last `send_fetches`."""
+        return any(
+            backlog.moved and node_id not in self._in_flight and backlog.is_low()
+            for node_id, backlog in self._backlogs.items()
+        )
+
+    def has_in_flight(self) -> bool:
+        """Return whether an answer is awaited."""
+        return bool(self._in_flight)
+
+    def send_fetches(self, now_ms: float) -> int:
+        """Queue a fetch for every broker that should be asked; return how many."""
+        for backlog in self._backlogs.values():
+            backlog.moved = False
+        wanted = self._wanted(now_ms)
+        for node, asked in wanted.items():
+            self._send(node, asked)
+        return len(wanted)
+
+    def close(self) -> None:
+        """Queue a last request to each broker, which ends its session."""
+        nodes = self._metadata.cluster().nodes
+        for node_id, session in self._sessions.items():
+            node = nodes.get(node_id)
+            data = session.build_close() if node_id not in self._in_flight else None
+            if node is not None and data is not None and not self._network.is_unavailable(node):
+                self._network.send(node, FetchRequestBuilder(data, self._config))
+        self._sessions.clear()
+        self._buffer.clear()
+
+    # --- asking
+
+    def _wanted(self, now_ms: float) -> dict[Node, dict[TopicPartition, _Asked]]:
+        nodes = self._metadata.cluster().nodes
+        blocked: dict[int, bool] = {}
+        wanted: dict[Node, dict[TopicPartition, _Asked]] = {}
+        for partition, state in self._subscriptions.assigned.items():
+            if not state.is_fetchable() or state.next_attempt_ms > now_ms:
+                continue
+            node = state.fetch_node(nodes, now_ms)
+            if node is None:
+                self._metadata.request_update()
+                continue
+            if node.id not in blocked:
+                blocked[node.id] = self._is_blocked(node, now_ms)
+            if blocked[node.id]:
+                continue
+            position = self._buffer.next_position(state)
+            if position is not None:
+                wanted.setdefault(node, {})[partition] = _Asked(state, position)
+        return wanted
+
+    def _is_blocked(self, node: Node, now_ms: float) -> bool:
+        backlog = self._backlogs.get(node.id)
+        return (
+            node.id in self._in_flight
+            or now_ms < self._rest_until_ms.get(node.id, 0.0)
+            or (backlog is not None and not backlog.is_low())
+            or self._network.is_unavailable(node)
+        )
+
+    def _send(self, node: Node, asked: dict[TopicPartition, _Asked]) -> None:
+        cluster = self._metadata.cluster()
+        session = self._sessions.get(node.id)
+        if session is None:
+            session = self._sessions[node.id] = FetchSessionHandler(node.id)
+        data = session.build(
+            {
+                partition: FetchPartitionData(
+                    cluster.topic_id(partition.topic) or ZERO_UUID,
+                    entry.position.offset,
+                    self._config.partition_max_bytes,
+                    entry.position.leader.epoch,
+                )
+                for partition, entry in asked.items()
+            }
+        )
+        self._in_flight.add(node.id)
+        self._network.send(node, FetchRequestBuilder(data, self._config)).on_done(
+            lambda future: self._completed(node, session, asked, future)
+        )
+
+    # --- taking in
+
+    def _completed(
+        self,
+        node: Node,
+        session: FetchSessionHandler,
+        asked: dict[TopicPartition, _Asked],
+        future: RequestFuture[ClientResponse],
+    ) -> None:
+        self._in_flight.discard(node.id)
+        if future.error is not None:
+            self._failed(node, session, asked, future.error)
+            return
+        response = future.value.body(FetchResponse)
+        error = error_for_code(response.error_code)
+        if error is not None:
+            self._rest(node)
+            session.handle_error_code(error)
+            if isinstance(error, FetchSessionTopicIdError):
+                self._metadata.request_update()
+            return
+        answers = self._by_partition(response, session)
+        problem = session.handle_response(
+            response.session_id, set(answers), throttled=response.throttle_time_ms > 0
+        )
+        if problem is not None:
+            self._rest(node)
+            _log.info("answer of %s to a fetch is not used: %s", node, problem)
+            return
+        size = self._take_in(node, asked, answers)
+        self._metrics.record_answer(size, future.value.latency_ms, response.throttle_time_ms)
+
+    def _failed(
+        self,
+        node: Node,
+        session: FetchSessionHandler,
+        asked: dict[TopicPartition, _Asked],
+        error: KafkaError,
+    ) -> None:
+        _log.info("fetch from %s failed: %s", node, error)
+        self._rest(node)
+        session.handle_failure()
+        for entry in asked.values():
+            entry.state.clear_preferred_read_replica()
+
+    def _rest(self, node: Node) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._rest_until_ms[node.id] = now_ms + self._config.retry_backoff_ms
+
+    def _by_partition(
+        self, response: FetchResponse, session: FetchSessionHandler
+    ) -> dict[TopicPartition, PartitionData]:
+        names = {data.topic_id: partition.topic for partition, data in session.partitions.items()}
+        answers: dict[TopicPartition, PartitionData] = {}
+        for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                # Named twice, the first answer counts.
+                answers.setdefault(TopicPartition(name, data.partition_index), data)
+        return answers
+
+    def _take_in(
+        self,
+        node: Node,
+        asked: dict[TopicPartition, _Asked],
+        answers: dict[TopicPartition, PartitionData],
+    ) -> int:
+        backlog = self._backlogs.setdefault(node.id, NodeBacklog())
+        size = 0
+        for partition, data in answers.items():
+            entry = asked.get(partition)
+            if entry is None or not self._subscriptions.holds(entry.state):
+                continue
+            fetch = CompletedFetch(entry.state, data, entry.position, backlog, self._config)
+            size += fetch.size
+            backlog.add(fetch.size)
+            self._buffer.add(fetch)
+        backlog.mark_answer(size)
+        return size

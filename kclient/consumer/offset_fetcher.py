@@ -1,0 +1,196 @@
+"""Finds positions by time or by policy (Kafka: OffsetFetcher)."""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import Metadata
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Clock
+from kclient.common.types import OffsetAndTimestamp, TopicPartition
+from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.leaders import current_leader
+from kclient.consumer.list_offsets_requests import ListOffsetsAnswer, ListOffsetsRequests
+from kclient.consumer.request_future import RequestFuture
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+
+_log = logging.getLogger(__name__)
+
+
+class OffsetLookup:
+    """A look-up that goes on until every partition is answered for.
+
+    Attributes:
+        found: What was found so far; None where no record is that late.
+    """
+
+    def __init__(self, timestamps: Mapping[TopicPartition, int]) -> None:
+        self.found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        self._timestamps = dict(timestamps)
+        self._in_flight: set[TopicPartition] = set()
+        self._attempts = 0
+        self._next_attempt_ms = 0.0
+        self._error: KafkaError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is open any more; raise what no retry heals."""
+        if self._error is not None:
+            raise self._error
+        return self.found.keys() >= self._timestamps.keys()
+
+    @property
+    def missing(self) -> list[TopicPartition]:
+        """Partitions that are still open."""
+        return [partition for partition in self._timestamps if partition not in self.found]
+
+    def step(
+        self, requests: ListOffsetsRequests, backoff: ExponentialBackoff, now_ms: float
+    ) -> float:
+        """Ask for what is open and not asked for; return how long to wait before the next step."""
+        if now_ms < self._next_attempt_ms:
+            return self._next_attempt_ms - now_ms
+        open_ones = {
+            partition: self._timestamps[partition]
+            for partition in self.missing
+            if partition not in self._in_flight
+        }
+        if not open_ones:
+            return backoff.backoff(0)
+        self._next_attempt_ms = now_ms + backoff.backoff(self._attempts)
+        self._attempts += 1
+        futures, _ = requests.send(open_ones)
+        for partitions, future in futures.items():
+            self._in_flight |= partitions
+            future.on_done(partial(self._take, partitions))
+        return self._next_attempt_ms - now_ms
+
+    def _take(
+        self, partitions: frozenset[TopicPartition], future: RequestFuture[ListOffsetsAnswer]
+    ) -> None:
+        self._in_flight -= partitions
+        if future.error is not None:
+            if not future.error.retriable:
+                self._error = future.error
+            return
+        answer = future.value
+        self.found |= answer.found
+        try:
+            answer.raise_unauthorized()
+        except KafkaError as error:
+            self._error = error
+
+
+class OffsetFetcher:
+    """Resets positions by policy."""
+
+    def __init__(
+        self,
+        requests: ListOffsetsRequests,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        metrics: ConsumerFetchMetrics,
+        clock: Clock,
+        *,
+        request_timeout_ms: float,
+        retry_backoff_ms: float,
+    ) -> None:
+        self._requests = requests
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._metrics = metrics
+        self._clock = clock
+        self._request_timeout_ms = request_timeout_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._error: KafkaError | None = None
+
+    def reset_positions(self, now_ms: float) -> None:
+        """Ask for the start of every partition that awaits a reset and is not asked for.
+
+        Raises:
+            KafkaError: An earlier reset failed in a way that no retry heals.
+        """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        waiting = self._subscriptions.in_state(FetchState.AWAIT_RESET, now_ms)
+        if not waiting:
+            return
+        wall_ms = self._clock.wall_ms()
+        policies: dict[TopicPartition, tuple[TopicPartitionState, AutoOffsetReset]] = {}
+        timestamps: dict[TopicPartition, int] = {}
+        for state in waiting:
+            policy = state.reset_policy or self._subscriptions.default_reset
+            policies[state.partition] = (state, policy)
+            timestamps[state.partition] = policy.timestamp(wall_ms)
+            state.next_attempt_ms = now_ms + self._retry_backoff_ms
+        futures, _ = self._requests.send(timestamps)
+        for partitions, future in futures.items():
+            asked = {partition: policies[partition] for partition in partitions}
+            for state, _ in asked.values():
+                state.next_attempt_ms = now_ms + self._request_timeout_ms
+            future.on_done(partial(self._take, asked))
+
+    def _take(
+        self,
+        asked: dict[TopicPartition, tuple[TopicPartitionState, AutoOffsetReset]],
+        future: RequestFuture[ListOffsetsAnswer],
+    ) -> None:
+        again_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
+        if future.error is not None:
+            for state, _ in asked.values():
+                state.next_attempt_ms = again_ms
+            if future.error.retriable:
+                self._metadata.request_update()
+            else:
+                self._error = future.error
+            return
+        answer = future.value
+        for partition, (state, policy) in asked.items():
+            found = answer.found.get(partition)
+            if found is not None:
+                self._apply(state, policy, found)
+            else:
+                state.next_attempt_ms = again_ms
+                self._fall_back(state, partition in answer.found)
+        if answer.to_retry:
+            self._metadata.request_update()
+        try:
+            answer.raise_unauthorized()
+        except KafkaError as error:
+            self._error = error
+
+    def _fall_back(self, state: TopicPartitionState, answered: bool) -> None:  # noqa: FBT001
+        """Start at the end where the broker said that no record is as late as was asked for."""
+        if answered and self._subscriptions.holds(state):
+            state.reset(AutoOffsetReset("latest"))
+
+    def _apply(
+        self, state: TopicPartitionState, policy: AutoOffsetReset, found: OffsetAndTimestamp
+    ) -> None:
+        still_asked = (
+            state.fetch_state is FetchState.AWAIT_RESET
+            and (state.reset_policy or self._subscriptions.default_reset) == policy
+        )
+        if not self._subscriptions.holds(state) or not still_asked:
+            return  # taken away, sought or reset otherwise meanwhile
+        lost = state.lost_offset
+        leader = current_leader(self._metadata.cluster(), state.partition)
+        state.seek(FetchPosition(found.offset, found.leader_epoch, leader))
+        if lost is None:
+            _log.info("%s starts at %d (%s)", state.partition, found.offset, policy.name)
+            return
+        skipped = max(0, found.offset - lost)
+        self._metrics.record_skipped(skipped)
+        _log.warning(
+            "position of %s reset from %d to %d (%s): %d offsets skipped",
+            state.partition,
+            lost,
+            found.offset,
+            policy.name,
+            skipped,
+        )

@@ -1,0 +1,164 @@
+"""What a consumer does while the application waits in one of its calls (Kafka: pollForFetches).
+
+One step looks after everything that may be due, without waiting: the group, the positions, the
+fetches. Between steps the network is waited for, and nothing else.
+"""
+
+import math
+from collections.abc import Callable, Sized
+from typing import TypeVar
+
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.runtime import Clock
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.position_updater import PositionUpdater
+
+T = TypeVar("T", bound=Sized)
+
+# While buffered records flow, everything else is looked after so often, not at every poll.
+_SERVICE_INTERVAL_MS = 10.0
+
+
+class PollLoop:
+    """Steps, and waits between them."""
+
+    def __init__(
+        self,
+        network: ConsumerNetworkClient,
+        fetcher: Fetcher,
+        positions: PositionUpdater,
+        coordinator: ConsumerCoordinator | None,
+        clock: Clock,
+        retry_backoff_ms: float,
+    ) -> None:
+        self._network = network
+        self._fetcher = fetcher
+        self._positions = positions
+        self._coordinator = coordinator
+        self._clock = clock
+        self._retry_backoff_ms = retry_backoff_ms
+        self._next_service_ms = 0.0
+        self._error: KafkaError | None = None
+
+    def disturb(self) -> None:
+        """Look after everything at the next poll: the application changed something."""
+        self._next_service_ms = 0.0
+
+    def poll(self, take: Callable[[], T], timeout_ms: float) -> T | None:
+        """Return what `take` gives, waiting up to `timeout_ms` for it to be more than nothing.
+
+        Raises:
+            WakeupError: `Consumer.wakeup` was called.
+            KafkaError: Something the application must know; nothing was taken then.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._next_service_ms and (taken := self._take(take)) is not None:
+            if self._fetcher.wants_to_send():
+                self._fetch_ahead(now_ms)
+            return taken
+        deadline_ms = now_ms + timeout_ms
+        last_look = False
+        while True:
+            self._network.maybe_raise_wakeup()
+            wait_ms = self.service(now_ms)
+            if (taken := self._take(take)) is not None:
+                self._next_service_ms = now_ms + min(wait_ms, _SERVICE_INTERVAL_MS)
+                self._fetch_ahead(now_ms)
+                return taken
+            if last_look:
+                return None
+            left_ms = deadline_ms - now_ms
+            last_look = left_ms <= 0
+            self._network.poll(max(0.0, min(wait_ms, left_ms)))
+            now_ms = self._clock.monotonic_ms()
+
+    def service(self, now_ms: float) -> float:
+        """Look after everything that may be due; return how long to wait for the next time.
+
+        Raises:
+            KafkaError: Something the application must know.
+        """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        wait_ms = math.inf if self._coordinator is None else self._coordinator.step(now_ms)
+        if not self._positions.step(now_ms):
+            wait_ms = min(wait_ms, self._retry_backoff_ms)
+        self._fetcher.send_fetches(now_ms)
+        if not self._fetcher.has_in_flight():
+            wait_ms = min(wait_ms, self._retry_backoff_ms)
+        return wait_ms
+
+    def wait_for(
+        self,
+        done: Callable[[], bool],
+        step: Callable[[float], float],
+        deadline_ms: float,
+        what: str,
+    ) -> None:
+        """Wait until `done()` holds.
+
+        Args:
+            done: Looked at before and after every wait.
+            step: Given the time, does what is due and returns how long to wait.
+            deadline_ms: When to give up.
+            what: What is waited for, in words.
+
+        Raises:
+            KafkaTimeoutError: The deadline passed; the text names what keeps brokers from
+                answering, if that is known.
+            WakeupError: `Consumer.wakeup` was called.
+        """
+        last_look = False
+        while not done():
+            now_ms = self._clock.monotonic_ms()
+            wait_ms = step(now_ms)
+            if done():
+                return
+            left_ms = deadline_ms - now_ms
+            if last_look:
+                raise self.timed_out(what)
+            last_look = left_ms <= 0
+            self._network.poll(max(0.0, min(wait_ms, left_ms)))
+            self._network.maybe_raise_wakeup()
+
+    def rest(self, until_ms: float, step: Callable[[float], float]) -> None:
+        """Let time pass, with steps meanwhile.
+
+        Raises:
+            WakeupError: `Consumer.wakeup` was called.
+        """
+        while (now_ms := self._clock.monotonic_ms()) < until_ms:
+            self._network.poll(max(0.0, min(step(now_ms), until_ms - now_ms)))
+            self._network.maybe_raise_wakeup()
+
+    def flush(self) -> None:
+        """Write what waits to be sent, as far as that needs no waiting."""
+        self._network.poll(0.0)
+
+    def timed_out(self, what: str) -> KafkaTimeoutError:
+        """Return the error of a call whose deadline has passed."""
+        cause = self._network.bootstrap_error()
+        error = KafkaTimeoutError(f"{what}: timed out" + (f"; {cause}" if cause else ""))
+        error.__cause__ = cause
+        return error
+
+    # --- inside
+
+    def _take(self, take: Callable[[], T]) -> T | None:
+        if self._coordinator is not None and self._coordinator.holds_back():
+            return None
+        taken = take()
+        return taken if len(taken) else None
+
+    def _fetch_ahead(self, now_ms: float) -> None:
+        """Let the next fetch go out before the application works on what was taken."""
+        try:
+            if self._fetcher.wants_to_send():
+                self._fetcher.send_fetches(now_ms)
+            self._network.poll(0.0)
+        except KafkaError as error:
+            # The records are the application's now: it hears of the error at its next poll.
+            self._error = error

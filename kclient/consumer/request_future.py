@@ -1,0 +1,105 @@
+"""The outcome of a request that is not here yet (Kafka: RequestFuture)."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from kclient.common.errors import IllegalStateError, KafkaError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class RequestFuture(Generic[T]):
+    """A value or an error to come. Used only by whoever drives the consumer, so without a lock."""
+
+    __slots__ = ("_listeners", "_value", "done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: KafkaError | None = None
+        self._value: T | None = None
+        self._listeners: list[Callable[[RequestFuture[T]], None]] = []
+
+    @classmethod
+    def of(cls, value: T) -> "RequestFuture[T]":
+        """Return a future that has succeeded."""
+        future = cls()
+        future.succeed(value)
+        return future
+
+    @classmethod
+    def failed_with(cls, error: KafkaError) -> "RequestFuture[T]":
+        """Return a future that has failed."""
+        future = cls()
+        future.fail(error)
+        return future
+
+    @property
+    def value(self) -> T:
+        """The value; raise the error of a future that failed."""
+        if not self.done:
+            raise IllegalStateError("the request has not finished")
+        if self.error is not None:
+            raise self.error
+        return self._value  # type: ignore[return-value]  # T itself may be None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether a value has come."""
+        return self.done and self.error is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error has come."""
+        return self.error is not None
+
+    def succeed(self, value: T) -> None:
+        """Finish with a value; a future that has finished stays as it is."""
+        if not self.done:
+            self._value = value
+            self._finish()
+
+    def fail(self, error: KafkaError) -> None:
+        """Finish with an error; a future that has finished stays as it is."""
+        if not self.done:
+            self.error = error
+            self._finish()
+
+    def on_done(self, listener: "Callable[[RequestFuture[T]], None]") -> None:
+        """Call `listener` with this future once it has finished, or now if it has."""
+        if self.done:
+            listener(self)
+        else:
+            self._listeners.append(listener)
+
+    def then(
+        self,
+        adapt: Callable[[T], R],
+        on_error: Callable[[KafkaError], None] | None = None,
+    ) -> "RequestFuture[R]":
+        """Return the future of `adapt(value)`.
+
+        Args:
+            adapt: Makes the new value; a `KafkaError` it raises is the new future's error.
+            on_error: Told of the error, whether it came from here or from `adapt`.
+        """
+        chained: RequestFuture[R] = RequestFuture()
+
+        def relay(source: RequestFuture[T]) -> None:
+            try:
+                adapted = adapt(source.value)
+            except KafkaError as error:
+                if on_error is not None:
+                    on_error(error)
+                chained.fail(error)
+            else:
+                chained.succeed(adapted)
+
+        self.on_done(relay)
+        return chained
+
+    def _finish(self) -> None:
+        self.done = True
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener(self)

@@ -1,0 +1,182 @@
+"""What is subscribed to and what is assigned (Kafka: SubscriptionState)."""
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from kclient.common.errors import IllegalStateError
+from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.consumer.auto_offset_reset import NONE, AutoOffsetReset
+from kclient.consumer.errors import OffsetsOutOfRangeError
+from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
+
+_NO_LISTENER = RebalanceListener()
+
+
+class SubscriptionType(Enum):
+    """How a consumer comes to its partitions."""
+
+    NONE = "nothing subscribed"
+    AUTO_TOPICS = "subscribe(topics)"
+    AUTO_PATTERN = "subscribe(pattern=...)"
+    USER_ASSIGNED = "assign(partitions)"
+
+
+class SubscriptionState:
+    """Topics wanted, partitions held and the state of each.
+
+    Attributes:
+        default_reset: Policy for a partition without a usable position.
+        kind: How partitions are come by.
+        topics: Topics subscribed to; of a pattern, those that match today.
+        pattern: Pattern subscribed to, matched against whole topic names.
+        listener: The application's callbacks.
+        assigned: State of each partition held.
+        version: Grows with every change of `assigned`.
+    """
+
+    def __init__(self, default_reset: AutoOffsetReset, *, exclude_internal: bool = True) -> None:
+        self.default_reset = default_reset
+        self._exclude_internal = exclude_internal
+        self.kind = SubscriptionType.NONE
+        self.topics: frozenset[str] = frozenset()
+        self.pattern: re.Pattern[str] | None = None
+        self.listener = _NO_LISTENER
+        self.assigned: dict[TopicPartition, TopicPartitionState] = {}
+        self.version = 0
+        self._group_topics: frozenset[str] = frozenset()
+
+    # --- what is wanted
+
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener) -> bool:
+        """Subscribe to topics by name; return whether that changes anything."""
+        self._become(SubscriptionType.AUTO_TOPICS)
+        self.listener = listener
+        return self._want(frozenset(topics))
+
+    def subscribe_pattern(self, pattern: re.Pattern[str], listener: RebalanceListener) -> None:
+        """Subscribe to every topic whose whole name matches."""
+        self._become(SubscriptionType.AUTO_PATTERN)
+        self.listener = listener
+        self.pattern = pattern
+
+    def accepts(self, topic: str, is_internal: bool) -> bool:  # noqa: FBT001 (a TopicFilter)
+        """Return whether the pattern subscribed to takes a topic in."""
+        if self.pattern is None or (is_internal and self._exclude_internal):
+            return False
+        return self.pattern.fullmatch(topic) is not None
+
+    def take_matching(self, topics: Iterable[str]) -> bool:
+        """Take note of the topics a pattern matches today; return whether they have changed."""
+        return self._want(frozenset(topics))
+
+    def assign_from_user(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hold exactly these partitions, without a group's say."""
+        self._become(SubscriptionType.USER_ASSIGNED)
+        self._assign(partitions)
+        self.topics = frozenset(partition.topic for partition in self.assigned)
+
+    def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hold exactly these partitions, as the group's leader gave them."""
+        if not self.is_group_managed():
+            raise IllegalStateError(f"assignment by a group while using {self.kind.value}")
+        self._assign(partitions)
+
+    def unsubscribe(self) -> None:
+        """Forget subscription and assignment."""
+        self.kind = SubscriptionType.NONE
+        self.topics = frozenset()
+        self.pattern = None
+        self.listener = _NO_LISTENER
+        self._group_topics = frozenset()
+        self._assign(())
+
+    def is_group_managed(self) -> bool:
+        """Return whether a group decides on the partitions."""
+        return self.kind in {SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN}
+
+    def group_subscribe(self, topics: Iterable[str]) -> bool:
+        """Watch the topics of all members, as a leader must; return whether some are new."""
+        before = self.metadata_topics()
+        self._group_topics = frozenset(topics)
+        return not self.metadata_topics() <= before
+
+    def reset_group_subscription(self) -> None:
+        """Watch one's own topics only."""
+        self._group_topics = frozenset()
+
+    def metadata_topics(self) -> frozenset[str]:
+        """Return the topics whose metadata is needed."""
+        return self.topics | self._group_topics
+
+    # --- what is held
+
+    def state(self, partition: TopicPartition) -> TopicPartitionState:
+        """Return the state of an assigned partition.
+
+        Raises:
+            IllegalStateError: It is not assigned.
+        """
+        found = self.assigned.get(partition)
+        if found is None:
+            raise IllegalStateError(f"{partition} is not assigned to this consumer")
+        return found
+
+    def holds(self, state: TopicPartitionState) -> bool:
+        """Return whether a state is still the present one of its partition."""
+        return self.assigned.get(state.partition) is state
+
+    def in_state(self, fetch_state: FetchState, now_ms: float) -> list[TopicPartitionState]:
+        """Return the partitions in a state whose next attempt is due."""
+        return [
+            state
+            for state in self.assigned.values()
+            if state.fetch_state is fetch_state and state.next_attempt_ms <= now_ms
+        ]
+
+    def has_all_positions(self) -> bool:
+        """Return whether every partition may be fetched from, or is paused with a position."""
+        return all(state.has_valid_position() for state in self.assigned.values())
+
+    def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what a commit without arguments commits: every position that may be trusted."""
+        consumed = {}
+        for partition, state in self.assigned.items():
+            offset = state.committable()
+            if offset is not None:
+                consumed[partition] = offset
+        return consumed
+
+    def reset_by_default(self, state: TopicPartitionState) -> None:
+        """Start a reset by the configured policy.
+
+        Raises:
+            OffsetsOutOfRangeError: The policy is ``none``.
+        """
+        if self.default_reset == NONE:
+            offset = state.position.offset if state.position is not None else -1
+            raise OffsetsOutOfRangeError({state.partition: offset})
+        state.reset(self.default_reset)
+
+    def _assign(self, partitions: Iterable[TopicPartition]) -> None:
+        before = self.assigned
+        self.assigned = {
+            partition: before.get(partition) or TopicPartitionState(partition)
+            for partition in partitions
+        }
+        self.version += 1
+
+    def _want(self, topics: frozenset[str]) -> bool:
+        changed = topics != self.topics
+        self.topics = topics
+        return changed
+
+    def _become(self, kind: SubscriptionType) -> None:
+        if self.kind is SubscriptionType.NONE:
+            self.kind = kind
+        elif self.kind is not kind:
+            raise IllegalStateError(
+                f"{kind.value} while {self.kind.value} is in use; "
+                "the two exclude each other: call unsubscribe() first"
+            )
