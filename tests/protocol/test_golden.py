@@ -42,16 +42,14 @@ def test_vector(vector: Vector) -> None:
     assert expected.encode_bytes(vector.version) == vector.data
 
 
-def names_within(struct: type[Struct], version: int) -> set[str]:
-    return {name for name, field in struct.fields.items() if version in field.versions}
-
-
-@pytest.mark.parametrize(
-    "vector", VECTORS, ids=lambda vector: f"{vector.message}-v{vector.version}"
-)
-def test_vector_names_every_field(vector: Vector) -> None:
-    assert set(vector.values) == names_within(BY_NAME[vector.message], vector.version)
+@pytest.mark.parametrize("name", ["aiokafka.json", "kafka_python.json"])
+def test_made_vectors_name_every_field(name: str) -> None:
+    for vector in read_vectors(FOLDER / name):
+        fields = BY_NAME[vector.message].fields.values()
+        expected = {field.name for field in fields if vector.version in field.versions}
+        assert set(vector.values) == expected
 
 
 def test_vectors_come_from_several_implementations() -> None:
-    assert {"aiokafka.json", "kafka_python.json"} <= {path.name for path in FILES}
+    names = ["aiokafka.json", "kafka_python.json", "librdkafka.json"]
+    assert [path.name for path in FILES] == names
