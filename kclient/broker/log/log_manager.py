@@ -195,8 +195,8 @@ class LogManager:
                 chore.due_ms = now_ms + chore.interval_ms
             elif chore.due_ms <= now_ms:
                 chore.due_ms = now_ms + chore.interval_ms
-                self._attempt(chore, now_ms)
-        self._remove_doomed(now_ms)
+                self._attempt(chore.action, now_ms)
+        self._attempt(self._remove_doomed, now_ms)
         return max(0.0, min(chore.due_ms or 0.0 for chore in self._chores) - now_ms)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
@@ -260,9 +260,9 @@ class LogManager:
             _Chore(settings.producer_id_expiration_check_interval_ms, self._expire_producers),
         ]
 
-    def _attempt(self, chore: _Chore, now_ms: float) -> None:
+    def _attempt(self, action: Callable[[float], None], now_ms: float) -> None:
         try:
-            chore.action(now_ms)
+            action(now_ms)
         except KafkaStorageError as problem:
             _log.warning("%s: %s", self._data_dir, problem)
 
@@ -333,5 +333,6 @@ class LogManager:
             directories, self._doomed_directories = self._doomed_directories, []
         for log in due:
             log.maintenance.delete()
-        for directory in directories:
-            self._runtime.files.remove_tree(directory)
+        with self.failures.guarding(f"{self._data_dir}: deletion"):
+            for directory in directories:
+                self._runtime.files.remove_tree(directory)

@@ -1,0 +1,326 @@
+"""The logs of a data directory: lock, checkpoints, clean and unclean restarts, chores, deletion."""
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_manager import LogManager
+from kclient.common.broker_errors import (
+    InconsistentTopicIdError,
+    InvalidTopicError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+)
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+from tests.support.faulty_files import FaultyFiles
+from tests.support.log_bench import LogBench, ManualClock, make_batch, offsets
+
+A, B = TopicPartition("a", 0), TopicPartition("b-c", 3)
+TOPIC_ID = bytes(range(16))
+DAY_MS = 86_400_000
+
+
+class ManagerBench:
+    """Starts managers on one directory."""
+
+    def __init__(self, runtime: Runtime, data_dir: Path) -> None:
+        self.runtime = runtime
+        self.data_dir = data_dir
+        self._started: list[LogManager] = []
+
+    def start(self, defaults: LogConfig | None = None) -> LogManager:
+        manager = LogManager(self.data_dir, self.runtime, defaults)
+        self._started.append(manager)
+        manager.load()
+        return manager
+
+    def close(self) -> None:
+        for manager in self._started:
+            manager.close(clean=False)
+
+    def text(self, name: str) -> str:
+        return (self.data_dir / name).read_text()
+
+
+@pytest.fixture
+def managers(runtime: Runtime, tmp_path: Path) -> Iterator[ManagerBench]:
+    bench = ManagerBench(runtime, tmp_path / "data")
+    yield bench
+    bench.close()
+
+
+def run(manager: LogManager, clock: ManualClock, until_ms: int) -> None:
+    """Take every step up to a time, without waiting for it."""
+    while clock.elapsed_ms <= until_ms:
+        wait_ms = manager.step(clock.monotonic_ms())
+        assert wait_ms >= 0
+        clock.elapsed_ms += max(1, int(wait_ms))
+
+
+def test_logs_outlive_a_clean_restart(managers: ManagerBench) -> None:
+    manager = managers.start()
+    for partition in (A, B):
+        log = manager.get_or_create(partition, TOPIC_ID)
+        log.append_as_leader(make_batch(3), 0)
+        log.high_watermark = 2
+    manager.close(broker_epoch=7)
+    assert managers.text(".kafka_cleanshutdown") == '{"version":0,"brokerEpoch":7}'
+    assert managers.text("recovery-point-offset-checkpoint") == "0\n2\na 0 3\nb-c 3 3\n"
+    assert managers.text("replication-offset-checkpoint") == "0\n2\na 0 2\nb-c 3 2\n"
+    assert managers.text("log-start-offset-checkpoint") == "0\n0\n"
+
+    manager = managers.start()
+    assert manager.last_broker_epoch == 7
+    assert not (managers.data_dir / ".kafka_cleanshutdown").exists()
+    assert {log.partition for log in manager.all_logs()} == {A, B}
+    loaded = manager.get_log(A)
+    assert loaded is not None
+    assert (loaded.topic_id, offsets(loaded), loaded.high_watermark) == (TOPIC_ID, [0, 1, 2], 2)
+    assert manager.get_log(TopicPartition("a", 1)) is None
+
+
+def test_logs_outlive_a_crash(managers: ManagerBench) -> None:
+    manager = managers.start()
+    log = manager.get_or_create(A, TOPIC_ID)
+    log.append_as_leader(make_batch(3), 0)
+    manager.close(clean=False)
+    with (managers.data_dir / "a-0" / "00000000000000000000.log").open("ab") as file:
+        file.write(b"torn")
+    manager = managers.start()
+    loaded = manager.get_log(A)
+    assert loaded is not None
+    assert offsets(loaded) == [0, 1, 2]
+    assert manager.last_broker_epoch == -1
+
+
+def test_two_brokers_cannot_share_a_directory(managers: ManagerBench) -> None:
+    manager = managers.start()
+    with pytest.raises(KafkaStorageError, match="another broker uses this directory"):
+        managers.start()
+    manager.close()
+    managers.start()
+
+
+def test_directories_are_private(managers: ManagerBench) -> None:
+    managers.start().get_or_create(A, TOPIC_ID)
+    assert (managers.data_dir.stat().st_mode & 0o777) == 0o700
+    assert ((managers.data_dir / "a-0").stat().st_mode & 0o777) == 0o700
+
+
+@pytest.mark.parametrize("topic", ["../x", "..", "a/b", "a\0b", "a" * 250])
+def test_no_topic_leads_out(managers: ManagerBench, topic: str) -> None:
+    manager = managers.start()
+    with pytest.raises(InvalidTopicError):
+        manager.get_or_create(TopicPartition(topic, 0), TOPIC_ID)
+    assert [path.name for path in managers.data_dir.iterdir()] == [".lock"]
+    assert [path.name for path in managers.data_dir.parent.iterdir()] == ["data"]
+
+
+def test_similar_names_are_different_logs(managers: ManagerBench) -> None:
+    manager = managers.start()
+    for topic in ("a.b", "a_b", "a-1"):
+        manager.get_or_create(TopicPartition(topic, 0), TOPIC_ID)
+    manager.close()
+    found = {log.partition.topic for log in managers.start().all_logs()}
+    assert found == {"a.b", "a_b", "a-1"}
+
+
+def test_a_topic_made_anew_is_another(managers: ManagerBench) -> None:
+    manager = managers.start()
+    assert manager.get_or_create(A, TOPIC_ID) is manager.get_or_create(A, TOPIC_ID)
+    with pytest.raises(InconsistentTopicIdError):
+        manager.get_or_create(A, bytes(16))
+    manager.close()
+    with pytest.raises(InconsistentTopicIdError):
+        managers.start().get_or_create(A, bytes(16))
+
+
+def test_configs_are_given_by_topic(managers: ManagerBench) -> None:
+    managers.start().get_or_create(A, TOPIC_ID)
+    managers.close()
+    manager = LogManager(managers.data_dir, managers.runtime, LogConfig(retention_ms=5))
+    own = LogConfig(retention_ms=7)
+    manager.load({"a": own})
+    assert manager.get_or_create(A, None).config is own
+    assert manager.get_or_create(B, None).config.retention_ms == 5
+    assert manager.get_or_create(A, None, LogConfig(retention_ms=9)).config.retention_ms == 9
+    manager.close()
+
+
+def test_deletion(managers: ManagerBench, clock: ManualClock) -> None:
+    manager = managers.start(LogConfig(file_delete_delay_ms=10_000))
+    log = manager.get_or_create(A, TOPIC_ID)
+    log.append_as_leader(make_batch(5), 0)
+    log.high_watermark = 5
+    log.delete_records_before(3)
+    run(manager, clock, 60_001)
+    assert managers.text("log-start-offset-checkpoint") == "0\n1\na 0 3\n"
+    manager.delete(A)
+    manager.delete(A)
+    assert manager.get_log(A) is None
+    with pytest.raises(NotLeaderOrFollowerError):
+        log.append_as_leader(make_batch(), 0)
+    assert managers.text("log-start-offset-checkpoint") == "0\n0\n"
+    doomed = [path.name for path in managers.data_dir.glob("a-0.*-delete")]
+    assert len(doomed) == 1
+
+    anew = manager.get_or_create(A, bytes(16))
+    assert (anew.log_start_offset, anew.log_end_offset) == (0, 0)
+    run(manager, clock, 65_000)
+    assert [path.name for path in managers.data_dir.glob("a-0.*-delete")] == doomed
+    run(manager, clock, 75_000)
+    assert not list(managers.data_dir.glob("a-0.*-delete"))
+    assert anew.append_as_leader(make_batch(), 0).first_offset == 0
+
+
+def test_a_deletion_that_was_cut_short_is_finished(
+    managers: ManagerBench, clock: ManualClock
+) -> None:
+    manager = managers.start()
+    manager.get_or_create(A, TOPIC_ID)
+    manager.delete(A)
+    manager.close(clean=False)
+    manager = managers.start()
+    assert manager.all_logs() == []
+    manager.step(clock.monotonic_ms())
+    assert not list(managers.data_dir.glob("*-delete"))
+
+
+def test_other_directories_are_left_alone(managers: ManagerBench) -> None:
+    managers.data_dir.mkdir(parents=True)
+    stray = "a-0." + "0" * 32 + "-stray"
+    for name in ("lost+found", stray, "b-0." + "0" * 32 + "-future"):
+        (managers.data_dir / name).mkdir()
+    (managers.data_dir / "meta.properties").write_text("version=1\n")
+    outside = managers.data_dir.parent / "outside"
+    outside.mkdir()
+    (managers.data_dir / "link-0").symlink_to(outside)
+    manager = managers.start()
+    assert manager.all_logs() == []
+    manager.close()
+    assert (managers.data_dir / stray).exists()
+    assert list(outside.iterdir()) == []
+
+
+def test_retention_and_flush_run_by_themselves(managers: ManagerBench, clock: ManualClock) -> None:
+    manager = managers.start(LogConfig(retention_ms=DAY_MS, flush_ms=3000))
+    log = manager.get_or_create(A, TOPIC_ID)
+    log.append_as_leader(make_batch(5), 0)
+    log.maintenance.roll()
+    log.append_as_leader(make_batch(5), 0)
+    log.high_watermark = 10
+    run(manager, clock, 1500)
+    assert log.maintenance.recovery_point == 5
+    run(manager, clock, 4500)
+    assert log.maintenance.recovery_point == 10
+    run(manager, clock, 60_500)
+    assert managers.text("recovery-point-offset-checkpoint") == "0\n1\na 0 10\n"
+    assert managers.text("replication-offset-checkpoint") == "0\n1\na 0 10\n"
+    clock.elapsed_ms = DAY_MS + 1000
+    run(manager, clock, DAY_MS + 2000)
+    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+    names = {path.name for path in (managers.data_dir / "a-0").glob("*.log*")}
+    assert "00000000000000000010.log" in names
+    assert "00000000000000000000.log.deleted" in names
+    run(manager, clock, DAY_MS + 70_000)
+    assert not list((managers.data_dir / "a-0").glob("*.deleted"))
+
+
+def test_what_is_not_replicated_is_not_deleted(managers: ManagerBench, clock: ManualClock) -> None:
+    manager = managers.start(LogConfig(retention_ms=0, retention_bytes=0))
+    log = manager.get_or_create(A, TOPIC_ID)
+    for _ in range(3):
+        log.append_as_leader(make_batch(5), 0)
+        log.maintenance.roll()
+    log.high_watermark = 9
+    clock.elapsed_ms = DAY_MS
+    assert log.maintenance.delete_old_segments(0) == 1
+    assert log.log_start_offset == 5
+    log.config = LogConfig(retention_ms=0, cleanup_policy=("compact",))
+    log.high_watermark = 15
+    assert log.maintenance.delete_old_segments(0) == 0
+
+
+def test_a_log_that_cannot_be_loaded_does_not_stop_the_others(
+    managers: ManagerBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = managers.start()
+    for partition in (A, B):
+        manager.get_or_create(partition, TOPIC_ID).append_as_leader(make_batch(3), 0)
+    manager.close()
+    metadata = managers.data_dir / "a-0" / "partition.metadata"
+    metadata.write_text("nonsense")
+    manager = managers.start()
+    assert list(manager.failed_logs()) == [A]
+    assert manager.get_log(A) is None
+    with pytest.raises(KafkaStorageError, match=r"partition\.metadata"):
+        manager.get_or_create(A, TOPIC_ID)
+    other = manager.get_log(B)
+    assert other is not None
+    assert offsets(other) == [0, 1, 2]
+    manager.close()
+    assert not (managers.data_dir / ".kafka_cleanshutdown").exists()
+    assert "a 0 3" in managers.text("recovery-point-offset-checkpoint")
+
+
+@pytest.mark.parametrize("content", ["garbage", "0\n9\n", "0\n1\na 0 x\n"])
+def test_damaged_checkpoints_are_done_without(managers: ManagerBench, content: str) -> None:
+    manager = managers.start()
+    manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
+    manager.close()
+    for name in ("recovery-point", "log-start", "replication"):
+        (managers.data_dir / f"{name}-offset-checkpoint").write_text(content)
+    loaded = managers.start().get_log(A)
+    assert loaded is not None
+    assert offsets(loaded) == [0, 1, 2]
+
+
+def test_a_shutdown_on_a_broken_disk_is_not_clean(
+    managers: ManagerBench, files: FaultyFiles
+) -> None:
+    manager = managers.start()
+    manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
+    files.fail("flush", ".log", errno.EIO)
+    with pytest.raises(KafkaStorageError):
+        manager.close()
+    files.heal()
+    assert not (managers.data_dir / ".kafka_cleanshutdown").exists()
+    loaded = managers.start().get_log(A)
+    assert loaded is not None
+    assert offsets(loaded) == [0, 1, 2]
+
+
+def test_chores_outlive_a_broken_disk(
+    managers: ManagerBench, files: FaultyFiles, clock: ManualClock
+) -> None:
+    manager = managers.start(LogConfig(flush_ms=1))
+    manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
+    files.fail("flush", ".log", errno.EIO)
+    run(manager, clock, 20_000)
+    assert manager.failures.is_offline
+
+
+def test_a_directory_that_cannot_be_deleted_does_not_end_the_chores(
+    managers: ManagerBench, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = managers.start(LogConfig(file_delete_delay_ms=0))
+    manager.get_or_create(A, TOPIC_ID)
+    manager.delete(A)
+
+    def refuse(self: FaultyFiles, path: Path) -> None:
+        raise PermissionError(errno.EACCES, "not permitted", str(path))
+
+    monkeypatch.setattr(FaultyFiles, "remove_tree", refuse, raising=False)
+    assert manager.step(clock.monotonic_ms()) >= 0
+    assert manager.failures.is_offline
+
+
+def test_a_bench_closes_what_it_opened(bench: LogBench) -> None:
+    log = bench.open()
+    bench.close()
+    with pytest.raises(NotLeaderOrFollowerError):
+        log.read(0, 1)
