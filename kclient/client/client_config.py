@@ -15,9 +15,12 @@ _OTHER_PROTOCOLS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
 def common_keys(
-    *, receive_buffer_bytes: int = 65_536, connections_max_idle_ms: int = 540_000
+    *, receive_buffer_bytes: int = -1, connections_max_idle_ms: int = 540_000
 ) -> list[ConfigKey]:
-    """Return the shared keys, each with Kafka's default.
+    """Return the shared keys, each with Kafka's default but for the sizes of socket buffers.
+
+    Kafka's sizes, 64 and 128 KiB, keep the operating system from fitting the buffers to the
+    connection: on loopback, responses of 1 MiB cost twice the time with 64 KiB.
 
     Args:
         receive_buffer_bytes: Default of ``receive.buffer.bytes``, which differs by client.
@@ -85,7 +88,7 @@ def _connection_keys(receive_buffer_bytes: int, connections_max_idle_ms: int) ->
         ),
         whole_number(
             "send.buffer.bytes",
-            131_072,
+            -1,
             "Size of the socket's send buffer; -1 leaves it to the operating system.",
             low=-1,
         ),

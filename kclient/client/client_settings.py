@@ -32,7 +32,7 @@ class ClientSettings:
     reconnect_backoff_max_ms: float = 1000
     setup_timeout_ms: float = 10_000
     setup_timeout_max_ms: float = 30_000
-    send_buffer: int = 131_072
-    receive_buffer: int = 65_536
+    send_buffer: int = -1
+    receive_buffer: int = -1
     rebootstrap: bool = True
     rebootstrap_trigger_ms: float = 300_000
