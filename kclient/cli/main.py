@@ -5,12 +5,18 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from kclient.cli import broker, dump_log
+from kclient.cli import broker, consume, dump_log, groups, produce, topics
+from kclient.cli.demo import command as demo
 from kclient.common.errors import KafkaError
 
 _COMMANDS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     broker.add_parser,
+    demo.add_parser,
     dump_log.add_parser,
+    topics.add_parser,
+    groups.add_parser,
+    produce.add_parser,
+    consume.add_parser,
 )
 """Each adds its parser, with its function as the default of `run`."""
 

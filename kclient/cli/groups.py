@@ -1,0 +1,70 @@
+"""``kclient groups``: list, describe with lag, delete."""
+
+import argparse
+
+from kclient.admin.admin_client import AdminClient
+from kclient.admin.admin_types import ConsumerGroupDescription
+from kclient.cli.common_options import add_connection_options, client_options
+from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer import Consumer
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient groups`` to the command line."""
+    parser = commands.add_parser("groups", help="list, describe and delete consumer groups")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="name every group with its state")
+    listing.set_defaults(run=_list)
+    describing = actions.add_parser("describe", help="show members, positions and lag")
+    describing.add_argument("group", nargs="+")
+    describing.set_defaults(run=_describe)
+    deleting = actions.add_parser("delete", help="delete groups that have no members")
+    deleting.add_argument("group", nargs="+")
+    deleting.set_defaults(run=_delete)
+    for action in (listing, describing, deleting):
+        add_connection_options(action)
+
+
+def _list(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        groups = admin.list_groups()
+    for group in sorted(groups):
+        print(f"{group.group_id}  {group.state or '-'}  {group.protocol_type or '-'}")
+    return 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin, Consumer(client_options(options)) as reader:
+        for group in admin.describe_consumer_groups(options.group).values():
+            positions = admin.list_consumer_group_offsets(group.group_id)
+            ends = reader.end_offsets(list(positions))
+            _show(group, positions, ends)
+    return 0
+
+
+def _show(
+    group: ConsumerGroupDescription,
+    positions: dict[TopicPartition, OffsetAndMetadata],
+    ends: dict[TopicPartition, int],
+) -> None:
+    print(
+        f"group {group.group_id}  state {group.state}  assignor {group.partition_assignor or '-'}"
+        f"  coordinator {group.coordinator}"
+    )
+    owners = {tp: member for member in group.members for tp in member.assignment}
+    for partition in sorted(owners.keys() | positions.keys()):
+        position = positions.get(partition)
+        lag = ends[partition] - position.offset if position is not None else "-"
+        owner = owners.get(partition)
+        who = f"{owner.member_id} at {owner.host}" if owner is not None else "-"
+        print(
+            f"  {partition}  committed {position.offset if position else '-'}"
+            f"  end {ends.get(partition, '-')}  lag {lag}  member {who}"
+        )
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        admin.delete_consumer_groups(options.group)
+    print(f"deleted {', '.join(options.group)}")
+    return 0

@@ -1,0 +1,100 @@
+"""``kclient topics``: list, describe, create, delete, grow."""
+
+import argparse
+
+from kclient.admin.admin_client import AdminClient
+from kclient.cli.common_options import add_connection_options, client_options, key_values
+from kclient.common.types import NewTopic
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``kclient topics`` to the command line."""
+    parser = commands.add_parser("topics", help="list, describe, create and delete topics")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help="name every topic")
+    listing.add_argument("--internal", action="store_true", help="name Kafka's own topics too")
+    listing.set_defaults(run=_list)
+    describing = actions.add_parser("describe", help="show partitions, leaders and settings")
+    describing.add_argument("topic", nargs="+")
+    describing.set_defaults(run=_describe)
+    creating = actions.add_parser("create", help="create topics")
+    creating.add_argument("topic", nargs="+")
+    creating.add_argument("--partitions", type=int, default=-1)
+    creating.add_argument("--replication-factor", type=int, default=-1)
+    creating.add_argument(
+        "--topic-config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the topics; may be repeated",
+    )
+    creating.set_defaults(run=_create)
+    deleting = actions.add_parser("delete", help="delete topics and all their records")
+    deleting.add_argument("topic", nargs="+")
+    deleting.set_defaults(run=_delete)
+    growing = actions.add_parser("add-partitions", help="raise a topic's number of partitions")
+    growing.add_argument("topic")
+    growing.add_argument("--total", type=int, required=True)
+    growing.set_defaults(run=_grow)
+    for action in (listing, describing, creating, deleting, growing):
+        add_connection_options(action)
+
+
+def _list(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        topics = admin.list_topics(include_internal=options.internal)
+    for topic in sorted(topics):
+        print(topic.name)
+    return 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        described = admin.describe_topics(options.topic)
+        configs = {name: admin.describe_topic_configs(name) for name in described}
+    for name, topic in described.items():
+        settings = ",".join(
+            f"{entry.name}={entry.value}"
+            for entry in configs[name].values()
+            if not entry.is_default
+        )
+        print(
+            f"topic {name}  id {topic.topic_id}  partitions {len(topic.partitions)}"
+            f"  configs {settings or '-'}"
+        )
+        for partition in topic.partitions:
+            print(
+                f"  partition {partition.partition}  leader {partition.leader}"
+                f"  replicas {_ids(partition.replicas)}  isr {_ids(partition.isr)}"
+            )
+    return 0
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ",".join(str(broker) for broker in brokers)
+
+
+def _create(options: argparse.Namespace) -> int:
+    configs = {key: str(value) for key, value in key_values(options.topic_config).items()}
+    topics = [
+        NewTopic(name, options.partitions, options.replication_factor, configs)
+        for name in options.topic
+    ]
+    with AdminClient(client_options(options)) as admin:
+        for topic in admin.create_topics(topics).values():
+            print(f"created {topic.name} with {topic.num_partitions} partitions")
+    return 0
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        admin.delete_topics(options.topic)
+    print(f"deleted {', '.join(options.topic)}")
+    return 0
+
+
+def _grow(options: argparse.Namespace) -> int:
+    with AdminClient(client_options(options)) as admin:
+        admin.create_partitions({options.topic: options.total})
+    print(f"{options.topic} has {options.total} partitions")
+    return 0
