@@ -186,14 +186,11 @@ class LogDump:
     ) -> Iterator[str]:
         index.open()
         try:
-            index.sanity_check()
-        except CorruptIndexError as problem:
-            yield self._problem(str(problem))
-        try:
             if self._options.index_sanity_check:
-                if not self.problems:
-                    yield f"{self._path} passed sanity check."
+                yield self._sanity(index)
                 return
+            if self._files.size(self._path) % index.entry_size:
+                yield self._problem(f"{self._path.name}: its last entry is cut off")
             records = self._records(self._path.with_suffix(log_file_utils.LOG_FILE_SUFFIX))
             try:
                 yield from entries(index, records)
@@ -201,6 +198,13 @@ class LogDump:
                 records.close()
         finally:
             index.unmap()
+
+    def _sanity(self, index: OffsetIndex | TimeIndex) -> str:
+        try:
+            index.sanity_check()
+        except CorruptIndexError as problem:
+            return self._problem(str(problem))
+        return f"{self._path} passed sanity check."
 
     def _offset_entries(self, index: OffsetIndex, records: FileRecords) -> Iterator[str]:
         for number in range(index.entries):
