@@ -21,6 +21,13 @@ def wire(cluster: EmbeddedCluster) -> Iterator[Wire]:
 
 
 @pytest.fixture
+def other(cluster: EmbeddedCluster) -> Iterator[Wire]:
+    """Another connection to the same broker."""
+    with Wire(cluster.bootstrap_servers) as connection:
+        yield connection
+
+
+@pytest.fixture
 def topic(request: pytest.FixtureRequest, wire: Wire) -> str:
     """A topic with two partitions, named after the test."""
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in request.node.name)[:200]

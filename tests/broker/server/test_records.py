@@ -1,0 +1,271 @@
+"""Writing and reading records: order, acknowledgements, limits, long polls, times."""
+
+import time
+
+import pytest
+
+from kclient.common.broker_errors import (
+    CorruptRecordError,
+    InvalidRequiredAcksError,
+    InvalidTopicError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    code_of,
+)
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kclient.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from kclient.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.wire import Wire, batch, fetch_request, records_of
+
+
+def test_answers_keep_the_order_of_requests(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a"]))
+    long_poll = wire.send(fetch_request(topic, 1, max_wait_ms=300), 12)
+    quick = wire.send(ApiVersionsRequest(), 0)
+    began = time.monotonic()
+    assert wire.receive(FetchResponse, 12)[0] == long_poll
+    assert time.monotonic() - began > 0.25
+    assert wire.receive(ApiVersionsResponse, 0)[0] == quick
+
+
+def test_acks_0_is_never_answered(wire: Wire, topic: str) -> None:
+    request = ProduceRequest(
+        acks=0,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                name=topic, partition_data=[PartitionProduceData(index=0, records=batch([b"a"]))]
+            )
+        ],
+    )
+    wire.send(request, 9)
+    after = wire.send(ApiVersionsRequest(), 0)
+    assert wire.receive(ApiVersionsResponse, 0)[0] == after
+    assert [record.value for record in records_of(wire.fetch(topic, 0).records)] == [b"a"]
+
+
+def test_failed_acks_0_closes_the_connection(wire: Wire, other: Wire, topic: str) -> None:
+    request = ProduceRequest(
+        acks=0,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                name="absent", partition_data=[PartitionProduceData(index=0, records=batch([b"a"]))]
+            )
+        ],
+    )
+    wire.send(request, 9)
+    assert wire.is_closed_by_peer()
+
+
+def test_produce_by_topic_id_and_the_answers_fields(wire: Wire, cluster: EmbeddedCluster) -> None:
+    topic_id = wire.create_topic("by-id")
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                topic_id=chosen,
+                partition_data=[PartitionProduceData(index=0, records=batch([b"a", b"b"]))],
+            )
+            for chosen in (topic_id, b"\7" * 16)
+        ],
+    )
+    answer = wire.ask(request, 13, ProduceResponse)
+    known, unknown = (topic.partition_responses[0] for topic in answer.responses)
+    assert (known.error_code, known.base_offset, known.log_append_time_ms) == (0, 0, -1)
+    assert known.log_start_offset == 0
+    assert unknown.error_code == code_of(UnknownTopicIdError())
+
+
+def test_log_append_time_is_told_and_stored(wire: Wire) -> None:
+    wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
+    before = int(time.time() * 1000)
+    answer = wire.produce("stamped", batch([b"a"], timestamp=5))
+    assert before - 1000 <= answer.log_append_time_ms <= before + 10_000
+    (record,) = records_of(wire.fetch("stamped", 0).records)
+    assert record.timestamp == answer.log_append_time_ms
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error"),
+    [
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), CorruptRecordError),
+        (lambda data: data[:17] + b"\0\0\0\0" + data[21:], CorruptRecordError),
+        (lambda data: data + b"x" * 1_100_000, RecordTooLargeError),
+    ],
+    ids=["flipped bit", "wrong checksum", "too large"],
+)
+def test_bad_batches_leave_the_log_alone(wire: Wire, topic: str, spoil, error) -> None:  # type: ignore[no-untyped-def]
+    good = batch([b"a" * 100])
+    bad = spoil(good) if error is not RecordTooLargeError else batch([b"a" * 1_100_000])
+    assert wire.produce(topic, bad).error_code == code_of(error())
+    assert wire.produce(topic, good).base_offset == 0
+
+
+def test_acks_outside_the_protocol(wire: Wire, topic: str) -> None:
+    assert wire.produce(topic, batch([b"a"]), acks=2).error_code == code_of(
+        InvalidRequiredAcksError()
+    )
+
+
+def test_internal_topics_are_not_for_clients(wire: Wire) -> None:
+    wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
+    answer = wire.produce("__consumer_offsets", batch([b"a"]))
+    assert answer.error_code == code_of(InvalidTopicError())
+
+
+def test_idempotent_producers_are_deduplicated(wire: Wire, topic: str) -> None:
+    given = wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
+    assert given.error_code == 0
+    producer = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch}
+    first = batch([b"a", b"b"], base_sequence=0, **producer)
+    assert wire.produce(topic, first).base_offset == 0
+    assert wire.produce(topic, first).base_offset == 0
+    assert wire.produce(topic, batch([b"d"], base_sequence=3, **producer)).error_code == 45
+    assert wire.produce(topic, batch([b"c"], base_sequence=2, **producer)).base_offset == 2
+
+
+def test_producer_ids_are_never_repeated(wire: Wire, other: Wire) -> None:
+    ids = [
+        connection.ask(
+            InitProducerIdRequest(transactional_id=None), 0, InitProducerIdResponse
+        ).producer_id
+        for connection in (wire, other, wire, other)
+    ]
+    assert len(set(ids)) == 4
+
+
+def test_transactions_are_refused_for_good(wire: Wire) -> None:
+    answer = wire.ask(InitProducerIdRequest(transactional_id="t"), 4, InitProducerIdResponse)
+    assert answer.error_code == 53
+
+
+def test_first_batch_is_whole_though_larger_than_the_limit(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a" * 5000]))
+    wire.produce(topic, batch([b"b" * 5000]))
+    found = wire.fetch(topic, 0, max_bytes=100)
+    assert [record.value[:1] for record in records_of(found.records) if record.value] == [b"a"]
+    assert found.high_watermark == 2
+
+
+def test_long_poll_ends_with_the_first_record(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
+    other.produce(topic, batch([b"a"]))
+    began = time.monotonic()
+    _, answer = wire.receive(FetchResponse, 12)
+    assert time.monotonic() - began < 5
+    assert len(records_of(answer.responses[0].partitions[0].records)) == 1
+
+
+def test_long_poll_waits_for_min_bytes(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=9000, min_bytes=600), 12)
+    for _ in range(3):
+        other.produce(topic, batch([b"a" * 200]))
+    _, answer = wire.receive(FetchResponse, 12)
+    assert len(records_of(answer.responses[0].partitions[0].records)) == 3
+
+
+def test_long_poll_that_ends_empty_tells_the_offsets(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a", b"b"]))
+    found = wire.fetch(topic, 2, max_wait_ms=50)
+    assert (found.error_code, found.records) == (0, b"")
+    assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (2, 2, 0)
+
+
+def test_long_poll_of_a_deleted_topic_ends(wire: Wire, other: Wire, topic: str) -> None:
+    wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
+    other.ask(DeleteTopicsRequest(topic_names=[topic]), 4, DeleteTopicsResponse)
+    _, answer = wire.receive(FetchResponse, 12)
+    unknown = code_of(UnknownTopicOrPartitionError())
+    assert answer.responses[0].partitions[0].error_code == unknown
+
+
+def test_offset_out_of_range_still_tells_the_offsets(wire: Wire, topic: str) -> None:
+    wire.produce(topic, batch([b"a"]))
+    found = wire.fetch(topic, 5)
+    assert found.error_code == code_of(OffsetOutOfRangeError())
+    assert (found.high_watermark, found.log_start_offset) == (1, 0)
+
+
+def test_fetch_by_topic_id(wire: Wire) -> None:
+    topic_id = wire.create_topic("fetched-by-id")
+    wire.produce("fetched-by-id", batch([b"a"]))
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic_id=chosen, partitions=[part]) for chosen in (topic_id, b"\7" * 16)]
+    request = FetchRequest(max_wait_ms=5000, min_bytes=1, topics=topics)
+    answer = wire.ask(request, 17, FetchResponse)
+    known, unknown = (topic.partitions[0] for topic in answer.responses)
+    assert len(records_of(known.records)) == 1
+    assert unknown.error_code == code_of(UnknownTopicIdError())
+
+
+def test_fetch_sessions_are_declined(wire: Wire, topic: str) -> None:
+    request = fetch_request(topic, 0)
+    request.session_epoch = 0
+    assert wire.ask(request, 12, FetchResponse).session_id == 0
+    request.session_id, request.session_epoch = 7, 1
+    assert wire.ask(request, 12, FetchResponse).error_code == 70
+
+
+def test_leader_epochs_are_checked(wire: Wire, topic: str) -> None:
+    request = fetch_request(topic, 0)
+    request.topics[0].partitions[0].current_leader_epoch = 3
+    answer = wire.ask(request, 12, FetchResponse)
+    assert answer.responses[0].partitions[0].error_code == 75
+
+
+def list_offset(wire: Wire, topic: str, timestamp: int, version: int = 9) -> tuple[int, int, int]:
+    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
+    )
+    answer = wire.ask(request, version, ListOffsetsResponse)
+    found = answer.topics[0].partitions[0]
+    return found.error_code, found.offset, found.timestamp
+
+
+def test_offsets_by_time(wire: Wire, topic: str) -> None:
+    for number, timestamp in enumerate([1000, 3000, 2000]):
+        assert wire.produce(topic, batch([b"a"], timestamp=timestamp)).base_offset == number
+    assert list_offset(wire, topic, -1) == (0, 3, -1)
+    assert list_offset(wire, topic, -2) == (0, 0, -1)
+    assert list_offset(wire, topic, -3) == (0, 1, 3000)
+    assert list_offset(wire, topic, -4) == (0, 0, -1)
+    assert list_offset(wire, topic, -5) == (0, -1, -1)
+    assert list_offset(wire, topic, 0) == (0, 0, 1000)
+    assert list_offset(wire, topic, 1001) == (0, 1, 3000)
+    assert list_offset(wire, topic, 3001) == (0, -1, -1)
+    assert list_offset(wire, topic, -3, version=6)[0] == code_of(UnsupportedVersionError())

@@ -1,0 +1,139 @@
+"""Making, naming, describing and deleting topics."""
+
+from kclient.common.broker_errors import (
+    InvalidTopicError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+    code_of,
+)
+from kclient.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.wire import Wire, batch
+
+
+def create(wire: Wire, *topics: CreatableTopic, validate_only: bool = False) -> list[int]:
+    request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+    answer = wire.ask(request, 7, CreateTopicsResponse)
+    return [topic.error_code for topic in answer.topics]
+
+
+def plain(name: str) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+
+
+def test_names_of_topics(wire: Wire) -> None:
+    invalid = code_of(InvalidTopicError())
+    for name in ("", ".", "..", "../x", "a/b", "nul\0", "x" * 250, "ü"):
+        assert create(wire, plain(name)) == [invalid]
+    assert create(wire, plain("dotted.name")) == [0]
+    assert create(wire, plain("dotted_name")) == [invalid]
+    assert create(wire, plain("dotted.name")) == [code_of(TopicExistsError())]
+
+
+def test_rules_for_new_topics(wire: Wire) -> None:
+    def refused(**fields: object) -> int:
+        given = {"num_partitions": 1, "replication_factor": 1} | fields
+        (code,) = create(wire, CreatableTopic(name="never", **given))  # type: ignore[arg-type]
+        return code
+
+    assert refused(num_partitions=0) == 37
+    assert refused(num_partitions=-2) == 37
+    assert refused(num_partitions=10_001) == 44
+    assert refused(replication_factor=0) == 38
+    assert refused(replication_factor=2) == 38
+    assert refused(configs=[CreatableTopicConfig(name="retention.mss", value="1")]) == 40
+    assert refused(configs=[CreatableTopicConfig(name="retention.ms", value="soon")]) == 40
+    assert refused(configs=[CreatableTopicConfig(name="retention.ms", value=None)]) == 40
+    by_hand = {"num_partitions": -1, "replication_factor": -1}
+    assign = CreatableReplicaAssignment
+    assert refused(assignments=[assign(partition_index=0, broker_ids=[1])]) == 42
+    assert refused(assignments=[assign(partition_index=1, broker_ids=[1])], **by_hand) == 39
+    assert refused(assignments=[assign(partition_index=0, broker_ids=[9])], **by_hand) == 39
+    assert refused(assignments=[assign(partition_index=0, broker_ids=[])], **by_hand) == 39
+    assert create(wire, plain("twice"), plain("twice")) == [42]
+
+
+def test_validation_creates_nothing(wire: Wire) -> None:
+    wanted = CreatableTopic(name="validated", num_partitions=3, replication_factor=-1)
+    assert create(wire, wanted, validate_only=True) == [0]
+    assert create(wire, wanted) == [0]
+
+
+def test_assigned_by_hand(wire: Wire) -> None:
+    assign = [CreatableReplicaAssignment(partition_index=n, broker_ids=[1]) for n in range(3)]
+    wanted = CreatableTopic(
+        name="by-hand", num_partitions=-1, replication_factor=-1, assignments=assign
+    )
+    assert create(wire, wanted) == [0]
+    assert len(metadata(wire, "by-hand").topics[0].partitions) == 3
+
+
+def metadata(wire: Wire, *names: str, version: int = 13, create: bool = False) -> MetadataResponse:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=create or version < 4,
+    )
+    return wire.ask(request, version, MetadataResponse)
+
+
+def test_metadata_creates_topics_and_says_so_at_the_second_time(wire: Wire) -> None:
+    unknown = code_of(UnknownTopicOrPartitionError())
+    assert metadata(wire, "by-use").topics[0].error_code == unknown
+    assert metadata(wire, "by-use", create=True).topics[0].error_code == unknown
+    assert metadata(wire, "by-use").topics[0].error_code == 0
+    assert metadata(wire, "in/valid", create=True).topics[0].error_code == code_of(
+        InvalidTopicError()
+    )
+
+
+def test_metadata_of_all_and_of_none(wire: Wire, topic: str) -> None:
+    everything = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+    assert topic in {found.name for found in everything.topics}
+    assert wire.ask(MetadataRequest(topics=[]), 1, MetadataResponse).topics == []
+    oldest = wire.ask(MetadataRequest(topics=[]), 0, MetadataResponse)
+    assert topic in {found.name for found in oldest.topics}
+
+
+def test_a_topic_made_again_has_another_id(wire: Wire) -> None:
+    first = wire.create_topic("again")
+    wire.produce("again", batch([b"a"]))
+    answer = wire.ask(
+        DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=first)]),
+        6,
+        DeleteTopicsResponse,
+    )
+    assert (answer.responses[0].error_code, answer.responses[0].name) == (0, "again")
+    second = wire.create_topic("again")
+    assert first != second
+    assert wire.fetch("again", 0).high_watermark == 0
+
+
+def test_finding_a_coordinator_makes_the_offsets_topic() -> None:
+    with EmbeddedCluster() as fresh, Wire(fresh.bootstrap_servers) as wire:
+        request = FindCoordinatorRequest(coordinator_keys=["a", "b"])
+        first = wire.ask(request, 4, FindCoordinatorResponse)
+        assert [found.error_code for found in first.coordinators] == [15, 0]
+        second = wire.ask(request, 6, FindCoordinatorResponse)
+        assert [found.error_code for found in second.coordinators] == [0, 0]
+        offsets = metadata(wire, "__consumer_offsets").topics[0]
+        assert offsets.is_internal
