@@ -25,14 +25,20 @@ class ConnectionFailures:
     def __init__(self) -> None:
         self._failures: dict[int, _Failure] = {}
 
-    def failed(self, node: Node, cause: KafkaError) -> None:
-        """Note a failure: of the look-up, the connection, or the exchange of versions."""
+    def failed(self, node: Node, cause: KafkaError) -> bool:
+        """Note a failure: of the look-up, the connection, or the exchange of versions.
+
+        Returns:
+            Whether it is the first of its kind since the node was last reached.
+        """
         known = self._failures.get(node.id)
         if known is None or known.node != node:
             self._failures[node.id] = _Failure(node, cause)
-        else:
-            known.cause = cause
-            known.count += 1
+            return True
+        is_new = str(known.cause) != str(cause)
+        known.cause = cause
+        known.count += 1
+        return is_new
 
     def succeeded(self, node_id: int) -> None:
         """Forget a node's failures: it is ready."""

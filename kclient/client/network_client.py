@@ -128,7 +128,8 @@ class NetworkClient:
             node_id
         ) or self._connections.states.is_established(node_id):
             reason = DisconnectedError("this client closed the connection")
-            self._collector.end_connection(node_id, self._clock.monotonic_ms(), reason)
+            now_ms = self._clock.monotonic_ms()
+            self._collector.end_connection(node_id, now_ms, reason, blame=False)
 
     def bootstrap_error(self) -> BootstrapError | None:
         """Return an error that names each address not reached, with its own cause; None if none.
@@ -249,7 +250,7 @@ class NetworkClient:
         _log.info("no use can be made of the brokers known; starting over")
         reason = DisconnectedError("this client starts over from its bootstrap servers")
         for node_id in self._connections.states.established():
-            self._collector.end_connection(node_id, now_ms, reason)
+            self._collector.end_connection(node_id, now_ms, reason, blame=False)
         self._metadata_updater.rebootstrap(now_ms)
 
     def _complete_responses(self) -> list[ClientResponse]:

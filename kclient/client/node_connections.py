@@ -132,16 +132,31 @@ class NodeConnections:
         self.selector.send(send)
         self.in_flight.add(InFlightRequest(request, message, version, send, now_ms))
 
-    def end(self, node_id: str, now_ms: float, reason: KafkaError) -> list[InFlightRequest]:
-        """Close a connection, or note its end; return the requests that had no answer."""
+    def end(
+        self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True
+    ) -> list[InFlightRequest]:
+        """Close a connection, or note its end.
+
+        Args:
+            node_id: The node.
+            now_ms: Present time.
+            reason: What ended the connection, or is to end it.
+            blame: Whether the node or the way to it is at fault, rather than this client's wish.
+
+        Returns:
+            The requests that had no answer, the oldest first.
+        """
+        was_ready = self.states.is_ready(node_id, now_ms)
         self.selector.close_channel(node_id)
         self.api_versions.remove(node_id)
         self.states.disconnected(node_id, now_ms, reason)
         node = self._nodes.get(node_id)
-        if node is not None:
-            self.failures.failed(node, reason)
+        if node is not None and blame:
+            first = self.failures.failed(node, reason)
+            # Brokers close idle connections every day; one that cannot be opened is worth a word.
+            level = logging.WARNING if first and not was_ready else logging.DEBUG
+            _log.log(level, "%s: %s", self.in_words(node_id), reason)
         self._on_end()
-        _log.debug("%s: connection ended: %s", self.in_words(node_id), reason)
         return list(self.in_flight.clear_all(node_id))
 
     def ready(self, node_id: str) -> None:

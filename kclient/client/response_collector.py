@@ -52,9 +52,11 @@ class ResponseCollector:
         self._end_overdue_connects(now_ms)
         self._end_overdue_requests(now_ms)
 
-    def end_connection(self, node_id: str, now_ms: float, reason: KafkaError) -> None:
-        """Close a connection and fail its requests."""
-        unanswered = self._connections.end(node_id, now_ms, reason)
+    def end_connection(
+        self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True
+    ) -> None:
+        """Close a connection and fail its requests; see `NodeConnections.end`."""
+        unanswered = self._connections.end(node_id, now_ms, reason, blame=blame)
         self._negotiator.disconnected(node_id, unanswered)
         for item in unanswered:
             if not item.request.internal:
@@ -117,7 +119,8 @@ class ResponseCollector:
 
     def _take_disconnected(self, now_ms: float) -> None:
         for node_id, ended in self._connections.selector.disconnected.items():
-            self.end_connection(node_id, now_ms, ended.reason)
+            at_fault = ended.state is not State.EXPIRED
+            self.end_connection(node_id, now_ms, ended.reason, blame=at_fault)
             if ended.state is State.AUTHENTICATION_FAILED:
                 self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
                 self._metadata_updater.authentication_failed(ended.reason)

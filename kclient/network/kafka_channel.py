@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError, RetriableError
 from kclient.common.runtime import READABLE, WRITABLE
 from kclient.network.authenticator import Authenticator
 from kclient.network.channel_mute_state import (
@@ -77,10 +77,18 @@ class KafkaChannel:
         if not self.transport.ready():
             self.transport.handshake()
         if self.transport.ready() and not self.authenticator.complete():
-            self.state = State.AUTHENTICATE
-            self.authenticator.authenticate()
+            self._authenticate()
         if self.transport.ready() and self.authenticator.complete():
             self.state = State.READY
+
+    def _authenticate(self) -> None:
+        self.state = State.AUTHENTICATE
+        try:
+            self.authenticator.authenticate()
+        except KafkaError as error:
+            if not isinstance(error, RetriableError | ProtocolError):
+                self.state = State.AUTHENTICATION_FAILED
+            raise
 
     def interest(self) -> int:
         """Return the events worth waiting for: READABLE, WRITABLE, their sum, or 0."""

@@ -1,0 +1,96 @@
+"""A channel whose authentication takes steps, succeeds or fails."""
+
+import pytest
+
+from kclient.common.broker_errors import SaslAuthenticationError
+from kclient.common.errors import KafkaError, ProtocolError
+from kclient.common.runtime import READABLE, WRITABLE, StreamSocket
+from kclient.network.channel_state import State
+from kclient.network.kafka_channel import KafkaChannel
+from kclient.network.memory_pool import MemoryPool
+from kclient.network.selector import Selector
+from kclient.network.transport_layer import PlaintextTransportLayer
+from tests.support.virtual_net import VirtualSocket, virtual_runtime
+
+HERE = ("10.0.0.1", 9092)
+
+
+class TwoSteps:
+    """An exchange of two steps, the second of which may fail."""
+
+    def __init__(self, failure: KafkaError | None = None) -> None:
+        self.steps = 0
+        self.closed = False
+        self._failure = failure
+
+    def authenticate(self) -> None:
+        self.steps += 1
+        if self._failure is not None and self.steps == 2:
+            raise self._failure
+
+    def complete(self) -> bool:
+        return self.steps >= 2
+
+    def wants_write(self) -> bool:
+        return self.steps == 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Builder:
+    def __init__(self, authenticator: TwoSteps) -> None:
+        self._authenticator = authenticator
+
+    def build_channel(
+        self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool
+    ) -> KafkaChannel:
+        transport = PlaintextTransportLayer(stream)
+        return KafkaChannel(channel_id, transport, self._authenticator, pool, max_receive_size)
+
+
+class Quiet:
+    def connected(self, socket: VirtualSocket) -> None: ...
+
+    def received(self, socket: VirtualSocket, data: bytes) -> None: ...
+
+
+def connect(authenticator: TwoSteps) -> tuple[Selector, float]:
+    runtime, net = virtual_runtime()
+    net.peers[HERE] = Quiet
+    selector = Selector(runtime.net, runtime.clock, channel_builder=Builder(authenticator))
+    selector.connect("1", HERE)
+    selector.poll(10, net.clock.now_ms)
+    assert selector.connected == ["1"]
+    assert not selector.is_channel_ready("1")
+    channel = selector.channel("1")
+    assert channel is not None
+    assert channel.interest() == READABLE | WRITABLE
+    selector.poll(10, net.clock.now_ms)
+    return selector, net.clock.now_ms
+
+
+def test_requests_flow_only_after_the_exchange() -> None:
+    authenticator = TwoSteps()
+    selector, _ = connect(authenticator)
+    assert selector.is_channel_ready("1")
+    channel = selector.channel("1")
+    assert channel is not None
+    assert channel.interest() == READABLE
+    selector.close()
+    assert authenticator.closed
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [
+        (SaslAuthenticationError("wrong password"), State.AUTHENTICATION_FAILED),
+        (ProtocolError("no such message"), State.AUTHENTICATE),
+    ],
+)
+def test_a_refused_proof_is_told_from_a_broken_exchange(failure: KafkaError, state: State) -> None:
+    authenticator = TwoSteps(failure)
+    selector, _ = connect(authenticator)
+    assert selector.disconnected["1"].state is state
+    assert selector.disconnected["1"].reason is failure
+    assert authenticator.closed
