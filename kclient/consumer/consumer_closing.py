@@ -12,8 +12,6 @@ from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinato
 _log = logging.getLogger(__name__)
 
 _DEFAULT_TIMEOUT_S = 30.0
-# Ending the fetch sessions is a courtesy to the brokers: nobody waits long for it.
-_SESSIONS_MS = 100.0
 
 
 class ConsumerClosing(ConsumerBase):
@@ -44,7 +42,7 @@ class ConsumerClosing(ConsumerBase):
                 stack.callback(parts.interceptors.close)
                 stack.callback(parts.metadata.close)
                 stack.callback(parts.network.close)
-                stack.callback(self._end_sessions, deadline_ms)
+                stack.callback(self._end_sessions)
                 stack.callback(self._stop_heartbeats, deadline_ms)
                 stack.callback(self._leave, deadline_ms)
                 stack.callback(self._commit_last, deadline_ms)
@@ -95,10 +93,8 @@ class ConsumerClosing(ConsumerBase):
         if self._parts.heartbeats is not None:
             self._parts.heartbeats.stop(max(left_ms, 0.0) / 1000.0)
 
-    def _end_sessions(self, deadline_ms: float) -> None:
-        parts = self._parts
-        now_ms = parts.runtime.clock.monotonic_ms()
+    def _end_sessions(self) -> None:
+        """Tell the brokers; nobody waits for their answers."""
         with suppress(KafkaError):
-            parts.fetcher.close()
-            until_ms = min(deadline_ms, now_ms + _SESSIONS_MS)
-            parts.loop.wait_for(parts.network.is_idle, lambda _: 1000.0, until_ms, "fetch sessions")
+            if self._parts.fetcher.close():
+                self._parts.loop.flush()

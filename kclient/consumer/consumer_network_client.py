@@ -151,10 +151,6 @@ class ConsumerNetworkClient:
         """Return an error that names each address not reached with its own cause, if any."""
         return self._client.bootstrap_error()
 
-    def is_idle(self) -> bool:
-        """Return whether nothing waits to be sent and nothing is in flight."""
-        return not self._unsent and not self._client.has_in_flight_requests()
-
     def close(self) -> None:
         """Close every connection."""
         self._client.close()

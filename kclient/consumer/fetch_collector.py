@@ -139,6 +139,7 @@ class FetchCollector:
         if position is None or position.offset != fetch.next_fetch_offset:
             return
         fetch.unread(records)
+        self._metrics.record_consumed(-len(records))
         fetch.state.position = position._replace(offset=fetch.next_fetch_offset)
 
     def undo(self) -> None:

@@ -84,16 +84,19 @@ class Fetcher:
             self._send(node, asked)
         return len(wanted)
 
-    def close(self) -> None:
-        """Queue a last request to each broker, which ends its session."""
+    def close(self) -> int:
+        """Queue a last request to each broker, which ends its session; return how many."""
+        queued = 0
         nodes = self._metadata.cluster().nodes
         for node_id, session in self._sessions.items():
             node = nodes.get(node_id)
             data = session.build_close() if node_id not in self._in_flight else None
             if node is not None and data is not None and not self._network.is_unavailable(node):
                 self._network.send(node, FetchRequestBuilder(data, self._config))
+                queued += 1
         self._sessions.clear()
         self._buffer.clear()
+        return queued
 
     # --- asking
 

@@ -110,7 +110,6 @@ class TopicPartitionState:
         self.clear_preferred_read_replica()
         if position.offset_epoch >= 0 and position.leader.epoch >= 0:
             self._enter(FetchState.AWAIT_VALIDATION)
-            self.next_attempt_ms = 0.0
 
     def reset(self, policy: AutoOffsetReset, *, lost: bool = True) -> None:
         """Give the position up and find one by `policy`.
@@ -123,7 +122,6 @@ class TopicPartitionState:
         self.lost_offset = self.position.offset if lost and self.position is not None else None
         self.position = None
         self.reset_policy = policy
-        self.next_attempt_ms = 0.0
 
     def take_leader(self, leader: LeaderAndEpoch, *, can_validate: bool) -> None:
         """Take note of a new leader; a position read under another epoch must be checked again.
@@ -142,7 +140,6 @@ class TopicPartitionState:
             self._enter(FetchState.FETCHING)
         else:
             self._enter(FetchState.AWAIT_VALIDATION)
-            self.next_attempt_ms = 0.0
 
     def complete_validation(self) -> None:
         """Trust the position again."""
@@ -189,3 +186,4 @@ class TopicPartitionState:
         if state not in _NEXT_STATES[self.fetch_state]:
             raise IllegalStateError(f"{self.partition}: {self.fetch_state.name} to {state.name}")
         self.fetch_state = state
+        self.next_attempt_ms = 0.0

@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 
 # A connection of its own: group requests must not queue behind a fetch that waits for data.
 _COORDINATOR_NODE_BASE = 2**31 - 1
+_SETTLED_MS = 2000.0
 
 
 class CoordinatorFinder:
@@ -38,6 +39,7 @@ class CoordinatorFinder:
         self._in_flight = False
         self._attempts = 0
         self._next_attempt_ms = 0.0
+        self._found_ms = 0.0
         self._error: KafkaError | None = None
 
     def coordinator(self) -> Node | None:
@@ -72,6 +74,8 @@ class CoordinatorFinder:
         if self._node is not None:
             _log.info("coordinator %s of group %s given up: %s", self._node, self._group_id, reason)
             node, self._node = self._node, None
+            if self._clock.monotonic_ms() - self._found_ms > _SETTLED_MS:
+                self._attempts = 0  # else it is found and lost over and over: wait longer
             # What is in flight there would be answered by a broker that is not in charge.
             self._network.disconnect(node)
 
@@ -82,8 +86,7 @@ class CoordinatorFinder:
             if not node.host:
                 raise CoordinatorNotAvailableError("the answer names no broker")
             self._node = node._replace(id=_COORDINATOR_NODE_BASE - node.id)
-            self._attempts = 0
-            self._next_attempt_ms = 0.0
+            self._found_ms = self._clock.monotonic_ms()
             _log.info("coordinator of group %s is %s", self._group_id, node)
         except GroupAuthorizationError:
             self._error = GroupAuthorizationError(f"group {self._group_id!r} may not be used")
