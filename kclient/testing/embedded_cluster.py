@@ -57,6 +57,7 @@ class EmbeddedCluster:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: BrokerServer | None = None
         self._listener = "127.0.0.1:0"
+        self._config(Path("to-be-made"))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -101,14 +102,14 @@ class EmbeddedCluster:
         if self._broker is not None and self._broker.is_running:
             raise IllegalStateError("the cluster is running already")
         if self._data_dir is None and self._temporary is None:
-            # Windows cannot remove files that are still mapped; nothing here keeps them open.
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="kclient-", ignore_cleanup_errors=True
-            )
-        given = {**_DEFAULTS, "listeners": self._listener, **self._given}
-        config = BrokerConfig({**given, "log.dir": str(self.data_dir)})
-        broker = BrokerServer(config, self._runtime or system_runtime())
-        broker.start()
+            self._temporary = tempfile.TemporaryDirectory(prefix="kclient-")
+        broker = BrokerServer(self._config(self.data_dir), self._runtime or system_runtime())
+        try:
+            broker.start()
+        except BaseException:
+            if self._broker is None:
+                self.close()  # nobody closes what was never opened
+            raise
         self._broker = broker
         self._listener = broker.endpoint.address
 
@@ -133,12 +134,12 @@ class EmbeddedCluster:
             self._temporary.cleanup()
             self._temporary = None
 
+    def _config(self, data_dir: Path) -> BrokerConfig:
+        given = {**_DEFAULTS, "listeners": self._listener, **self._given}
+        return BrokerConfig({**given, "log.dir": str(data_dir)})
+
     def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
+        self.start()
         return self
 
     def __exit__(
