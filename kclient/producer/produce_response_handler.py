@@ -14,6 +14,7 @@ from kclient.common.broker_errors import (
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
+    OutOfOrderSequenceError,
     RecordTooLargeError,
     RequestTimedOutError,
     TopicAuthorizationError,
@@ -105,6 +106,8 @@ class ProduceResponseHandler:
         else:
             records = {} if batch.outcome_unknown else _record_errors(answer.partition)
             self.fail(batch, _explained(batch, error), now_ms, records)
+            if isinstance(error, OutOfOrderSequenceError):
+                self._fail_overtaken(batch, error, now_ms)
         if error is not None and error.invalid_metadata:
             self._refresh_metadata(batch, error, answer, now_ms)
         if self._keep_order:
@@ -149,6 +152,15 @@ class ProduceResponseHandler:
         self._metrics.failed(batch, now_ms)
         batch.result.fail(error, record_errors)
         self._accumulator.finish(batch)
+
+    def _fail_overtaken(
+        self, batch: ProducerBatch, error: OutOfOrderSequenceError, now_ms: float
+    ) -> None:
+        if self._transactions is not None:
+            for other in self._transactions.overtaken(batch):
+                if not other.on_wire:
+                    self._accumulator.unqueue(other)
+                    self.fail(other, _explained(other, error), now_ms)
 
     def expire(self, batches: Iterable[ProducerBatch], now_ms: float) -> None:
         """Give up batches that have taken ``delivery.timeout.ms``."""
@@ -244,5 +256,10 @@ def _explained(batch: ProducerBatch, error: KafkaError) -> KafkaError:
     if isinstance(error, TopicAuthorizationError):
         return TopicAuthorizationError(
             f"not allowed to write to topic {batch.topic_partition.topic!r}"
+        )
+    if isinstance(error, OutOfOrderSequenceError):
+        return OutOfOrderSequenceError(
+            f"{batch.topic_partition}: the broker lost track of this producer and took later "
+            "records first; writing these behind them would break the order"
         )
     return error

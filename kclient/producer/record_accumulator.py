@@ -303,21 +303,22 @@ class RecordAccumulator:
         oldest_ms = now_ms - self.settings.delivery_timeout_ms
         expired = self.incomplete.created_until(oldest_ms)
         for batch in expired:
-            self._unqueue(batch)
+            self.unqueue(batch)
         return expired
 
     def take_queued(self) -> list[ProducerBatch]:
         """Return the batches that are not on the wire, and queue them no longer."""
         queued = [batch for batch in self.incomplete.all() if not batch.on_wire]
         for batch in queued:
-            self._unqueue(batch)
+            self.unqueue(batch)
         return queued
 
     def next_expiry_ms(self) -> float:
         """Return when the next batch will have taken ``delivery.timeout.ms``."""
         return self.incomplete.oldest_created_ms() + self.settings.delivery_timeout_ms
 
-    def _unqueue(self, batch: ProducerBatch) -> None:
+    def unqueue(self, batch: ProducerBatch) -> None:
+        """Take a batch out of its queue, if it is there."""
         queue = self._queue_of(batch.topic_partition)
         with queue.lock:
             queue.remove(batch)
@@ -382,7 +383,7 @@ class RecordAccumulator:
         """
         records = 0
         for batch in self.incomplete.all():
-            self._unqueue(batch)
+            self.unqueue(batch)
             batch.on_wire = False
             records += batch.record_count
             batch.result.fail(error)

@@ -15,7 +15,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
-from kclient.producer.txn_partition_entry import TxnPartitionEntry
+from kclient.producer.txn_partition_entry import NO_LAST_ACKED, TxnPartitionEntry
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ class TransactionManager:
 
     * A batch gets its sequence when it is drained for the first time and keeps it over retries.
     * A batch that is sent again goes alone: the next one follows when it has its outcome.
+    * So does the first batch of a partition: a broker that knows nothing of the producer yet takes
+      any sequence, and a second batch could overtake a first one that must be sent again.
     * A batch that expired after it was sent leaves its sequence unresolved; nothing new is drained
       for its partition until the batches around it show whether there is a gap.
     * A gap is closed by a new epoch with sequences from 0. Batches are renumbered only while none
@@ -128,8 +130,10 @@ class TransactionManager:
             return True
         if batch.has_sequence:
             return bool(entry.in_flight) and entry.in_flight[0] is batch
-        if entry.producer != self.producer and (entry.in_flight or entry.on_wire):
-            return False
+        if entry.in_flight or entry.on_wire:
+            is_first = entry.last_acked_sequence == NO_LAST_ACKED
+            if is_first or entry.producer != self.producer:
+                return False
         return topic_partition not in self._unresolved
 
     def assign_sequence(self, batch: ProducerBatch, topic_id: bytes | None) -> None:
@@ -233,8 +237,19 @@ class TransactionManager:
                     self._request_rewrite(topic_partition)
             elif entry.is_next(batch.base_sequence):
                 self._request_rewrite(topic_partition)
-            return True
+            return not entry.was_overtaken(batch)
         return error.retriable
+
+    def overtaken(self, batch: ProducerBatch) -> list[ProducerBatch]:
+        """Return the batches of a partition that can only be written behind later ones.
+
+        It takes a broker that lost what it knew of the producer, and batches that failed while a
+        later one was taken. They must not be renumbered: that would change the order silently.
+        """
+        entry = self._partitions.get(batch.topic_partition)
+        if entry is None:
+            return []
+        return [each for each in entry.in_flight if entry.was_overtaken(each)]
 
     def _request_rewrite(self, topic_partition: TopicPartition) -> None:
         entry = self._partitions[topic_partition]

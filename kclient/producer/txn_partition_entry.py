@@ -83,6 +83,13 @@ class TxnPartitionEntry:
                 self.last_acked_offset, base_offset + batch.record_count - 1
             )
 
+    def was_overtaken(self, batch: ProducerBatch) -> bool:
+        """Return whether a later batch is in the log and this one is not."""
+        if self.last_acked_sequence == NO_LAST_ACKED or batch.producer != self.producer:
+            return False
+        ahead = advance_sequence(self.last_acked_sequence, -batch.base_sequence)
+        return ahead < 2**30
+
     def is_next(self, sequence: int) -> bool:
         """Return whether a sequence follows the last acknowledged one at once."""
         return sequence == advance_sequence(self.last_acked_sequence, 1)

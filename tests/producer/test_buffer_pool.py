@@ -1,0 +1,214 @@
+import threading
+from collections.abc import Callable
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from kclient.common.broker_errors import RecordTooLargeError
+from kclient.common.errors import BufferExhaustedError, ClosedError
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Condition
+from kclient.common.system_tasks import SystemClock, SystemTasks
+from kclient.producer.buffer_pool import BufferPool
+from tests.support.virtual_net import VirtualClock, VirtualCondition, VirtualTasks
+
+TOTAL = 1_000
+POOLABLE = 100
+
+
+class PausingCondition(VirtualCondition):
+    """A condition whose waiter lets the test do something first."""
+
+    while_waiting: Callable[[], None] = staticmethod(lambda: None)
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        PausingCondition.while_waiting()
+        return super().wait_for(predicate, timeout)
+
+
+class PausingTasks(VirtualTasks):
+    def condition(self) -> Condition:
+        return PausingCondition(self._clock)
+
+
+def pool(tasks: VirtualTasks | None = None) -> tuple[BufferPool, VirtualClock]:
+    clock = VirtualClock()
+    tasks = tasks or VirtualTasks(clock)
+    wait = Metrics(clock, tasks).sensor(total="wait")
+    return BufferPool(TOTAL, POOLABLE, clock, tasks, wait), clock
+
+
+def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
+    made, _ = pool(PausingTasks(VirtualClock()))
+    PausingCondition.while_waiting = staticmethod(lambda: while_waiting(made))
+    return made
+
+
+def test_buffers_of_the_pooled_size_are_handed_out_again() -> None:
+    buffers, _ = pool()
+    first = buffers.allocate(POOLABLE, 0)
+    buffers.deallocate(first)
+    assert buffers.allocate(POOLABLE, 0) is first
+    other = buffers.allocate(70, 0)
+    buffers.deallocate(other)
+    assert buffers.allocate(70, 0) is not other
+
+
+def test_kept_buffers_are_dissolved_for_another_size() -> None:
+    buffers, _ = pool()
+    for buffer in [buffers.allocate(POOLABLE, 0) for _ in range(10)]:
+        buffers.deallocate(buffer)
+    assert len(buffers.allocate(950, 0)) == 950
+    assert buffers.available() == 50
+
+
+def test_more_than_all_memory_is_refused_at_once() -> None:
+    buffers, _ = pool()
+    with pytest.raises(RecordTooLargeError, match=r"1001 bytes .* buffer\.memory=1000"):
+        buffers.allocate(TOTAL + 1, 60_000)
+
+
+def test_a_wait_in_vain_ends_in_time_and_costs_no_memory() -> None:
+    buffers, clock = pool()
+    held = buffers.allocate(950, 0)
+    started = clock.now_ms
+    with pytest.raises(BufferExhaustedError, match=r"within 300 ms; buffer\.memory=1000"):
+        buffers.allocate(POOLABLE, 300)
+    assert clock.now_ms - started == 300
+    assert (buffers.available(), buffers.queued()) == (50, 0)
+    buffers.deallocate(held)
+    assert buffers.available() == TOTAL
+
+
+def test_freed_memory_goes_to_the_first_in_line() -> None:
+    held: list[bytearray] = []
+    buffers = pausing_pool(lambda made: made.deallocate(held.pop()))
+    held += [buffers.allocate(600, 0), buffers.allocate(400, 0)]
+    assert len(buffers.allocate(300, 1_000)) == 300
+    assert buffers.available() == 100
+
+
+def test_a_large_need_is_met_piece_by_piece() -> None:
+    held: list[bytearray] = []
+
+    def free_all(made: BufferPool) -> None:
+        while held:
+            made.deallocate(held.pop())
+
+    buffers = pausing_pool(free_all)
+    held += [buffers.allocate(POOLABLE, 0) for _ in range(10)]
+    assert len(buffers.allocate(1_000, 1_000)) == 1_000
+    assert buffers.available() == 0
+
+
+def test_an_interrupt_while_waiting_gives_the_memory_back() -> None:
+    held: list[bytearray] = []
+
+    def interrupt(made: BufferPool) -> None:
+        made.deallocate(held.pop())
+        raise KeyboardInterrupt
+
+    buffers = pausing_pool(interrupt)
+    held += [buffers.allocate(500, 0), buffers.allocate(500, 0)]
+    with pytest.raises(KeyboardInterrupt):
+        buffers.allocate(600, 1_000)
+    assert (buffers.available(), buffers.queued()) == (500, 0)
+
+
+def test_closing_refuses_those_in_line_and_those_to_come() -> None:
+    buffers = pausing_pool(BufferPool.close)
+    held = buffers.allocate(TOTAL, 0)
+    with pytest.raises(ClosedError):
+        buffers.allocate(POOLABLE, 1_000)
+    with pytest.raises(ClosedError):
+        buffers.allocate(POOLABLE, 1_000)
+    buffers.deallocate(held)
+    assert buffers.available() == TOTAL
+
+
+class Pool(RuleBasedStateMachine):
+    """Callers in line are modelled by a queue; whoever is served is served in order."""
+
+    buffers: Bundle[bytearray] = Bundle("buffers")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool, _ = pool()
+        self.out = 0
+        # Those in line, as the pool's own: a real caller sits in allocate() meanwhile.
+        self.line: list[tuple[int, object]] = []
+
+    @rule(target=buffers, size=st.sampled_from([30, POOLABLE, 250, 900]))
+    def allocate(self, size: int) -> bytearray:
+        if self.line or size > self.pool.available():
+            waiter = self.pool._line_up(size)
+            self.line.append((size, waiter))
+            return bytearray()
+        self.out += size
+        return self.pool.allocate(size, 0)
+
+    @rule(buffer=consumes(buffers))
+    def deallocate(self, buffer: bytearray) -> None:
+        if buffer:
+            self.out -= len(buffer)
+            self.pool.deallocate(buffer)
+
+    @rule(target=buffers)
+    def take_what_was_granted(self) -> bytearray:
+        if not self.line or self.line[0][1].granted < self.line[0][0]:  # type: ignore[attr-defined]  # a private class
+            return bytearray()
+        size, waiter = self.line.pop(0)
+        self.out += size
+        return waiter.buffer or bytearray(size)  # type: ignore[attr-defined]  # a private class
+
+    @rule(position=st.integers(0, 3))
+    def give_up(self, position: int) -> None:
+        if position < len(self.line):
+            _, waiter = self.line.pop(position)
+            self.pool._withdraw(waiter)  # type: ignore[arg-type]  # a private class
+
+    @invariant()
+    def no_byte_is_lost_or_made(self) -> None:
+        granted = sum(waiter.granted for _, waiter in self.line)  # type: ignore[attr-defined]  # a private class
+        assert self.out + granted + self.pool.available() == TOTAL
+
+    @invariant()
+    def nobody_overtakes_and_nobody_starves(self) -> None:
+        unmet = [
+            (size, waiter.granted)  # type: ignore[attr-defined]  # a private class
+            for size, waiter in self.line
+            if waiter.granted < size  # type: ignore[attr-defined]  # a private class
+        ]
+        assert all(granted == 0 for _, granted in unmet[1:])
+        if unmet:
+            assert self.pool.available() == 0
+        assert self.pool.queued() == len(unmet)
+
+
+Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestPool = Pool.TestCase
+
+
+def test_threads_in_line_are_all_served() -> None:
+    tasks = SystemTasks()
+    clock = SystemClock()
+    buffers = BufferPool(
+        4 * POOLABLE, POOLABLE, clock, tasks, Metrics(clock, tasks).sensor(total="wait")
+    )
+    served = []
+
+    def work() -> None:
+        for _ in range(200):
+            buffer = buffers.allocate(POOLABLE, 20_000)
+            buffers.deallocate(buffer)
+        served.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(served) == 12
+    assert buffers.available() == 4 * POOLABLE

@@ -1,0 +1,90 @@
+import random
+from collections import Counter
+
+import pytest
+
+from kclient.producer.partitioner import (
+    BuiltInPartitioner,
+    murmur2_partition,
+    murmur3_partition,
+)
+
+
+# From the Java client: Utils.toPositive(Utils.murmur2(key)) % partitions.
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_keys_go_where_the_java_client_puts_them(key: bytes, hashed: int) -> None:
+    assert murmur2_partition("t", key, 17) == (hashed & 0x7FFFFFFF) % 17
+
+
+def test_murmur3_is_the_published_hash() -> None:
+    assert murmur3_partition("t", b"hello", 1 << 32) == 613153351
+    assert murmur3_partition("t", None, 3) == -1
+    assert murmur2_partition("t", None, 3) == -1
+
+
+def partitioner(batch_size: int = 100) -> BuiltInPartitioner:
+    return BuiltInPartitioner("t", batch_size, random.Random(4))
+
+
+def test_it_sticks_until_a_batch_was_produced() -> None:
+    sticky = partitioner()
+    first = sticky.choose([0, 1, 2], 3)
+    assert sticky.choose([0, 1, 2], 3) == first
+    assert not sticky.batch_begun(40, [0, 1, 2], 3)
+    assert not sticky.batch_begun(59, [0, 1, 2], 3)
+    assert sticky.choose([0, 1, 2], 3) == first
+    changed = [sticky.batch_begun(100, [0, 1, 2], 3) for _ in range(50)]
+    assert any(changed)
+
+
+def test_partitions_without_a_leader_are_avoided_while_others_have_one() -> None:
+    sticky = partitioner()
+    chosen = {sticky.choose([1], 3)}
+    for _ in range(20):
+        sticky.batch_begun(100, [1], 3)
+        chosen.add(sticky.choose([1], 3))
+    assert chosen == {1}
+    for _ in range(50):
+        sticky.batch_begun(100, [], 3)
+        chosen.add(sticky.choose([], 3))
+    assert chosen == {0, 1, 2}
+
+
+def test_long_queues_get_less() -> None:
+    sticky = partitioner()
+    sticky.update_load([0, 3, 1], [0, 1, 2], 3)
+    drawn = Counter[int]()
+    for _ in range(8_000):
+        sticky.batch_begun(100, [0, 1, 2], 3)
+        drawn[sticky.choose([0, 1, 2], 3)] += 1
+    # weights 4 : 1 : 3, as longest + 1 - length
+    assert drawn[0] == pytest.approx(4_000, rel=0.1)
+    assert drawn[1] == pytest.approx(1_000, rel=0.2)
+    assert drawn[2] == pytest.approx(3_000, rel=0.1)
+
+
+def test_equal_queues_are_drawn_equally() -> None:
+    sticky = partitioner()
+    sticky.update_load([2, 2], [0, 1], 2)
+    drawn = Counter[int]()
+    for _ in range(4_000):
+        sticky.batch_begun(100, [0, 1], 2)
+        drawn[sticky.choose([0, 1], 2)] += 1
+    assert drawn[0] == pytest.approx(2_000, rel=0.1)
+
+
+def test_a_topic_with_fewer_partitions_is_drawn_anew() -> None:
+    sticky = partitioner()
+    sticky.update_load([0, 9], [3, 4], 5)
+    sticky.choose([3, 4], 5)
+    assert sticky.choose([0, 1], 2) in {0, 1}
