@@ -9,6 +9,7 @@ from kclient.broker.log.log_validator import LogValidator
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
 from kclient.broker.log.producer_state_entry import BatchMetadata
 from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.recompression import recompress
 from kclient.common.broker_errors import RecordBatchTooLargeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Clock
@@ -45,12 +46,10 @@ class LogAppender:
         view = _writable(records)
         validator = LogValidator(str(self._local.partition), config, origin, now_ms)
         headers = validator.validate(view)
+        if origin == "client":
+            view, headers = recompress(view, headers, config)
         view = view[: headers[-1].end_position]
-        if len(view) > config.segment_bytes:
-            raise RecordBatchTooLargeError(
-                f"{self._local.partition}: got {len(view)} bytes of batches, expected at most "
-                f"{config.segment_bytes} (segment.bytes)"
-            )
+        self._check_fits(len(view))
         if origin == "client":
             duplicate = self._find_duplicate(headers)
             if duplicate is not None:
@@ -63,6 +62,13 @@ class LogAppender:
         self._write(view, headers)
         self._apply(updates, completed, headers[-1].last_offset + 1)
         return _append_info(headers, now_ms if config.stamps_append_time else -1, leader_epoch)
+
+    def _check_fits(self, size: int) -> None:
+        if size > self._local.config.segment_bytes:
+            raise RecordBatchTooLargeError(
+                f"{self._local.partition}: got {size} bytes of batches, expected at most "
+                f"{self._local.config.segment_bytes} (segment.bytes)"
+            )
 
     def maybe_roll(
         self, size: int, last_offset: int, headers: list[BatchHeader], now_ms: int

@@ -196,6 +196,32 @@ def test_append_time(bench: LogBench) -> None:
     assert {record.timestamp for record in batch.records()} == {NOW_MS}
 
 
+@pytest.mark.parametrize("stored", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_the_topics_codec_wins(bench: LogBench, stored: str) -> None:
+    log = bench.open(LogConfig(compression_type=stored))
+    request = bytearray()
+    for number, codec in enumerate(CompressionType):
+        producer = (5, 0, 20 * number)
+        request += make_batch(20, value=b"x" * 50, producer=producer, compression=codec)
+    given = bytes(request)
+    assert log.append_as_leader(request, 3).last_offset == 99
+    batches = read_all(log)
+    wanted = CompressionType.NONE if stored == "uncompressed" else CompressionType[stored.upper()]
+    assert [batch.compression_type for batch in batches] == [wanted] * 5
+    assert all(batch.is_valid() for batch in batches)
+    values = [(record.offset, record.value) for batch in batches for record in batch.records()]
+    assert values == [(offset, b"x" * 50) for offset in range(100)]
+    assert [batch.base_sequence for batch in batches] == [0, 20, 40, 60, 80]
+    assert log.append_as_leader(given, 3).duplicate
+
+
+def test_unpacking_may_make_a_batch_too_large(bench: LogBench) -> None:
+    log = bench.open(LogConfig(compression_type="uncompressed", max_message_bytes=1000))
+    packed = make_batch(20, value=b"x" * 50, compression=CompressionType.ZSTD)
+    assert len(packed) < 1000
+    assert "uncompressed" in str(refused(log, packed, RecordTooLargeError))
+
+
 def test_coordinators_may_write_control_batches(log: UnifiedLog) -> None:
     marker = build_end_txn_batch(EndTxnMarker(ControlRecordType.COMMIT, 0), 5, 0, NOW_MS)
     assert log.append_as_leader(marker, 0, origin="coordinator").last_offset == 0
