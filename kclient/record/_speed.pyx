@@ -772,7 +772,7 @@ cdef class BatchCursor:
 # ---- columns -----------------------------------------------------------------------------------
 
 cdef class GrowingBuffer:
-    """A bytearray that doubles when it is full, and is cut to size at the end."""
+    """A bytearray that quadruples when it is full, and is cut to size at the end."""
     cdef bytearray _data
     cdef uint8_t *_at
     cdef Py_ssize_t used, _size
@@ -788,7 +788,7 @@ cdef class GrowingBuffer:
         return self._at + (self.used - more)
 
     cdef int _grow(self, Py_ssize_t more) except -1:
-        cdef Py_ssize_t size = max(1024, 2 * self._size, self.used + more)
+        cdef Py_ssize_t size = max(4096, 4 * self._size, self.used + more)
         PyByteArray_Resize(self._data, size)
         self._at = <uint8_t *>PyByteArray_AS_STRING(self._data)
         self._size = size

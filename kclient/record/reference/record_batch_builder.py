@@ -273,18 +273,15 @@ class RecordBatchBuilder:
             return -1
         count = self._count
         first = self._first_timestamp if count else timestamp_ms
-        key = as_bytes(key, "key")
-        value = as_bytes(value, "value")
-        fields = (
-            encode_varint(timestamp_ms - first),
-            encode_varint(delta),
-            encode_length(key),
-            key or b"",
-            encode_length(value),
-            value or b"",
-            encoded_headers,
-        )
-        size = 1 + sum(map(len, fields))  # one byte of unused attributes
+        if key is not None and type(key) is not bytes:
+            key = as_bytes(key, "key")
+        if value is not None and type(value) is not bytes:
+            value = as_bytes(value, "value")
+        head = b"\x00" + encode_varint(timestamp_ms - first) + encode_varint(delta)
+        key_length, key_bytes = encode_length(key), key or b""
+        value_length, value_bytes = encode_length(value), value or b""
+        size = len(head) + len(key_length) + len(key_bytes) + len(value_length)
+        size += len(value_bytes) + len(encoded_headers)
         if size > MAX_INT32:
             raise RecordTooLargeError(f"record: got {size} bytes, expected less than 2 GiB")
         length = encode_varint(size)
@@ -293,7 +290,9 @@ class RecordBatchBuilder:
             if count:
                 return -1
             self._buffer = bytearray(end)
-        self._buffer[self._end : end] = b"".join((length, b"\x00", *fields))
+        self._buffer[self._end : end] = b"".join(
+            (length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
+        )
         self._end = end
         self._count = count + 1
         self._last_delta = delta

@@ -4,6 +4,8 @@ from kclient.record.batch_format import MIN_RECORD_SIZE
 from kclient.record.record import Header
 from kclient.record.reference.varints import MalformedRecordError, read_varint, read_varlong
 
+_NULL = 1  # the length -1
+
 ParsedRecord = tuple[int, int, int, bytes | None, bytes | None, list[Header]]
 """Position behind the record, timestamp delta, offset delta, key, value, headers."""
 
@@ -25,10 +27,22 @@ def _parse(data: bytes, position: int) -> ParsedRecord:
     end = position + length
     if length < MIN_RECORD_SIZE - 1 or end > len(data):
         raise MalformedRecordError(f"it claims {length} bytes where {len(data) - position} remain")
-    timestamp_delta, position = read_varlong(data, position + 1)  # one byte of unused attributes
+    position += 1  # attributes, unused
+    byte = data[position]  # the fields of one byte are read here: a call costs more than the rest
+    if byte < 0x80:
+        timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        timestamp_delta, position = read_varlong(data, position)
     offset_delta, position = read_varint(data, position)
-    key, position = _read_bytes(data, position, end)
-    value, position = _read_bytes(data, position, end)
+    key, value = None, None
+    if data[position] == _NULL:
+        position += 1
+    else:
+        key, position = _read_bytes(data, position, end)
+    if data[position] == _NULL:
+        position += 1
+    else:
+        value, position = _read_bytes(data, position, end)
     headers: list[Header] = []
     if data[position] == 0:
         position += 1

@@ -55,7 +55,12 @@ def read_varint(
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value = byte & 0x7F
-    for index in range(1, max_bytes):
+    byte = data[position + 1]
+    if byte < 0x80:  # two bytes are common enough for a way of their own
+        value |= byte << 7
+        return (value >> 1) ^ -(value & 1), position + 2
+    value |= (byte & 0x7F) << 7
+    for index in range(2, max_bytes):
         byte = data[position + index]
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
