@@ -4,7 +4,9 @@ import argparse
 import sys
 import time
 
+from kclient.admin.admin_client import AdminClient
 from kclient.cli.common_options import add_connection_options, client_options
+from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.record import ConsumerRecord
 
@@ -45,9 +47,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.group:
             consumer.subscribe(options.topic)
         else:
-            consumer.assign(
-                [tp for topic in options.topic for tp in consumer.partitions_for(topic)]
-            )
+            consumer.assign(_partitions(options))
         last = time.monotonic()
         while not _is_over(options, count, last):
             left = None if options.max_records is None else options.max_records - count
@@ -58,6 +58,16 @@ def _run(options: argparse.Namespace) -> int:
             sys.stdout.flush()
     print(f"{count} records", file=sys.stderr)
     return 0
+
+
+def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
+    with AdminClient(client_options(options)) as admin:
+        described = admin.describe_topics(options.topic)
+    return [
+        TopicPartition(name, info.partition)
+        for name, topic in described.items()
+        for info in topic.partitions
+    ]
 
 
 def _is_over(options: argparse.Namespace, count: int, last: float) -> bool:

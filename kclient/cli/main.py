@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -39,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         status: int = options.run(options)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (KafkaError, OSError) as error:
         print(f"kclient {options.command}: {error}", file=sys.stderr)
         return 1

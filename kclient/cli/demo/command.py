@@ -95,6 +95,7 @@ def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]
     seen: dict[Position, Seen] = {}
     lines = 0
     began = time.monotonic()
+    first: float | None = None
     victim = members[0]
     readers = [follow(journal) for journal in journals]
     with members[0], members[1]:
@@ -103,11 +104,15 @@ def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]
             fresh = [line for reader in readers for line in next(reader)]
             if not fresh:
                 time.sleep(0.02)
+            elif first is None:
+                first = time.monotonic()
             lines += len(fresh)
             seen.update(fresh)
             bar.update(len(seen))
             if victim.is_running() and len(seen) > KILL_AT * ROW_COUNT:
                 victim.kill()
+                rate = len(seen) / (time.monotonic() - (first or began))
+                print(f"            {rate:,.0f} records/s by two members with manual commit")
                 print(f"            killed member 1 (SIGKILL) after {len(seen):,}", flush=True)
         members[1].close_input()
     return seen, lines - len(seen)
