@@ -14,9 +14,13 @@ MAX_BATCH_SIZE = 100 * 1024 * 1024
 """No request carries more (socket.request.max.bytes), so no batch on disk can be larger."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_SPAN = struct.Struct(">qi4xb6xi")
+"""Of the header only what tells where the batch ends: base offset, length, magic, offset delta."""
+
 _SCAN_CHUNK = 8 * 1024
 _READ_CHUNK = 1024 * 1024
 _MAGIC = 2
+_MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 IS_CONTROL = 0x20
 IS_TRANSACTIONAL = 0x10
 LOG_APPEND_TIME = 0x08
@@ -124,6 +128,31 @@ class FileRecords:
                 return
             yield header
             position = header.end_position
+
+    def find(self, position: int, offset: int) -> tuple[int, BatchHeader | None]:
+        """Search, from a batch's position on, the first batch that ends at or behind an offset.
+
+        Returns:
+            The last offset of the batch at `position`, -1 if there is none; and the batch found.
+
+        Raises:
+            CorruptRecordError: What stands at a batch's place is none.
+        """
+        chunk, chunk_start, first = b"", position, -1
+        while position + BATCH_HEADER_SIZE <= self.size:
+            at = position - chunk_start
+            if at + BATCH_HEADER_SIZE > len(chunk):
+                chunk = self.file.read_at(position, min(_SCAN_CHUNK, self.size - position))
+                chunk_start, at = position, 0
+                if len(chunk) < BATCH_HEADER_SIZE:
+                    break
+            base_offset, length, magic, delta = _SPAN.unpack_from(chunk, at)
+            first = base_offset + delta if first < 0 else first
+            if base_offset + delta >= offset or magic != _MAGIC or length < _MIN_LENGTH:
+                header = parse_header(chunk, at, position)
+                return first, header if header.end_position <= self.size else None
+            position += length + LOG_OVERHEAD
+        return first, None
 
     def header_at(self, position: int) -> BatchHeader | None:
         """Return the fixed fields of the batch at a position, or None at the end."""

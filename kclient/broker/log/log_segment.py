@@ -1,7 +1,7 @@
 """A segment: a file of batches with its indexes (Kafka: LogSegment)."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
@@ -88,10 +88,11 @@ class LogSegment:
         if offset <= self.base_offset:
             return self.indexes.max_timestamp_and_offset.timestamp
         greatest = -1
-        for header in self._scan(offset):
+        first = self.locate(offset)
+        for header in () if first is None else self.records.headers(first.position):
             if header.base_offset >= offset:
                 greatest = max(greatest, header.max_timestamp)
-            elif header.last_offset >= offset:
+            else:
                 # Some of the batch's records were deleted, perhaps the latest.
                 for record in self.records.batch(header).records():
                     if record.offset >= offset:
@@ -143,15 +144,10 @@ class LogSegment:
     def locate(self, offset: int) -> BatchHeader | None:
         """Return the first batch that ends at or behind an offset, or None if there is none.
 
-        An index entry that does not lead to its batch makes both indexes be built anew.
-
         Raises:
-            CorruptRecordError: The batches themselves are damaged.
+            CorruptRecordError: The batches are damaged.
         """
-        for header in self._scan(offset):
-            if header.last_offset >= offset:
-                return header
-        return None
+        return self.indexes.locate(offset)
 
     def read(
         self, offset: int, max_size: int, max_position: int, *, min_one_message: bool
@@ -189,7 +185,7 @@ class LogSegment:
     def read_next_offset(self) -> int:
         """Return the offset behind the last record; the base offset of an empty segment."""
         next_offset = self.base_offset
-        for header in self._scan(2**63 - 1):
+        for header in self.indexes.last_headers():
             next_offset = header.last_offset + 1
         return next_offset
 
@@ -265,10 +261,6 @@ class LogSegment:
         self.indexes.release()
         for path in (self.records.file.path, *self.indexes.paths()):
             self._files.remove(path)
-
-    def _scan(self, offset: int) -> Iterator[BatchHeader]:
-        """Go through the batches from the index entry for an offset on."""
-        return self.records.headers(self.indexes.start_for(offset))
 
     def _search_batch(
         self, header: BatchHeader, timestamp: int, starting_offset: int

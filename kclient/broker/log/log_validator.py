@@ -127,18 +127,19 @@ class LogValidator:
             raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
 
     def _client_problem(self, header: BatchHeader) -> str | None:
-        offsets = header.last_offset_delta + 1
-        problems = (
-            (header.base_offset != 0, f"got base offset {header.base_offset}, expected 0"),
-            (header.record_count <= 0, f"got a count of {header.record_count} records"),
-            (offsets != header.record_count, f"{header.record_count} records in {offsets} offsets"),
-            (bool(header.attributes & IS_CONTROL), "clients may not write control records"),
-            (
-                header.producer_id >= 0 and header.base_sequence < 0,
-                f"got sequence {header.base_sequence} of producer {header.producer_id}",
-            ),
-        )
-        return next((text for wrong, text in problems if wrong), None)
+        count, offsets = header.record_count, header.last_offset_delta + 1
+        problem = None
+        if header.base_offset != 0:
+            problem = f"got base offset {header.base_offset}, expected 0"
+        elif count <= 0:
+            problem = f"got a count of {count} records"
+        elif offsets != count:
+            problem = f"got {count} records in {offsets} offsets"
+        elif header.attributes & IS_CONTROL:
+            problem = "clients may not write control records"
+        elif header.producer_id >= 0 and header.base_sequence < 0:
+            problem = f"got sequence {header.base_sequence} of producer {header.producer_id}"
+        return problem
 
     def _check_contents(
         self, header: BatchHeader, records: memoryview, first_index: int

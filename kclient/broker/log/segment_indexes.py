@@ -1,6 +1,7 @@
 """The indexes of one segment, kept in line with its batches."""
 
 import logging
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from kclient.broker.log import log_file_utils
 from kclient.broker.log.file_records import BatchHeader, FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
-from kclient.broker.log.offset_index import OffsetIndex
+from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
 from kclient.broker.log.time_index import UNKNOWN_TIMESTAMP_OFFSET, TimeIndex, TimestampOffset
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
@@ -77,18 +78,26 @@ class SegmentIndexes:
             self._greatest = self._read_greatest()
         return self._greatest
 
-    def start_for(self, offset: int) -> int:
-        """Return a position from which on the batch that holds an offset is found.
+    def locate(self, offset: int) -> BatchHeader | None:
+        """Return the first batch that ends at or behind an offset, or None if there is none.
+
+        An index entry that does not lead to its batch makes both indexes be built anew.
 
         Raises:
-            CorruptRecordError: The index was damaged, and so are the batches.
+            CorruptRecordError: The batches themselves are damaged.
         """
         try:
-            return self._checked_start(offset)
+            return self._find(offset)
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
             self.rebuild()
-            return self._checked_start(offset)
+            return self._find(offset)
+
+    def last_headers(self) -> Iterator[BatchHeader]:
+        """Go through the batches from the last entry of the offset index on."""
+        entry = self.offset.lookup(2**63 - 1)
+        first = self.locate(entry.offset)
+        return self._records.headers(first.position) if first is not None else iter(())
 
     def note_appended(self, header: BatchHeader) -> None:
         """Take in a batch that was written; every index.interval.bytes one gets an entry."""
@@ -201,34 +210,44 @@ class SegmentIndexes:
 
     def _check_last_entries(self) -> None:
         """Hold the indexes against the batches where it is cheapest: at their last entries."""
-        self._checked_start(2**63 - 1)
+        if self._offset.entries:
+            self._find(self._offset.last_offset)
         last = self._time.last_entry
         if last.timestamp < 0:
             return
         with suppress(CorruptRecordError):
-            for header in self._records.headers(self._checked_start(last.offset)):
-                if header.last_offset >= last.offset:
-                    if header.max_timestamp == last.timestamp:
-                        return
-                    break
-            raise CorruptIndexError(f"{self._time.path.name}: {last} does not fit the batches")
+            header = self._find(last.offset)
+            if header is None or header.max_timestamp != last.timestamp:
+                raise CorruptIndexError(f"{self._time.path.name}: {last} does not fit the batches")
 
-    def _checked_start(self, offset: int) -> int:
-        """Return where the index says to start, if a batch that fits the entry is there."""
+    def _find(self, offset: int) -> BatchHeader | None:
+        """Search from where the index says, if a batch that fits the entry is there."""
         entry = self.offset.lookup(offset)
-        if entry.position:
-            try:
-                first = self._records.header_at(entry.position)
-            except CorruptRecordError as problem:
-                raise CorruptIndexError(f"index entry {entry}: {problem}") from problem
-            if first is None or first.last_offset != entry.offset:
-                raise CorruptIndexError(f"index entry {entry} does not lead to its batch")
-        return entry.position
+        if not entry.position:
+            return self._records.find(0, offset)[1]
+        try:
+            first, header = self._records.find(entry.position, offset)
+        except CorruptRecordError:
+            # The batches are damaged, unless the entry led to a place where none begins.
+            if self._fits(entry):
+                raise
+            first, header = -1, None
+        if first != entry.offset:
+            raise CorruptIndexError(f"index entry {entry} does not lead to its batch")
+        return header
+
+    def _fits(self, entry: OffsetPosition) -> bool:
+        try:
+            header = self._records.header_at(entry.position)
+        except CorruptRecordError:
+            return False
+        return header is not None and header.last_offset == entry.offset
 
     def _read_greatest(self) -> TimestampOffset:
         last = self.time.last_entry
         greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
-        for header in self._records.headers(self.start_for(last.offset)):
+        first = self.locate(last.offset)
+        for header in self._records.headers(0 if first is None else first.position):
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
         return greatest
