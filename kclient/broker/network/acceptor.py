@@ -33,7 +33,7 @@ class Acceptor:
         self._processors = itertools.cycle(processors)
         self._quotas = quotas
         self._running = True
-        self._registered = False
+        self._watched: bool | None = None
         self._paused_until_ms = 0.0
         quotas.notify_room(poller.wakeup)
 
@@ -56,11 +56,11 @@ class Acceptor:
 
     def _watch(self, *, accepting: bool) -> None:
         events = READABLE if accepting else 0
-        if self._registered:
-            self._poller.modify(self._listener, events)
-        else:
+        if self._watched is None:
             self._poller.register(self._listener, events, self._listener)
-            self._registered = True
+        elif self._watched != accepting:
+            self._poller.modify(self._listener, events)
+        self._watched = accepting
 
     def _accept_all(self, now_ms: float) -> None:
         while self._quotas.has_room():

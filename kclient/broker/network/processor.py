@@ -17,7 +17,6 @@ from kclient.network.selector import Selector
 _log = logging.getLogger(__name__)
 
 _POLL_MS = 300.0
-_NEW_CONNECTIONS = 20
 
 RequestParser = Callable[[ResponseSink, NetworkReceive, str, float], Request]
 """Makes a request of a frame; raises KafkaError where the frame is none that is served."""
@@ -55,12 +54,9 @@ class Processor:
         self._connection_index = itertools.count()
 
     def accept(self, connection: StreamSocket, address: str) -> bool:
-        """Take over a new connection; False if there are too many new ones, or on the way out.
-
-        May be called by any thread.
-        """
+        """Take over a new connection; False on the way out. May be called by any thread."""
         with self._condition:
-            if not self._running or len(self._new_connections) >= _NEW_CONNECTIONS:
+            if not self._running:
                 return False
             self._new_connections.append((connection, address))
             wake = self._polling

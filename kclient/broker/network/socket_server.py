@@ -11,7 +11,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.listener import Endpoint
 from kclient.common.runtime import Address, Listener, Runtime, Task
 from kclient.network.channel_builder import PlaintextChannelBuilder
-from kclient.network.memory_pool import UnlimitedMemoryPool
+from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
 from kclient.network.selector import Selector
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,9 @@ class SocketServer:
         wanted = self._config.listener
         addresses = self._runtime.net.resolve(wanted.host, wanted.port)
         backlog = self._config["socket.listen.backlog.size"]
-        listener = self._runtime.net.listen(addresses[0], backlog)
+        # "localhost" may stand for ::1 as well; of several addresses the IPv4 one is expected.
+        address = min(addresses, key=lambda found: ":" in found[0])
+        listener = self._runtime.net.listen(address, backlog)
         self._listener = listener
         return wanted._replace(port=listener.local_address()[1])
 
@@ -101,11 +103,17 @@ class SocketServer:
             runtime.clock,
             max_receive_size=config["socket.request.max.bytes"],
             connections_max_idle_ms=float(config["connections.max.idle.ms"]),
-            memory_pool=UnlimitedMemoryPool(),
+            memory_pool=self._memory_pool(),
             channel_builder=PlaintextChannelBuilder(),
         )
         condition = runtime.tasks.condition()
         return Processor(number, selector, self._quotas, self._parse, dispatch, condition)
+
+    def _memory_pool(self) -> MemoryPool:
+        limit: int = self._config["queued.max.request.bytes"]
+        if limit < 0:
+            return UnlimitedMemoryPool()
+        return SimpleMemoryPool(max(1, limit // self._config["num.network.threads"]))
 
     def _spawn(self, name: str, step: Callable[[float], bool]) -> None:
         clock = self._runtime.clock

@@ -34,7 +34,8 @@ class BrokerConfig:
         Raises:
             ConfigError: A setting is unknown, missing, or has a value that cannot be used.
         """
-        self._values = _DEFINITION.parse(given)
+        parsed = _DEFINITION.parse(given)
+        self._values = {name: parsed[key.row.keyword] for name, key in BROKER_KEYS.items()}
         self.given = {name.replace("_", "."): self[name.replace("_", ".")] for name in given}
         self.node_id = self._node_id()
         self.data_dir = self._data_dir()
@@ -45,7 +46,7 @@ class BrokerConfig:
 
     def __getitem__(self, name: str) -> Any:
         """Return a setting by its dotted name."""
-        return self._values[BROKER_KEYS[name].row.keyword]
+        return self._values[name]
 
     def _node_id(self) -> int:
         old, new = self.given.get("broker.id"), self.given.get("node.id")

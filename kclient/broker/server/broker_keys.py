@@ -42,8 +42,6 @@ _GENERAL = (
     number("min.insync.replicas", _INT, 1, "In-sync replicas that acks=all needs.", low=1),
     number("message.max.bytes", _INT, 1048588, "Largest record batch taken."),
     number("fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024),
-    number("max.request.partition.size.limit", _INT, 2000, "Most partitions listed.", low=1),
-    number("transaction.max.timeout.ms", _INT, 900000, "Longest transaction timeout.", low=1),
     number("producer.id.expiration.ms", _INT, 86400000, "Idle time of a producer id.", low=1),
 )
 
@@ -51,14 +49,12 @@ _NETWORK = (
     number("num.network.threads", _INT, 1, "Threads that read and write connections.", low=1),
     number("num.io.threads", _INT, 0, "Threads that handle requests; 0: the network's do."),
     number("queued.max.requests", _INT, 500, "Requests waiting for a handler.", low=1),
-    number("socket.send.buffer.bytes", _INT, 102400, "Socket send buffer; -1: system's.", low=-1),
-    number("socket.receive.buffer.bytes", _INT, 102400, "Socket receive buffer.", low=-1),
+    number("queued.max.request.bytes", _LONG, -1, "Bytes of them; -1: no limit.", low=-1),
     number("socket.request.max.bytes", _INT, 104857600, "Largest request.", low=1),
     number("socket.listen.backlog.size", _INT, 50, "Connections waiting to be accepted.", low=1),
     number("max.connections", _INT, 2147483647, "Most connections at once."),
     number("max.connections.per.ip", _INT, 2147483647, "Most connections of one address."),
     number("connections.max.idle.ms", _LONG, 600000, "Idle time until a connection is closed."),
-    number("request.timeout.ms", _INT, 30000, "Longest wait for other brokers."),
 )
 
 _LOG = (
@@ -126,7 +122,6 @@ _GROUPS = (
     number("offsets.topic.num.partitions", _INT, 50, "Partitions of __consumer_offsets.", low=1),
     number("offsets.topic.replication.factor", _SHORT, 1, "Copies of it.", low=1),
     number("offsets.topic.segment.bytes", _INT, 104857600, "Segment size of it.", low=1),
-    number("offsets.commit.timeout.ms", _INT, 5000, "Longest wait for a commit.", low=1),
 )
 
 BROKER_KEYS: dict[str, ServerKey] = {

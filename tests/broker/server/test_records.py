@@ -135,6 +135,18 @@ def test_bad_batches_leave_the_log_alone(wire: Wire, topic: str, spoil, error) -
     assert wire.produce(topic, good).base_offset == 0
 
 
+def test_a_partition_that_comes_twice_is_refused(wire: Wire, topic: str) -> None:
+    part = PartitionProduceData(index=0, records=batch([b"a"]))
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[part, part])],
+    )
+    answer = wire.ask(request, 9, ProduceResponse)
+    assert [p.error_code for p in answer.responses[0].partition_responses] == [42, 42]
+    assert wire.fetch(topic, 0).high_watermark == 0
+
+
 def test_acks_outside_the_protocol(wire: Wire, topic: str) -> None:
     assert wire.produce(topic, batch([b"a"]), acks=2).error_code == code_of(
         InvalidRequiredAcksError()

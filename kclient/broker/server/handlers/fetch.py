@@ -3,7 +3,8 @@
 Versions 4 to 12 name topics, version 13 and later give their ids.
 
 Differences from Apache Kafka: no fetch sessions are kept. A request that wants one is answered
-with session id 0, so that every fetch names all its partitions (KIP-227 provides for that).
+with session id 0, so that every fetch names all its partitions (KIP-227 provides for that). No
+fetch waits longer than five minutes, so that what is asked for and abandoned is forgotten.
 """
 
 from kclient.broker.controller.metadata_image import MetadataImage
@@ -43,6 +44,7 @@ _TOPIC_IDS = 13
 _LEADER_HINTS = 16
 _CONSUMER = -1
 _FINAL_EPOCH = -1
+_LONGEST_WAIT_MS = 300_000
 _ELSEWHERE = {code_of(NotLeaderOrFollowerError()), code_of(FencedLeaderEpochError())}
 
 
@@ -69,7 +71,7 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
     }
     params = FetchParams(
         # A reader that names a topic nobody knows is told at once.
-        max_wait_ms=body.max_wait_ms if all(name for name, _ in topics) else 0,
+        max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS) if all(n for n, _ in topics) else 0,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, services.config["fetch.max.bytes"]),
         isolation=FetchIsolation(1 if body.isolation_level == 1 else 0),

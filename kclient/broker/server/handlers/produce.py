@@ -14,6 +14,7 @@ from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import (
     NONE,
+    InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     NotLeaderOrFollowerError,
@@ -49,6 +50,7 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
     if body.transactional_id is not None:
         raise TransactionalIdAuthorizationError("transactions are not served by this broker")
+    _check_distinct(body)
     _Production(services, request, body).start()
 
 
@@ -156,6 +158,17 @@ class _Production:
             for broker in self._image.live_brokers()
             if broker.id in leaders
         ]
+
+
+def _check_distinct(body: ProduceRequest) -> None:
+    """Refuse a partition that comes twice: only one answer would say which records are kept."""
+    named = [
+        (topic.name, topic.topic_id, partition.index)
+        for topic in body.topic_data
+        for partition in topic.partition_data
+    ]
+    if len(set(named)) != len(named):
+        raise InvalidRequestError("a partition comes twice in one request")
 
 
 def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:

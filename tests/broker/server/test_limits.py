@@ -1,0 +1,131 @@
+"""What the broker does when there is too much: connections, descriptors, memory, idleness."""
+
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.fetch import FetchResponse
+from kclient.testing import EmbeddedCluster
+from tests.support.broker_process import BrokerProcess
+from tests.support.wire import Wire, batch, fetch_request, records_of
+
+
+def is_served(wire: Wire) -> bool:
+    return wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+
+
+def test_connections_over_the_limit_wait_for_a_place() -> None:
+    with EmbeddedCluster(config={"max.connections": 2}) as cluster, ExitStack() as stack:
+        first, second = (stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(2))
+        assert is_served(first)
+        assert is_served(second)
+        third = stack.enter_context(Wire(cluster.bootstrap_servers))
+        third.send(ApiVersionsRequest(), 0)
+        third.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            third.socket.recv(1, socket.MSG_PEEK)
+        assert is_served(first)
+        second.socket.close()
+        third.socket.settimeout(10)
+        assert third.receive(ApiVersionsResponse, 0)[1].error_code == 0
+
+
+def test_connections_of_one_address() -> None:
+    config = {"max.connections.per.ip": 1}
+    with (
+        EmbeddedCluster(config=config) as cluster,
+        Wire(cluster.bootstrap_servers) as first,
+    ):
+        assert is_served(first)
+        with Wire(cluster.bootstrap_servers) as second:
+            assert second.is_closed_by_peer()
+        assert is_served(first)
+
+
+def test_idle_connections_are_closed() -> None:
+    with (
+        EmbeddedCluster(config={"connections.max.idle.ms": 200}) as cluster,
+        Wire(cluster.bootstrap_servers) as wire,
+    ):
+        assert is_served(wire)
+        assert wire.is_closed_by_peer()
+
+
+def test_a_flood_of_connections_is_served() -> None:
+    with EmbeddedCluster() as cluster, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(100)]
+        assert all(is_served(wire) for wire in wires)
+
+
+def test_out_of_descriptors(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as first, ExitStack() as more:
+        first.create_topic("t")
+        in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        _, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 2, hard))
+        waiting = [more.enter_context(Wire(process.bootstrap)) for _ in range(5)]
+        for wire in waiting:
+            wire.send(ApiVersionsRequest(), 0)
+        assert first.produce("t", batch([b"a"])).error_code == 0
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 100, hard))
+        assert all(wire.receive(ApiVersionsResponse, 0)[1].error_code == 0 for wire in waiting)
+
+
+def test_memory_follows_what_came_not_what_was_claimed(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as process, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(process.bootstrap)) for _ in range(20)]
+        assert all(is_served(wire) for wire in wires)
+        before = resident_bytes(process.pid)
+        for wire in wires:
+            wire.send_bytes((100 << 20).to_bytes(4, "big") + b"x" * 1000)
+        with Wire(process.bootstrap) as wire:
+            assert is_served(wire)
+        assert resident_bytes(process.pid) - before < 8 << 20
+
+
+def resident_bytes(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as slow:
+        slow.create_topic("t", max_message_bytes="2000000")
+        for _ in range(20):
+            assert slow.produce("t", batch([b"x" * 900_000])).error_code == 0
+        before = resident_bytes(process.pid)
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for _ in range(5):
+            slow.send(fetch_request("t", 0, max_bytes=50 << 20), 12)
+        with Wire(process.bootstrap) as other:
+            for _ in range(50):
+                assert is_served(other)
+        # The file goes out by sendfile: what waits for the reader is not in memory.
+        assert resident_bytes(process.pid) - before < 4 << 20
+
+
+@pytest.fixture
+def pooled() -> Iterator[EmbeddedCluster]:
+    """A broker whose requests are handled by threads of their own, with a queue for two."""
+    config = {"num.io.threads": 2, "num.network.threads": 2, "queued.max.requests": 2}
+    with EmbeddedCluster(config=config) as cluster:
+        yield cluster
+
+
+def test_handlers_in_threads_of_their_own(pooled: EmbeddedCluster) -> None:
+    with ExitStack() as stack:
+        wires = [stack.enter_context(Wire(pooled.bootstrap_servers)) for _ in range(12)]
+        wires[0].create_topic("t")
+        for wire in wires:
+            wire.send(fetch_request("t", 0, max_wait_ms=9000), 12)
+        with Wire(pooled.bootstrap_servers) as writer:
+            for number in range(3):
+                assert writer.produce("t", batch([b"%d" % number])).base_offset == number
+        for wire in wires:
+            _, answer = wire.receive(FetchResponse, 12)
+            assert records_of(answer.responses[0].partitions[0].records)[0].value == b"0"
