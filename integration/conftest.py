@@ -123,13 +123,22 @@ def foreign(request: pytest.FixtureRequest, kafka: RunningKafka) -> ForeignClien
 
 
 @pytest.fixture
-def tools_for(runtimes: Callable[[str], KafkaRuntime], tmp_path: Path) -> ToolsFor:
-    def tools(
-        bootstrap: str, client_properties: Mapping[str, str] | None = None, version: str = NEWEST
-    ) -> KafkaTools:
-        return KafkaTools(runtimes(version), tmp_path, bootstrap, client_properties)
+def tools_for(
+    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ToolsFor]:
+    with ExitStack() as ending:
 
-    return tools
+        def tools(
+            bootstrap: str,
+            client_properties: Mapping[str, str] | None = None,
+            version: str = NEWEST,
+        ) -> KafkaTools:
+            directory = tmp_path_factory.mktemp("tools-")
+            made = KafkaTools(runtimes(version), directory, bootstrap, client_properties)
+            ending.callback(made.close)
+            return made
+
+        yield tools
 
 
 @pytest.fixture

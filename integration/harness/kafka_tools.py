@@ -114,6 +114,13 @@ class KafkaTools:
         self._client_properties = dict(client_properties or {})
         self._dialect = _KAFKA_4 if runtime.version >= (4, 2) else _KAFKA_3
         self._numbers = count(1)
+        self._running: list[RunningTool] = []
+
+    def close(self) -> None:
+        """Ends the verifiable clients that still run, as a test that failed leaves them."""
+        for tool in self._running:
+            tool.kill()
+        self._running.clear()
 
     def run(
         self,
@@ -272,7 +279,9 @@ class KafkaTools:
 
     def _spawn(self, tool: str, arguments: Sequence[str]) -> RunningTool:
         command = self._command(f"{_TOOLS}{tool}", arguments)
-        return RunningTool(command, self._runtime.spawn(command))
+        running = RunningTool(command, self._runtime.spawn(command))
+        self._running.append(running)
+        return running
 
     def _command(self, main_class: str, arguments: Sequence[str]) -> JavaCommand:
         name = f"{next(self._numbers):03}-{main_class.rpartition('.')[2]}"

@@ -1,5 +1,7 @@
 """kclient, by its public names alone."""
 
+from typing import Any
+
 from integration.benchmarks.meter import Meter
 from integration.benchmarks.workload import Consumed, Workload, values_of
 from kclient import Consumer, Producer, TopicPartition
@@ -101,7 +103,8 @@ def consume_columns(load: Workload, meter: Meter) -> Consumed:
             if not records:
                 meter.start(skipped=columns.num_rows)
             if columns.num_rows:
-                value_bytes += int(pc.sum(pc.binary_length(columns["value"])).as_py() or 0)
+                values: Any = columns["value"]
+                value_bytes += int(pc.sum(pc.binary_length(values)).as_py() or 0)
                 offset_sum += int(pc.sum(columns["offset"]).as_py() or 0)
             records += columns.num_rows
         meter.stop()
