@@ -1,7 +1,7 @@
 """Encoders and decoders: generated on first use, kept, and their failures put into words.
 
-The generated functions carry no code for error texts. When one of them fails, the line it failed
-on tells which field it was about, and its local variables tell where in the message it stood.
+The generated functions carry no code for error texts; `kclient.protocol.explain` finds out what
+was wrong once one of them has failed.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,6 @@ class Codec:
         decoder = DecoderGenerator(version, message.flexible_versions).generate(message)
         self.encoder_source = encoder.text
         self.decoder_source = decoder.text
-        self.encoder_notes = encoder.notes
         self.decoder_notes = decoder.notes
         label = f"{message.__name__} v{version}"
         self.encode: Callable[[Message], list[WirePart]] = encoder.compile("encode", label)
@@ -76,7 +75,7 @@ def encode(message: "Message", version: int) -> list[WirePart]:
         FieldNotCarriedError,
         WrongLengthError,
     ) as error:
-        raise explain_encode(message, version, found.encode, found.encoder_notes, error) from None
+        raise explain_encode(message, version, error) from None
 
 
 def decode(message: type[M], buffer: WireBytes, version: int) -> M:

@@ -32,11 +32,11 @@ _ELEMENT = plain_field(Wire.STRING)
 
 
 class FieldNotCarriedError(Exception):
-    """A version cannot carry a field that was set; `codec` adds which one."""
+    """A version cannot carry a field that was set; `explain` finds out which one."""
 
 
 class WrongLengthError(Exception):
-    """A uuid does not have 16 bytes, or a string has more than 32767; `codec` adds which one."""
+    """A uuid does not have 16 bytes, or a string more than 32767; `explain` finds out which one."""
 
 
 class EncoderGenerator:
@@ -46,7 +46,7 @@ class EncoderGenerator:
         self.source = Source()
         self._version = version
         self._flexible = version in flexible
-        self._run: list[tuple[str, str, str]] = []
+        self._run: list[tuple[str, str]] = []
         self._write = "w"
         for helper in (encode_uvarint, pack, put_records, FieldNotCarriedError, WrongLengthError):
             self.source.use(helper.__name__, helper)
@@ -59,15 +59,14 @@ class EncoderGenerator:
             add("parts = []")
             add("small = []")
             add("w = small.append")
-            self._struct(message, 0, "")
-            self.source.about = ""
+            self._struct(message, 0)
             add("if small or not parts: parts.append(b''.join(small))")
             add("return parts")
         return self.source
 
-    def _struct(self, kind: type[Struct], depth: int, path: str) -> None:
+    def _struct(self, kind: type[Struct], depth: int) -> None:
         """Write the struct in ``o<depth>``."""
-        self._refuse_lost_fields(kind, depth, path)
+        self._refuse_lost_fields(kind, depth)
         tagged = []
         for name, field in kind.fields.items():
             if self._version not in field.versions:
@@ -75,29 +74,27 @@ class EncoderGenerator:
             if field.is_tagged(self._version):
                 tagged.append(field)
             else:
-                self._value(field.kind, field, f"o{depth}.{name}", depth, path + name)
+                self._value(field.kind, field, f"o{depth}.{name}", depth)
         self._flush()
         if self._flexible:
-            self._tags(sorted(tagged, key=lambda field: field.tag or 0), depth, path)
+            self._tags(sorted(tagged, key=lambda field: field.tag or 0), depth)
 
-    def _refuse_lost_fields(self, kind: type[Struct], depth: int, path: str) -> None:
+    def _refuse_lost_fields(self, kind: type[Struct], depth: int) -> None:
         for name, field in kind.fields.items():
             if self._version not in field.versions and not field.ignorable:
-                self.source.about = path + name
                 differs = _differs(field, f"o{depth}.{name}")
                 self.source.add(f"if {differs}: raise FieldNotCarriedError")
 
-    def _value(self, kind: Kind, field: Field, value: str, depth: int, path: str) -> None:
+    def _value(self, kind: Kind, field: Field, value: str, depth: int) -> None:
         """Write one value, given as an expression."""
-        self.source.about = path
         if isinstance(kind, ArrayOf):
-            self._array(kind.element, field, value, depth + 1, path)
+            self._array(kind.element, field, value, depth + 1)
         elif not isinstance(kind, Wire):
-            self._nested(kind, field, value, depth + 1, path)
+            self._nested(kind, field, value, depth + 1)
         elif kind.layout:
             if kind is Wire.UUID:
                 self.source.add(f"if len({value}) != 16: raise WrongLengthError")
-            self._run.append((value, kind.layout, path))
+            self._run.append((value, kind.layout))
         else:
             self._variable(kind, field, value)
 
@@ -105,17 +102,16 @@ class EncoderGenerator:
         """Pack the fixed-size values that were collected."""
         if not self._run:
             return
-        layout = "".join(code for _, code, _ in self._run)
+        layout = "".join(code for _, code in self._run)
         name = self.source.use(f"pack_{layout.replace('?', 'z')}", Layout(f">{layout}").pack)
-        note = tuple((path, 0) for _, _, path in self._run)
-        values = ", ".join(value for value, _, _ in self._run)
-        self.source.add(f"{self._write}({name}({values}))", note)
+        values = ", ".join(value for value, _ in self._run)
+        self.source.add(f"{self._write}({name}({values}))")
         self._run.clear()
 
     def _length(self, length: str, prefix: str) -> None:
         """Write a length or count, an expression that is -1 for null."""
         if not self._flexible:
-            self._run.append((length, prefix, self.source.about))
+            self._run.append((length, prefix))
             self._flush()
             return
         self._flush()
@@ -140,7 +136,7 @@ class EncoderGenerator:
         else:
             add(f"if v: {self._write}(v)" if nullable else f"{self._write}(v)")
 
-    def _nested(self, kind: type[Struct], field: Field, value: str, depth: int, path: str) -> None:
+    def _nested(self, kind: type[Struct], field: Field, value: str, depth: int) -> None:
         self._flush()
         self.source.add(f"o{depth} = {value}")
         head = ""
@@ -148,11 +144,9 @@ class EncoderGenerator:
             self.source.add(f"{self._write}(b'\\xff' if o{depth} is None else b'\\x01')")
             head = f"if o{depth} is not None:"
         with self.source.optional_block(head):
-            self._struct(kind, depth, path + ".")
+            self._struct(kind, depth)
 
-    def _array(
-        self, element: Wire | type[Struct], field: Field, value: str, depth: int, path: str
-    ) -> None:
+    def _array(self, element: Wire | type[Struct], field: Field, value: str, depth: int) -> None:
         nullable = self._version in field.nullable
         add = self.source.add
         add(f"a{depth} = {value}")
@@ -164,31 +158,26 @@ class EncoderGenerator:
             return
         items = f"a{depth} or ()" if nullable else f"a{depth}"
         with self.source.block(f"for o{depth} in {items}:"):
-            place = f"{path}[{{i{depth}}}]"
             if isinstance(element, Wire):
-                self._value(element, _ELEMENT, f"o{depth}", depth, place)
+                self._value(element, _ELEMENT, f"o{depth}", depth)
                 self._flush()
             else:
-                self._struct(element, depth, place + ".")
-                if not self._flexible and not element.fields:
-                    add("pass")
+                self._struct(element, depth)
 
-    def _tags(self, tagged: list[Field], depth: int, path: str) -> None:
+    def _tags(self, tagged: list[Field], depth: int) -> None:
         """Write the tagged fields that differ from their default, lowest tag first."""
         add = self.source.add
-        self.source.about = path + "tagged fields"
         if not tagged:
             add(f"{self._write}(b'\\x00')")
             return
         outer, self._write = self._write, f"w{depth}"
         add(f"t{depth} = []")
         for field in tagged:
-            self.source.about = path + field.name
             with self.source.block(f"if {_differs(field, f'o{depth}.{field.name}')}:"):
                 add(f"b{depth} = []")
                 add(f"w{depth} = b{depth}.append")
                 value = f"o{depth}.{field.name}"
-                self._value(field.kind, field, value, depth, path + field.name)
+                self._value(field.kind, field, value, depth)
                 self._flush()
                 add(f"b{depth} = b''.join(b{depth})")
                 head = f"encode_uvarint({field.tag}) + encode_uvarint(len(b{depth}))"

@@ -1,18 +1,17 @@
 """Puts the failure of a generated encoder or decoder into words.
 
-The generated functions carry no code for error texts: the line one failed on tells which field it
-was about, and its local variables tell where in the message it stood.
+The generated functions carry no code for error texts. Where a decoder failed, the line tells which
+field it was about, and its local variables tell where in the message it stood. Where an encoder
+failed, the message is searched for a value that the version cannot carry.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct as Layout
 from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
-from kclient.protocol.encoder import FieldNotCarriedError
 from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
 from kclient.protocol.source import Note
 from kclient.protocol.struct import Struct
@@ -54,37 +53,6 @@ def _first_missing(run: Note, remaining: int) -> tuple[Note, str]:
     return run, "is missing, the message ends before it"
 
 
-def explain_encode(
-    message: "Message",
-    version: int,
-    encoder: Callable[..., Any],
-    notes: dict[int, Note],
-    error: Exception,
-) -> KafkaError:
-    """Return the error to raise for a message that `encoder` could not write."""
-    line, local = _stopped(error, encoder)
-    places = {name: _index(local, name[1:]) for name in local if re.fullmatch(r"a\d+", name)}
-    indexes = {f"i{name[1:]}": index for name, index in places.items()}
-    what = f"{type(message).__name__} v{version}"
-    for template, _size in notes.get(line, ()):
-        path = template.format_map(indexes)
-        field, kind, value = _resolve(message, path)
-        if isinstance(error, FieldNotCarriedError):
-            return UnsupportedVersionError(
-                f"{what}: {path}: got {_show(field, value)},"
-                f" which only versions {field.versions} carry"
-            )
-        if value is None and field.nullable != NO_VERSIONS:
-            return UnsupportedVersionError(
-                f"{what}: {path} may be null in versions {field.nullable} only"
-            )
-        if not _fits(kind, value):
-            return InvalidArgumentError(
-                f"{what}: {path}: got {_show(field, value)}, expected {_label(kind)}"
-            )
-    return InvalidArgumentError(f"{what}: a field has a value of the wrong type: {error}")
-
-
 def _stopped(error: Exception, function: Callable[..., Any]) -> tuple[int, dict[str, Any]]:
     """Return the line and the local variables where a generated function failed."""
     trace = error.__traceback__
@@ -95,30 +63,48 @@ def _stopped(error: Exception, function: Callable[..., Any]) -> tuple[int, dict[
     return 0, {}
 
 
-def _index(local: dict[str, Any], depth: str) -> int:
-    """Return how far the encoder had come in the array at a depth."""
-    present = local.get(f"o{depth}")
-    items = local[f"a{depth}"] or ()
-    return next((index for index, item in enumerate(items) if item is present), 0)
+def explain_encode(message: "Message", version: int, error: Exception) -> KafkaError:
+    """Return the error to raise for a message that its encoder could not write."""
+    what = f"{type(message).__name__} v{version}"
+    for path, field, kind, value in _values(message, version, ""):
+        if version not in field.versions:
+            if not field.ignorable and value != field.default_value():
+                return UnsupportedVersionError(
+                    f"{what}: {path}: got {_show(field, value)},"
+                    f" which only versions {field.versions} carry"
+                )
+        elif value is None and kind is field.kind and field.nullable != NO_VERSIONS:
+            if version not in field.nullable:
+                return UnsupportedVersionError(
+                    f"{what}: {path} may be null in versions {field.nullable} only"
+                )
+        elif not _fits(kind, value):
+            return InvalidArgumentError(
+                f"{what}: {path}: got {_show(field, value)}, expected {_label(kind)}"
+            )
+    return InvalidArgumentError(f"{what}: {error}")
 
 
-def _resolve(owner: Struct, path: str) -> tuple[Field, Kind, Any]:
-    """Follow a path such as ``topics[1].name``; return the last field, wire type and value."""
-    step, _, rest = path.partition(".")
-    name, _, index = step.rstrip("]").partition("[")
-    field, value = owner.fields[name], getattr(owner, name)
-    kind = field.kind
-    if index and isinstance(kind, ArrayOf):
-        kind, value = kind.element, value[int(index)]
-    return _resolve(value, rest) if rest and isinstance(value, Struct) else (field, kind, value)
+def _values(owner: Struct, version: int, path: str) -> Iterator[tuple[str, Field, Kind, Any]]:
+    """Yield every value of a message with its path, field and wire type, outer ones first."""
+    for name, field in owner.fields.items():
+        value = getattr(owner, name)
+        yield path + name, field, field.kind, value
+        if version not in field.versions:
+            continue
+        if isinstance(field.kind, ArrayOf):
+            for index, item in enumerate(value or ()):
+                place = f"{path}{name}[{index}]"
+                yield place, field, field.kind.element, item
+                if isinstance(item, Struct):
+                    yield from _values(item, version, f"{place}.")
+        elif isinstance(value, Struct):
+            yield from _values(value, version, f"{path}{name}.")
 
 
 def _fits(kind: Kind, value: object) -> bool:
     if isinstance(kind, ArrayOf):
-        if not isinstance(value, list | tuple):
-            return False
-        fixed = isinstance(kind.element, Wire) and kind.element.layout
-        return not fixed or all(_fits(kind.element, item) for item in value)
+        return isinstance(value, list | tuple)
     if not isinstance(kind, Wire):
         return isinstance(value, kind)
     if kind is Wire.STRING:

@@ -41,7 +41,6 @@ class Wire(Enum):
     INT16 = ("int16", "h", 2, 0)
     UINT16 = ("uint16", "H", 2, 0)
     INT32 = ("int32", "i", 4, 0)
-    UINT32 = ("uint32", "I", 4, 0)
     INT64 = ("int64", "q", 8, 0)
     FLOAT64 = ("float64", "d", 8, 0.0)
     UUID = ("uuid", "16s", 16, ZERO_UUID)
@@ -165,12 +164,6 @@ def int32(versions: str = "0+", **options: Any) -> int:
     return field
 
 
-def uint32(versions: str = "0+", **options: Any) -> int:
-    """Declare an unsigned 32-bit integer."""
-    field: int = _field(Wire.UINT32, versions, **options)
-    return field
-
-
 def int64(versions: str = "0+", **options: Any) -> int:
     """Declare a signed 64-bit integer."""
     field: int = _field(Wire.INT64, versions, **options)
@@ -221,7 +214,6 @@ _PRIMITIVES: dict[object, Wire] = {
     int16: Wire.INT16,
     uint16: Wire.UINT16,
     int32: Wire.INT32,
-    uint32: Wire.UINT32,
     int64: Wire.INT64,
     float64: Wire.FLOAT64,
     uuid: Wire.UUID,

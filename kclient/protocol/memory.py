@@ -2,14 +2,14 @@
 
 A small struct is larger as a Python object than as bytes: two integers of a partition entry are 7
 bytes on the wire and 84 in memory. A hostile message could be made of nothing else, so every array
-is charged to an allowance, at the least its elements will cost, *before* the first one is made:
+is charged to an allowance, at what its elements cost before any text, ahead of making the first:
 
     1 MiB + 4 x size + 28 x min(size, 8 MiB)
 
-That is, up to 8 MiB of a message may unfold 32-fold, which no honest message does (the worst are
-near 18-fold), and what lies beyond 4-fold. The text of strings comes on top, at most four times its
-bytes. Record sets do not unfold at all, since they stay views. The costs are CPython's on a 64-bit
-machine; a field counts even in versions that leave it at its default.
+That is, up to 8 MiB of a message may unfold 32-fold, which no honest message does (the worst by
+this count are near 25-fold), and what lies beyond 4-fold. The text of strings comes on top, at most
+four times its bytes. Record sets do not unfold at all, since they stay views. The costs are
+CPython's on a 64-bit machine; a field counts even in versions that leave it at its default.
 """
 
 from kclient.protocol.fields import ArrayOf, Field, Kind, Wire

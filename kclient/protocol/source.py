@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 Note = tuple[tuple[str, int], ...]
-"""The fields a line is about: path and size on the wire, 0 where that varies. A path has places
-for the indexes of the arrays it leads through: ``topics[{i1}].name``."""
+"""The fields a line reads: path and size on the wire, 0 where that varies. A path has places for
+the indexes of the arrays it leads through: ``topics[{i1}].name``."""
 
 
 class Source:
@@ -21,7 +21,7 @@ class Source:
         lines: The text so far.
         namespace: What the function's global names stand for.
         notes: What each line is about, by line number from 1; filled from `about`.
-        about: Path that goes with the lines written next.
+        about: Path of the field that the lines written next are about.
     """
 
     def __init__(self) -> None:
@@ -41,8 +41,11 @@ class Source:
     def block(self, head: str) -> Iterator[None]:
         """Write `head` and indent what is written inside the context."""
         self.add(head)
+        start = len(self.lines)
         self._depth += 1
         yield
+        if len(self.lines) == start:
+            self.add("pass")
         self._depth -= 1
 
     @contextmanager
@@ -73,14 +76,9 @@ class Source:
 
         `label` says in tracebacks what the function belongs to.
         """
-        filename = f"<{label} {name}>"
-        linecache.cache[filename] = (
-            len(self.text),
-            None,
-            self.text.splitlines(keepends=True),
-            filename,
-        )
+        text, filename = self.text, f"<{label} {name}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
         # The text is ours alone, see the module docstring.
-        exec(compile(self.text, filename, "exec"), self.namespace)  # noqa: S102
+        exec(compile(text, filename, "exec"), self.namespace)  # noqa: S102
         function: Callable[..., Any] = self.namespace[name]
         return function

@@ -9,7 +9,7 @@ end and never allocate before the length was compared with the bytes that are th
 from collections.abc import Sequence
 from struct import Struct as Layout
 
-from kclient.common.errors import ProtocolError
+from kclient.common.errors import InvalidArgumentError, ProtocolError
 from kclient.common.files import FileSlice, WirePart
 
 ZERO_UUID = bytes(16)
@@ -129,10 +129,21 @@ def read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None,
 
 
 def encode_nullable_string(value: str | None) -> bytes:
-    """Encode a string with a 16-bit length, -1 for null."""
+    """Encode a string with a 16-bit length, -1 for null.
+
+    Raises:
+        InvalidArgumentError: The string is too long, or has surrogates.
+    """
     if value is None:
         return b"\xff\xff"
-    data = value.encode()
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(
+            f"string: got {value!r:.80} ({error.reason}), expected text"
+        ) from None
+    if len(data) > MAX_STRING:
+        raise InvalidArgumentError(f"string: got {len(data)} bytes, expected at most {MAX_STRING}")
     return _INT16.pack(len(data)) + data
 
 

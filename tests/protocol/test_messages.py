@@ -22,6 +22,7 @@ from kclient.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    ForgottenTopic,
     LeaderIdAndEpoch,
     PartitionData,
 )
@@ -52,6 +53,7 @@ from kclient.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.protocol.struct import Struct
 from tests.protocol.catalogue import MESSAGES
 
@@ -224,6 +226,22 @@ def wrong(value: object) -> Any:
             FetchRequest(topics=[FetchTopic(topic_id=bytes(15))]),
             r"topics\[0\].topic_id: got 15 bytes, expected uuid",
         ),
+        (
+            DeleteTopicsRequest(topic_names=[wrong(None)]),
+            r"topic_names\[0\]: got None \(NoneType\), expected string",
+        ),
+        (
+            DeleteTopicsRequest(topic_names=wrong(7)),
+            r"topic_names: got 7 \(int\), expected array of string",
+        ),
+        (
+            FetchRequest(forgotten_topics_data=[ForgottenTopic(partitions=[1, wrong("b")])]),
+            r"forgotten_topics_data\[0\].partitions\[1\]: got 'b' \(str\), expected int32",
+        ),
+        (
+            FetchRequest(topics=[wrong("t")]),
+            r"topics\[0\]: got 't' \(str\), expected FetchTopic",
+        ),
         (FetchRequest(rack_id="r" * 40000), "rack_id: got 'rrr.* expected string"),
         (
             DeleteTopicsRequest(topic_names=["a", wrong(3)]),
@@ -235,6 +253,14 @@ def test_values_that_do_not_fit_are_refused(message: Message, text: str) -> None
     version = 13 if isinstance(message, FetchRequest) else message.min_version
     with pytest.raises(InvalidArgumentError, match=text):
         message.encode(version)
+
+
+def test_bytes_that_are_text_are_refused() -> None:
+    request = SyncGroupRequest(assignments=[SyncGroupRequestAssignment(assignment=wrong("text"))])
+    with pytest.raises(
+        InvalidArgumentError, match=r"assignments\[0\].assignment: got 'text' .*expected bytes"
+    ):
+        request.encode(0)
 
 
 def test_a_file_slice_stays_whole() -> None:
