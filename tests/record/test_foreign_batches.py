@@ -37,7 +37,7 @@ def test_the_golden_batches_cover_all_codecs_of_each_source() -> None:
     covered = {(batch["source"].split()[0], batch["codec"]) for batch in BATCHES}
     assert covered == {
         (source, kind.name.lower())
-        for source in ("kafka-python", "aiokafka")
+        for source in ("apache-kafka", "kafka-python", "aiokafka")
         for kind in CompressionType
     }
 

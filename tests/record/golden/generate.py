@@ -1,10 +1,18 @@
 """Writes foreign_batches.json: record batches built by other implementations.
 
-Run by hand when a vector is added: ``python tests/record/golden/generate.py``. The versions of the
-packages that built the batches are kept with them; the vectors need not follow the packages.
+Run by hand when a vector is added::
+
+    python tests/record/golden/generate.py [class path of kafka-clients and its codecs]
+
+Without a class path the batches of Apache Kafka's own classes are kept as they are. The versions of
+the packages that built the batches are kept with them; the vectors need not follow the packages.
 """
 
 import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,10 +20,14 @@ from typing import Any
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
+Fields = dict[str, Any]
+
+HERE = Path(__file__).parent
+TARGET = HERE / "foreign_batches.json"
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 BASE_TIMESTAMP = 1_700_000_000_000
 
-PLAIN: list[dict[str, Any]] = [
+PLAIN: list[Fields] = [
     {
         "timestamp": BASE_TIMESTAMP + i * 7,
         "key": f"key-{i}",
@@ -24,7 +36,7 @@ PLAIN: list[dict[str, Any]] = [
     }
     for i in range(12)
 ]
-ODD: list[dict[str, Any]] = [
+ODD: list[Fields] = [
     {"timestamp": BASE_TIMESTAMP + 5, "key": None, "value": "first", "headers": []},
     {"timestamp": BASE_TIMESTAMP - 5000, "key": "older", "value": None, "headers": []},
     {"timestamp": BASE_TIMESTAMP + 10**9, "key": "", "value": "", "headers": []},
@@ -32,11 +44,11 @@ ODD: list[dict[str, Any]] = [
         "timestamp": BASE_TIMESTAMP,
         "key": "k" * 100,
         "value": "v" * 900,
-        "headers": [["trace", "abc"], ["ünïcode", ""], ["trace", "again"]],
+        "headers": [["trace", "abc"], ["ünïcode", ""], ["trace", None]],
     },
 ]
 
-STATES = [
+STATES: list[Fields] = [
     {"is_transactional": False, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1},
     {"is_transactional": False, "producer_id": 4000, "producer_epoch": 3, "base_sequence": 77},
     {
@@ -47,14 +59,18 @@ STATES = [
     },
 ]
 
+CASES = [
+    (codec, state, records)
+    for codec in CODECS
+    for state, records in zip(STATES, (PLAIN, ODD, PLAIN[:8]), strict=True)
+]
+
 
 def raw(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def build(
-    builder_class: Any, codec: str, state: dict[str, Any], records: list[dict[str, Any]]
-) -> str:
+def build(builder_class: Any, codec: str, state: Fields, records: list[Fields]) -> str:
     builder = builder_class(magic=2, compression_type=CODECS[codec], batch_size=1 << 20, **state)
     for index, record in enumerate(records):
         added = builder.append(
@@ -68,8 +84,46 @@ def build(
     return bytes(builder.build()).hex()
 
 
+def hexed(text: str | None) -> str:
+    return "-" if text is None else "x" + text.encode().hex()
+
+
+def commands() -> Iterator[str]:
+    for codec, state, records in CASES:
+        yield " ".join(
+            ["B", codec, str(state["is_transactional"]).lower()]
+            + [str(state[name]) for name in ("producer_id", "producer_epoch", "base_sequence")]
+        )
+        for record in records:
+            headers = [f"{hexed(name)}={hexed(value)}" for name, value in record["headers"]]
+            fields = [str(record["timestamp"]), hexed(record["key"]), hexed(record["value"])]
+            yield " ".join(["R", *fields, *headers])
+        yield "E"
+
+
+def built_by_kafka(class_path: str) -> list[Fields]:
+    found = re.search(r"kafka-clients-([\d.]+)\.jar", class_path)
+    assert found is not None, "the class path names no kafka-clients jar"
+    ran = subprocess.run(
+        ["java", "-cp", class_path, str(HERE / "KafkaBatches.java")],
+        input="\n".join(commands()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [
+        {"source": f"apache-kafka {found[1]}", "codec": codec, **state, "records": rows, "hex": out}
+        for (codec, state, rows), out in zip(CASES, ran.stdout.split(), strict=True)
+    ]
+
+
 def main() -> None:
-    batches = [
+    if len(sys.argv) > 1:
+        batches = built_by_kafka(sys.argv[1])
+    else:
+        kept: list[Fields] = json.loads(TARGET.read_text())
+        batches = [batch for batch in kept if batch["source"].startswith("apache-kafka")]
+    batches += [
         {
             "source": f"{package} {version(package)}",
             "codec": codec,
@@ -81,11 +135,9 @@ def main() -> None:
             ("kafka-python", KafkaPythonBuilder),
             ("aiokafka", AiokafkaBuilder),
         )
-        for codec in CODECS
-        for state, records in zip(STATES, (PLAIN, ODD, PLAIN[:8]), strict=True)
+        for codec, state, records in CASES
     ]
-    target = Path(__file__).with_name("foreign_batches.json")
-    target.write_text(json.dumps(batches, indent=1, ensure_ascii=False) + "\n")
+    TARGET.write_text(json.dumps(batches, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
