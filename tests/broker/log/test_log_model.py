@@ -62,7 +62,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(
         count=st.integers(1, 12),
-        size=st.integers(0, 150),
+        size=st.integers(0, 120),
         shift=st.integers(-500, 500),
         codec=st.sampled_from([CompressionType.NONE, CompressionType.LZ4]),
     )
