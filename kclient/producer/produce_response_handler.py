@@ -104,8 +104,8 @@ class ProduceResponseHandler:
             self._metrics.retried(batch, now_ms)
             self._accumulator.reenqueue(batch, now_ms)
         else:
-            records = {} if batch.outcome_unknown else _record_errors(answer.partition)
-            self.fail(batch, _explained(batch, error), now_ms, records)
+            records = _record_errors(answer.partition)
+            self.fail(batch, _explained(batch, error, records), now_ms, records)
             if isinstance(error, OutOfOrderSequenceError):
                 self._fail_overtaken(batch, error, now_ms)
         if error is not None and error.invalid_metadata:
@@ -160,7 +160,7 @@ class ProduceResponseHandler:
             for other in self._transactions.overtaken(batch):
                 if not other.on_wire:
                     self._accumulator.unqueue(other)
-                    self.fail(other, _explained(other, error), now_ms)
+                    self.fail(other, _explained(other, error, {}), now_ms)
 
     def expire(self, batches: Iterable[ProducerBatch], now_ms: float) -> None:
         """Give up batches that have taken ``delivery.timeout.ms``."""
@@ -246,8 +246,15 @@ def _record_errors(partition: PartitionProduceResponse) -> dict[int, KafkaError]
     }
 
 
-def _explained(batch: ProducerBatch, error: KafkaError) -> KafkaError:
+def _explained(
+    batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError]
+) -> KafkaError:
     """Return the error with what the broker could not know."""
+    if record_errors:
+        return InvalidRecordError(
+            f"{batch.topic_partition}: the record was in a batch with {len(record_errors)} that "
+            f"the broker refused: {error}"
+        )
     if isinstance(error, RecordTooLargeError):
         return RecordTooLargeError(
             f"{batch.topic_partition}: a record makes a batch of {batch.size_in_bytes} bytes, more "
