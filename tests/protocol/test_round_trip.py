@@ -33,7 +33,7 @@ def test_default_message(message: type[Message], version: int) -> None:
 
 
 @every_version
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_any_message(message: type[Message], version: int, data: Any) -> None:
     sent = data.draw(any_message(message, version))
