@@ -14,6 +14,7 @@ import zstandard
 from kclient.common.errors import CompressionError, InvalidArgumentError
 from kclient.common.files import WireBytes
 from kclient.record.compression_type import CompressionType
+from kclient.record.idle_codecs import IdleCodecs
 from kclient.record.xerial import compress_xerial, decompress_snappy
 
 DEFAULT_MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
@@ -27,6 +28,12 @@ _GZIP_MEMORY: Final = 8
 # A frame with a greater window than this is decompressed in one piece, since a streaming
 # decompressor would hold the window beside the output.
 _ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
+
+_ZSTD_COMPRESSORS: Final = IdleCodecs(zstandard.ZstdCompressor)
+_ZSTD_DECOMPRESSORS: Final = IdleCodecs(zstandard.ZstdDecompressor)
+_ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
+    lambda: zstandard.ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
+)
 
 _LZ4_FAST: Final = 0
 _LZ4_HIGH_MIN: Final = 3
@@ -130,7 +137,10 @@ def _compress_lz4(data: WireBytes, level: int) -> bytes:
 
 
 def _compress_zstd(data: WireBytes, level: int) -> bytes:
-    return zstandard.ZstdCompressor(level=level).compress(data)
+    if level != LEVELS[CompressionType.ZSTD].default:
+        return zstandard.ZstdCompressor(level=level).compress(data)  # may be too large to keep
+    with _ZSTD_COMPRESSORS.borrow() as codec:
+        return codec.compress(data)
 
 
 class _Output:
@@ -211,9 +221,8 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
         if claimed > limit:
             raise CompressionError(f"zstd: got {claimed} bytes, more than the limit of {limit}")
         if claimed > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
-            return zstandard.ZstdDecompressor().decompress(
-                data, max_output_size=limit, allow_extra_data=False
-            )
+            with _ZSTD_DECOMPRESSORS.borrow() as codec:
+                return codec.decompress(data, max_output_size=limit, allow_extra_data=False)
         return _stream_zstd(data, limit)
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: the stream is broken: {error}") from error
@@ -222,8 +231,10 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
 def _stream_zstd(data: WireBytes, limit: int) -> bytearray:
     """Decompress a frame that does not say how much it holds."""
     output = _Output("zstd", limit)
-    codec = zstandard.ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
-    with codec.stream_reader(data, read_across_frames=True) as reader:
+    with (
+        _ZSTD_STREAM_DECOMPRESSORS.borrow() as codec,
+        codec.stream_reader(data, read_across_frames=True) as reader,
+    ):
         while piece := reader.read(output.room()):
             output.add(piece)
     return output.data
