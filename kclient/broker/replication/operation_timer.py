@@ -55,6 +55,10 @@ class OperationTimer:
         with self._condition:
             return self._heap[0][0] if self._heap else float("inf")
 
+    def __len__(self) -> int:
+        with self._condition:
+            return len(self._heap)
+
     def wakeup(self) -> None:
         """End the present `wait`."""
         with self._condition:
