@@ -2,17 +2,10 @@
 
 from typing import Any
 
+import confluent_kafka.admin
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
 from kafka import KafkaAdminClient
 
 from kclient.testing import EmbeddedCluster
@@ -20,10 +13,12 @@ from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 TIMEOUT = 10.0
 
+native: Any = confluent_kafka.admin  # its annotations do not cover what it exports
+
 
 @pytest.fixture
 def admin(cluster: EmbeddedCluster) -> Any:
-    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    return native.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
 
 
 def outcome(futures: dict[Any, Any]) -> Any:
@@ -31,23 +26,29 @@ def outcome(futures: dict[Any, Any]) -> Any:
     return future.result(TIMEOUT)
 
 
+def settings(admin: Any, kind: Any, name: str) -> Any:
+    return outcome(admin.describe_configs([native.ConfigResource(kind, name)]))
+
+
 def test_the_life_of_a_topic(admin: Any) -> None:
     config = {"retention.ms": "1000", "cleanup.policy": "compact,delete"}
-    topic = NewTopic("life", num_partitions=2, replication_factor=1, config=config)
+    topic = native.NewTopic("life", num_partitions=2, replication_factor=1, config=config)
     outcome(admin.create_topics([topic]))
     with pytest.raises(KafkaException, match="already exists"):
         outcome(admin.create_topics([topic]))
-    outcome(admin.create_partitions([NewPartitions("life", 5)]))
+    outcome(admin.create_partitions([native.NewPartitions("life", 5)]))
     with pytest.raises(KafkaException, match="would not be an increase"):
-        outcome(admin.create_partitions([NewPartitions("life", 3)]))
+        outcome(admin.create_partitions([native.NewPartitions("life", 3)]))
     assert len(admin.list_topics("life", timeout=TIMEOUT).topics["life"].partitions) == 5
     outcome(admin.delete_topics(["life"]))
     assert "life" not in admin.list_topics(timeout=TIMEOUT).topics
 
 
 def test_settings_of_a_topic(admin: Any) -> None:
-    outcome(admin.create_topics([NewTopic("set", 1, 1, config={"retention.ms": "1000"})]))
-    found = outcome(admin.describe_configs([ConfigResource(ResourceType.TOPIC, "set")]))
+    outcome(admin.create_topics([native.NewTopic("set", 1, 1, config={"retention.ms": "1000"})]))
+    found = outcome(
+        admin.describe_configs([native.ConfigResource(native.ResourceType.TOPIC, "set")])
+    )
     retention, segment = found["retention.ms"], found["segment.bytes"]
     assert (retention.value, retention.source, retention.is_default) == ("1000", 1, False)
     assert [(synonym.name, synonym.value) for synonym in retention.synonyms.values()] == [
@@ -56,11 +57,13 @@ def test_settings_of_a_topic(admin: Any) -> None:
     ]
     assert (segment.value, segment.source) == ("1073741824", 5)
     with pytest.raises(KafkaException):
-        outcome(admin.describe_configs([ConfigResource(ResourceType.TOPIC, "unset")]))
+        settings(admin, native.ResourceType.TOPIC, "unset")
 
 
 def test_settings_of_the_broker(admin: Any, cluster: EmbeddedCluster) -> None:
-    found = outcome(admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]))
+    found = outcome(
+        admin.describe_configs([native.ConfigResource(native.ResourceType.BROKER, "1")])
+    )
     advertised = found["advertised.listeners"]
     assert advertised.value == f"PLAINTEXT://{cluster.bootstrap_servers}"
     assert (advertised.source, advertised.is_read_only) == (4, True)
@@ -88,12 +91,12 @@ def test_offsets_and_their_deletion(admin: Any, cluster: EmbeddedCluster, topic:
         value: int = found.offset
         return value
 
-    assert offset(OffsetSpec.latest()) == 10
-    assert offset(OffsetSpec.max_timestamp()) == 9
-    assert offset(OffsetSpec.for_timestamp(1004)) == 4
+    assert offset(native.OffsetSpec.latest()) == 10
+    assert offset(native.OffsetSpec.max_timestamp()) == 9
+    assert offset(native.OffsetSpec.for_timestamp(1004)) == 4
     deleted = outcome(admin.delete_records([ConfluentPartition(topic, 0, 6)]))
     assert deleted.low_watermark == 6
-    assert offset(OffsetSpec.earliest()) == 6
+    assert offset(native.OffsetSpec.earliest()) == 6
     assert [record.offset for record in client.read_all(topic)] == [6, 7, 8, 9]
     with pytest.raises(KafkaException):
         outcome(admin.delete_records([ConfluentPartition(topic, 0, 11)]))

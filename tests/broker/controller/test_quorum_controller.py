@@ -1,0 +1,307 @@
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kclient.broker.controller.metadata_delta import MetadataDelta
+from kclient.broker.controller.metadata_image import BROKER_RESOURCE, MetadataImage
+from kclient.broker.controller.quorum_controller import BrokerIdentity, QuorumController
+from kclient.broker.controller.topic_control import TopicControl, TopicDefaults, TopicRequest
+from kclient.common.broker_errors import (
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    TopicDeletionDisabledError,
+    TopicExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.runtime import Runtime
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.messages.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+
+DIRECTORY = b"\1" * 16
+NO_ID = bytes(16)
+
+
+class MemoryLog:
+    """Keeps framed records, so that what is replayed went through the codec."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+        self.full = False
+
+    def replay(self) -> Iterator[tuple[int, MetadataRecord]]:
+        for offset, value in enumerate(self.values):
+            yield offset, MetadataRecord.decode_framed(value)
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        if self.full:
+            raise OSError("no space left")
+        self.values += [record.encode_framed(type(record).max_version) for record in records]
+        return len(self.values) - 1
+
+
+def runtime() -> Runtime:
+    return replace(system_runtime(), random=Random(1))
+
+
+def controller_on(log: MemoryLog, *, delete_enabled: bool = True) -> QuorumController:
+    topics = TopicControl(TopicDefaults(1, 1), delete_enabled=delete_enabled)
+    controller = QuorumController(runtime(), log, topics)
+    controller.load()
+    return controller
+
+
+def cluster_of(*brokers: int) -> tuple[QuorumController, MemoryLog]:
+    log = MemoryLog()
+    controller = controller_on(log)
+    for broker in brokers:
+        controller.register_broker(BrokerIdentity(broker, "localhost", 9092, None, DIRECTORY))
+    return controller, log
+
+
+def test_what_is_replayed_is_what_was() -> None:
+    controller, log = cluster_of(1, 2)
+    controller.create_topic(TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
+    controller.create_topic(TopicRequest("b"))
+    controller.delete_topic("b", NO_ID)
+    controller.create_partitions("a", 4, None, validate_only=False)
+    controller.next_producer_ids(1)
+    assert controller_on(log).image == controller.image
+    assert len(controller.image.topics["a"].partitions) == 4
+    assert controller.image.next_producer_id == 1000
+
+
+def test_replicas_are_spread() -> None:
+    controller, _ = cluster_of(1, 2, 3)
+    controller.create_topic(TopicRequest("t", 3, 2))
+    partitions = controller.image.topics["t"].partitions
+    assert [part.replicas for part in partitions] == [(1, 2), (2, 3), (3, 1)]
+    assert [part.leader for part in partitions] == [1, 2, 3]
+    assert partitions[0].directories == (DIRECTORY, DIRECTORY)
+
+
+def test_a_full_disk_changes_nothing() -> None:
+    controller, log = cluster_of(1)
+    before = controller.image
+    log.full = True
+    with pytest.raises(OSError, match="no space"):
+        controller.create_topic(TopicRequest("t"))
+    assert controller.image is before
+    log.full = False
+    controller.create_topic(TopicRequest("t"))
+
+
+def test_publishers_see_each_change_with_the_image_that_has_it() -> None:
+    controller, _ = cluster_of(1)
+    seen: list[tuple[list[str], list[str], list[str], bool]] = []
+
+    def publish(delta: MetadataDelta, image: MetadataImage) -> None:
+        deleted = [topic.name for topic in delta.deleted_topics]
+        seen.append(
+            (list(delta.created_topics), list(delta.changed_topics), deleted, "t" in image.topics)
+        )
+
+    controller.add_publisher(publish)
+    controller.create_topic(TopicRequest("t"))
+    controller.create_partitions("t", 2, None, validate_only=False)
+    controller.delete_topic("t", NO_ID)
+    assert seen == [
+        (["t"], [], [], True),
+        ([], ["t"], [], True),
+        ([], [], ["t"], False),
+    ]
+
+
+def test_validation_only() -> None:
+    controller, log = cluster_of(1)
+    records = len(log.values)
+    controller.create_topic(TopicRequest("t", 3), validate_only=True)
+    assert len(log.values) == records
+    controller.create_topic(TopicRequest("t"))
+    controller.create_partitions("t", 5, None, validate_only=True)
+    assert len(controller.image.topics["t"].partitions) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (TopicRequest("taken"), TopicExistsError),
+        (TopicRequest("ta.ken"), None),
+        (TopicRequest("a_b"), InvalidTopicError),
+        (TopicRequest("a/b"), InvalidTopicError),
+        (TopicRequest("__cluster_metadata"), InvalidRequestError),
+        (TopicRequest("t", 0), InvalidPartitionsError),
+        (TopicRequest("t", 1, 3), InvalidReplicationFactorError),
+        (TopicRequest("t", 1, 0), InvalidReplicationFactorError),
+        (TopicRequest("t", assignments={0: [1, 1]}), InvalidReplicaAssignmentError),
+        (TopicRequest("t", assignments={0: [1], 1: [1, 2]}), InvalidReplicaAssignmentError),
+        (TopicRequest("t", assignments={0: [1], 2: [1]}), InvalidReplicaAssignmentError),
+        (TopicRequest("t", 1, assignments={0: [1]}), InvalidRequestError),
+        (TopicRequest("t", -1, 1, assignments={0: [1]}), InvalidRequestError),
+        (TopicRequest("t", assignments={0: [2, 1], 1: [1, 2]}), None),
+    ],
+)
+def test_rules_for_new_topics(request_: TopicRequest, error: type[KafkaError] | None) -> None:
+    controller, _ = cluster_of(1, 2)
+    controller.create_topic(TopicRequest("taken"))
+    controller.create_topic(TopicRequest("a.b"))
+    if error is None:
+        controller.create_topic(request_)
+    else:
+        with pytest.raises(error):
+            controller.create_topic(request_)
+
+
+def test_rules_for_more_partitions() -> None:
+    controller, _ = cluster_of(1, 2)
+    controller.create_topic(TopicRequest("t", 2, 1))
+
+    def refused(count: int, assignments: list[list[int]] | None = None) -> type[KafkaError]:
+        with pytest.raises(KafkaError) as caught:
+            controller.create_partitions("t", count, assignments, validate_only=False)
+        return type(caught.value)
+
+    assert refused(2) is InvalidPartitionsError
+    assert refused(1) is InvalidPartitionsError
+    assert refused(4, [[1]]) is InvalidReplicaAssignmentError
+    assert refused(3, [[1, 2]]) is InvalidReplicaAssignmentError
+    assert refused(3, [[9]]) is InvalidReplicaAssignmentError
+    controller.create_partitions("t", 4, [[2], [1]], validate_only=False)
+    assert [part.leader for part in controller.image.topics["t"].partitions[2:]] == [2, 1]
+    with pytest.raises(UnknownTopicOrPartitionError):
+        controller.create_partitions("absent", 2, None, validate_only=False)
+
+
+def test_deletion_by_name_and_by_id() -> None:
+    controller, _ = cluster_of(1)
+    topic_id = controller.create_topic(TopicRequest("t")).topic_id
+    assert controller.delete_topic(None, topic_id).name == "t"
+    with pytest.raises(UnknownTopicIdError):
+        controller.delete_topic(None, topic_id)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        controller.delete_topic("t", NO_ID)
+
+
+def test_deletion_disabled() -> None:
+    log = MemoryLog()
+    with pytest.raises(TopicDeletionDisabledError):
+        controller_on(log, delete_enabled=False).delete_topic("t", NO_ID)
+
+
+def test_settings_go_with_their_topic() -> None:
+    controller, _ = cluster_of(1)
+    controller.create_topic(TopicRequest("t", configs={"retention.ms": "5"}))
+    assert controller.image.topic_config("t") == {"retention.ms": "5"}
+    controller.delete_topic("t", NO_ID)
+    assert controller.image.topic_config("t") == {}
+
+
+def test_records_another_controller_may_have_written() -> None:
+    delta = MetadataDelta(cluster_of(1, 2)[0].image)
+    topic_id = b"\2" * 16
+    for record in (
+        TopicRecord(name="t", topic_id=topic_id),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=topic_id,
+            replicas=[1, 2],
+            isr=[1, 2],
+            leader=1,
+            leader_epoch=4,
+            partition_epoch=7,
+        ),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[2], leader=2),
+        BrokerRegistrationChangeRecord(broker_id=1, fenced=1),
+        UnregisterBrokerRecord(broker_id=2),
+        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name="x", value="1"),
+        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name="x", value=None),
+    ):
+        delta.replay(record)
+    image = delta.apply(99)
+    (part,) = image.topics["t"].partitions
+    assert (part.leader, part.leader_epoch, part.isr, part.partition_epoch) == (2, 5, (2,), 8)
+    assert image.live_brokers() == []
+    assert image.configs[BROKER_RESOURCE, ""] == {}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        RemoveTopicRecord(topic_id=b"\3" * 16),
+        PartitionRecord(partition_id=0, topic_id=b"\3" * 16),
+        BrokerRegistrationChangeRecord(broker_id=9),
+    ],
+)
+def test_records_about_nothing_are_refused(record: MetadataRecord) -> None:
+    with pytest.raises(KafkaError, match="metadata log"):
+        MetadataDelta(MetadataImage()).replay(record)
+
+
+class Cluster(RuleBasedStateMachine):
+    """Whatever is done, a controller that starts on the log knows what the running one knows."""
+
+    NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "..", "c"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.controller, self.log = cluster_of(1, 2)
+        self.model: dict[str, int] = {}
+
+    @rule(name=NAMES, count=st.integers(-1, 3), copies=st.integers(-1, 3))
+    def create(self, name: str, count: int, copies: int) -> None:
+        try:
+            plan = self.controller.create_topic(TopicRequest(name, count, copies))
+        except KafkaError:
+            return
+        assert name not in self.model
+        self.model[name] = plan.num_partitions
+
+    @rule(name=NAMES, count=st.integers(0, 5))
+    def extend(self, name: str, count: int) -> None:
+        try:
+            self.controller.create_partitions(name, count, None, validate_only=False)
+        except KafkaError:
+            return
+        assert count > self.model[name]
+        self.model[name] = count
+
+    @rule(name=NAMES)
+    def delete(self, name: str) -> None:
+        try:
+            self.controller.delete_topic(name, NO_ID)
+        except UnknownTopicOrPartitionError:
+            assert name not in self.model
+        else:
+            del self.model[name]
+
+    @invariant()
+    def topics_are_as_asked_for(self) -> None:
+        image = self.controller.image
+        assert {name: len(topic.partitions) for name, topic in image.topics.items()} == self.model
+        assert {image.topic_names[t.topic_id] for t in image.topics.values()} == set(self.model)
+
+    @invariant()
+    def replay_gives_the_same(self) -> None:
+        assert controller_on(self.log).image == self.controller.image
+
+
+TestCluster = Cluster.TestCase
+TestCluster.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)

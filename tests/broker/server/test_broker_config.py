@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.listener import Endpoint, parse_endpoint
+from kclient.broker.server.meta_properties import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from kclient.broker.server.topic_keys import default_log_config
+from kclient.common.errors import ConfigError
+from kclient.common.system_files import SystemFiles
+
+
+def config(**given: object) -> BrokerConfig:
+    return BrokerConfig({"log.dir": "d"} | {name.replace("_", "."): v for name, v in given.items()})
+
+
+def test_defaults() -> None:
+    plain = config()
+    assert (plain.node_id, plain.data_dir) == (1, Path("d"))
+    assert plain.listener == Endpoint("PLAINTEXT", "127.0.0.1", 9092)
+    assert plain["message.max.bytes"] == 1048588
+    assert plain.given == {"log.dir": "d"}
+
+
+def test_settings_come_as_text_as_well() -> None:
+    given = config(
+        num_partitions="3", auto_create_topics_enable="FALSE", log_cleanup_policy="compact"
+    )
+    assert given["num.partitions"] == 3
+    assert given["auto.create.topics.enable"] is False
+    assert given["log.cleanup.policy"] == ("compact",)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"num.partitions": 0}, "num_partitions: got 0"),
+        ({"num.partitions": 2**31}, "num_partitions: got 2147483648"),
+        ({"num.partitions": "many"}, "num_partitions: got 'many'"),
+        ({"auto.create.topics.enable": 1}, "expected true or false"),
+        ({"compression.type": "xz"}, "expected one of"),
+        ({"log.cleanup.policy": "shred"}, "'shred' is not one of"),
+        ({"log.cleaner.min.cleanable.ratio": 1.5}, "a number from 0 to 1"),
+        ({"log.dirs": "a,b"}, "expected one directory"),
+        ({"process.roles": "broker"}, "one process is both"),
+        ({"broker.id": 1, "node.id": 2}, "give one"),
+    ],
+)
+def test_settings_that_cannot_be_used(given: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        BrokerConfig({"log.dir": "d"} | given)
+
+
+def test_a_directory_is_needed() -> None:
+    with pytest.raises(ConfigError, match=r"log\.dirs: got \[\], expected one directory"):
+        BrokerConfig({})
+
+
+def test_broker_settings_become_topic_settings() -> None:
+    assert default_log_config(config()).retention_ms == 604_800_000
+    assert default_log_config(config(log_retention_minutes=5)).retention_ms == 300_000
+    nearest = config(log_retention_hours=1, log_retention_ms=7)
+    assert default_log_config(nearest).retention_ms == 7
+    assert default_log_config(config(log_retention_hours=-1)).retention_ms == -1
+    assert default_log_config(config(log_roll_hours=2)).segment_ms == 7_200_000
+    assert default_log_config(config(message_max_bytes=5)).max_message_bytes == 5
+
+
+def test_endpoints() -> None:
+    assert parse_endpoint("x", "[::1]:9092") == Endpoint("PLAINTEXT", "::1", 9092)
+    assert str(parse_endpoint("x", "[::1]:9092")) == "PLAINTEXT://[::1]:9092"
+    assert not parse_endpoint("x", "PLAINTEXT://:0").is_loopback
+    assert parse_endpoint("x", "127.8.8.8:1").is_loopback
+    assert parse_endpoint("x", "localhost:1").is_loopback
+    assert not parse_endpoint("x", "example.org:1").is_loopback
+
+
+def test_meta_properties(tmp_path: Path) -> None:
+    files = SystemFiles()
+    assert read_meta_properties(files, tmp_path) is None
+    written = MetaProperties("abc=def", 3, b"\5" * 16)
+    write_meta_properties(files, tmp_path, written)
+    assert read_meta_properties(files, tmp_path) == written
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    with pytest.raises(ConfigError, match=r"expected cluster\.id"):
+        read_meta_properties(files, tmp_path)
