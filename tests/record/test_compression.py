@@ -9,7 +9,7 @@ import lz4.frame
 import pytest
 import snappy
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.common.errors import CompressionError, InvalidArgumentError
@@ -25,6 +25,7 @@ CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 TEXT = b"".join(b"flight %d from %d;" % (i, i * 7919 % 1000) for i in range(20_000))
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CompressionType), st.binary(max_size=2000), st.integers(1, 200))
 def test_data_come_back(kind: CompressionType, data: bytes, times: int) -> None:
     whole = data * times
@@ -65,12 +66,14 @@ def test_a_stream_followed_by_something_is_broken(kind: CompressionType, surplus
         decompress(kind, bytes(compress(kind, b"data" * 50)) + surplus)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=300))
 def test_noise_is_broken_or_small(kind: CompressionType, noise: bytes) -> None:
     with suppress(CompressionError):
         assert len(decompress(kind, noise, 10_000)) <= 10_000
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.data())
 def test_a_flipped_byte_never_passes_the_limit(kind: CompressionType, data: st.DataObject) -> None:
     packed = bytearray(compress(kind, TEXT[:3000]))

@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 from aiokafka.partitioner import murmur2 as foreign_murmur2
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.record import crc32c, murmur2, reference, to_positive
@@ -34,6 +34,7 @@ def test_murmur2_of_known_strings(twin: ModuleType, data: bytes, expected: int) 
     assert twin.murmur2(bytearray(data)) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_murmur2_is_what_others_compute(data: bytes) -> None:
     assert murmur2(data) & 0xFFFFFFFF == foreign_murmur2(data) & 0xFFFFFFFF
@@ -51,6 +52,7 @@ def test_crc32c_of_known_strings(data: bytes, expected: int) -> None:
     assert crc32c(data) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=50), st.binary(max_size=50))
 def test_crc32c_goes_on_from_a_value(first: bytes, second: bytes) -> None:
     assert crc32c(second, crc32c(first)) == crc32c(first + second)

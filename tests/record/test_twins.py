@@ -46,6 +46,7 @@ options = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.integers(0, 4000), records, states, options)
 def test_they_write_the_same_bytes(
     twins: list[ModuleType], capacity: int, rows: Any, seal: Any, extra: Any
@@ -54,6 +55,7 @@ def test_they_write_the_same_bytes(
     assert len(made) == 1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3000), records, st.integers(0, 13), headers)
 def test_they_append_many_alike(
     twins: list[ModuleType], capacity: int, rows: Any, start: int, extra: Any
@@ -70,6 +72,7 @@ def test_they_append_many_alike(
     assert len(results) == 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=4), st.data())
 def test_they_append_columns_alike(
     twins: list[ModuleType], offsets: bytes, data: bytes, validity: bytes, draw: st.DataObject
@@ -135,6 +138,7 @@ def columns(module: ModuleType, batch: Any, start: int) -> Any:
 good = st.tuples(st.integers(300, 5000), records, states, options)
 
 
+@settings(deadline=None)
 @given(good, st.integers(0, 20), st.integers(1, 5))
 def test_they_read_alike(twins: list[ModuleType], parts: Any, start: int, step: int) -> None:
     data = built(reference, *parts)[1]
@@ -147,7 +151,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 @given(good, changes, st.integers(0, 20), st.booleans(), st.integers(0, 60))
 def test_they_read_damaged_batches_alike(
     twins: list[ModuleType], parts: Any, damage: Any, start: int, focus: bool, cut: int
@@ -164,7 +168,7 @@ def test_they_read_damaged_batches_alike(
     assert all(story == stories[0] for story in stories)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 6), st.integers(0, 12), st.sampled_from([0, 8]))
 def test_they_read_noise_alike(
     twins: list[ModuleType], payload: bytes, count: int, last: int, attributes: int

@@ -1,7 +1,7 @@
 """Integers of variable length."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.common.broker_errors import CorruptRecordError
@@ -32,6 +32,7 @@ def test_known_values(value: int, encoded: str) -> None:
     assert size_of_varint(value) == len(encoded) // 2
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))
 def test_a_long_comes_back(value: int, before: bytes, after: bytes) -> None:
     encoded = encode_varint(value)
@@ -39,6 +40,7 @@ def test_a_long_comes_back(value: int, before: bytes, after: bytes) -> None:
     assert decode_varlong(data, len(before)) == (value, len(before) + len(encoded))
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**31), 2**31 - 1))
 def test_an_int_comes_back(value: int) -> None:
     encoded = encode_varint(value)
