@@ -44,6 +44,7 @@ class ThreadTask:
     def __init__(self, name: str, step: Callable[[], bool]) -> None:
         self.name = name
         self._step = step
+        self._ended = threading.Event()
         # Daemon: a client that was never closed must not keep the interpreter from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -54,15 +55,21 @@ class ThreadTask:
                 pass
         except Exception:  # noqa: BLE001 (the top of a thread: nobody above could report it)
             _log.exception("%s ended by an unexpected error", self.name)
+        finally:
+            self._ended.set()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds for the loop to end; return whether it has."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        # Not by Thread.join: Ctrl-C in it makes Python 3.11 take a running thread for an ended one.
+        if not self._ended.wait(timeout):
+            return False
+        if not self.is_current():
+            self._thread.join()
+        return True
 
     def is_alive(self) -> bool:
         """Return whether the loop is still running."""
-        return self._thread.is_alive()
+        return not self._ended.is_set() and self._thread.is_alive()
 
     def is_current(self) -> bool:
         """Return whether the caller runs inside this loop."""

@@ -1,0 +1,434 @@
+"""The producer's public face against the companion broker, over real sockets and threads."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kclient import Producer, RecordMetadata
+from kclient.common.errors import (
+    BootstrapError,
+    BufferExhaustedError,
+    ForkedClientError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from kclient.producer import ProducerRecord, UnknownPartitionError, murmur2_partition
+from kclient.serialization import json_serializer, string_serializer
+from kclient.testing.embedded_cluster import EmbeddedCluster
+from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"num.partitions": 3}) as running:
+        yield running
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"topic-{next(_numbers)}"
+
+
+@pytest.fixture
+def make(cluster: EmbeddedCluster) -> Iterator[Callable[..., Producer]]:
+    made: list[Producer] = []
+
+    def producer(**options: Any) -> Producer:
+        made.append(Producer(bootstrap_servers=cluster.bootstrap_servers, **options))
+        return made[-1]
+
+    yield producer
+    for each in made:
+        each.close(0)
+
+
+def stored(cluster: EmbeddedCluster, topic: str) -> list[ForeignRecord]:
+    """Returns what is in a topic, as another client reads it."""
+    found = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap_servers).read_all(topic)
+    return sorted(found, key=lambda one: (one.partition, one.offset))
+
+
+# -- sending ---------------------------------------------------------------------------------------
+
+
+def test_what_is_sent_is_what_others_read(
+    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+) -> None:
+    with make() as producer:
+        sent = producer.send(
+            topic, b"v", b"k", headers=[("h", b"1"), ("n", None)], timestamp_ms=1_700_000_000_000
+        )
+        partition = murmur2_partition(topic, b"k", 3)
+        assert sent.result(10) == RecordMetadata(topic, partition, 0, 1_700_000_000_000, 1, 1)
+        producer.send(topic, None, b"tombstone", partition=2).result(10)
+        producer.send(topic, memoryview(b"view"), bytearray(b"array"), partition=1).result(10)
+    found = {one.value: one for one in stored(cluster, topic)}
+    assert found[b"v"].headers == (("h", b"1"), ("n", None))
+    assert (found[b"v"].key, found[b"v"].timestamp_ms) == (b"k", 1_700_000_000_000)
+    assert found[None].key == b"tombstone"
+    assert found[b"view"].key == b"array"
+
+
+def test_serializers_and_interceptors_in_their_order(
+    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+) -> None:
+    seen: list[object] = []
+
+    class Stamp:
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            seen.append(record.value)
+            return record._replace(headers=[("by", b"stamp")], key="changed")
+
+        def on_acknowledgement(self, metadata: object, error: KafkaError | None) -> None:
+            seen.append(type(metadata or error).__name__)
+
+        def close(self) -> None:
+            seen.append("closed")
+
+    class Broken:
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            raise ValueError("broken")
+
+        on_acknowledgement = close = on_send
+
+    with make(
+        value_serializer=json_serializer,
+        key_serializer=string_serializer,
+        interceptor_classes=[Broken(), Stamp()],
+    ) as producer:
+        told: list[object] = []
+        producer.send(topic, {"a": 1}, "k", on_delivery=lambda m, e: told.append(m)).result(10)
+        with pytest.raises(ValueError, match="topic"):
+            producer.send("a/b", {"a": 1})
+        assert producer.send_many(topic, [1, 2], ["x", "y"]).result(10) == 2
+    assert seen == [
+        {"a": 1}, "RecordMetadata", "InvalidArgumentError", 1, 2, "RecordMetadata",
+        "RecordMetadata", "closed",
+    ]  # fmt: skip
+    assert len(told) == 1
+    found = stored(cluster, topic)
+    assert {one.value for one in found} == {b'{"a":1}', b"1", b"2"}
+    assert {(one.key, one.headers) for one in found} == {(b"changed", (("by", b"stamp"),))}
+
+
+def test_partitioners(make: Callable[..., Producer], topic: str) -> None:
+    def last(topic: str, key: bytes | None, partition_count: int) -> int:
+        return partition_count - 1 if key == b"last" else partition_count if key else -1
+
+    with make(partitioner_class=last) as producer:
+        assert producer.send(topic, b"", b"last").result(10).partition == 2
+        assert producer.send(topic, b"", b"last", partition=0).result(10).partition == 0
+        assert producer.send(topic, b"").result(10).partition in {0, 1, 2}
+        with pytest.raises(UnknownPartitionError, match="got 3, expected 0 to 2"):
+            producer.send(topic, b"", b"other")
+        assert producer.send_many(topic, [b""] * 3, [b"last"] * 3).result(10) == 3
+    with make(partitioner_ignore_keys=True, batch_size=300) as producer:
+        futures = [producer.send(topic, bytes(100), b"same") for _ in range(60)]
+        assert len({future.result(10).partition for future in futures}) > 1
+    with make(partitioner_class="murmur3") as producer:
+        assert producer.send(topic, b"", b"hello").result(10).partition == 613153351 % 3
+
+
+def test_many_at_once(make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str) -> None:
+    values: list[bytes | None] = [b"%05d" % number for number in range(5_000)]
+    keys = [b"k%d" % (number % 10) if number % 3 else None for number in range(5_000)]
+    with make(batch_size=4_000) as producer:
+        sent = producer.send_many(topic, values, keys, headers=[("h", b"x")])
+        assert len(sent) == 5_000
+        assert sent.result(20) == 5_000
+        assert sent.done()
+        assert sent.exception(0) is None
+        assert producer.send_many(topic, []).result(0) == 0
+        assert producer.send_many(topic, (b"p",), partition=1, timestamps_ms=[5]).result(5) == 1
+    found = stored(cluster, topic)
+    assert len(found) == 5_001
+    by_key: dict[bytes | None, list[bytes | None]] = {}
+    for one in found:
+        if one.value != b"p":
+            by_key.setdefault(one.key, []).append(one.value)
+            assert one.headers == (("h", b"x"),)
+            if one.key is not None:
+                assert one.partition == murmur2_partition(topic, one.key, 3)
+    for key, seen in by_key.items():
+        if key is not None:
+            assert seen == sorted(seen, key=lambda value: value or b"")
+    assert [one.timestamp_ms for one in found if one.value == b"p"] == [5]
+
+
+def test_partitions_and_metrics(make: Callable[..., Producer], topic: str) -> None:
+    with make() as producer:
+        assert [info.partition for info in producer.partitions_for(topic)] == [0, 1, 2]
+        for _ in range(10):
+            producer.send(topic, bytes(100))
+        producer.flush(10)
+        values = producer.metrics()
+    assert values["record-send-total"] == 10
+    assert values["buffer-available-bytes"] == values["buffer-total-bytes"] == 33_554_432
+    assert values["batch-size-avg"] > 100
+    assert values["request-latency-max"] > 0
+    assert {"record-error-rate", "records-per-request-avg", "requests-in-flight"} <= set(values)
+
+
+def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: str) -> None:
+    with make() as producer:
+        started = time.monotonic()
+        with pytest.raises(UnknownPartitionError, match="has 3 partition") as caught:
+            producer.send(topic, b"", partition=3)
+        assert (caught.value.partition, caught.value.count) == (3, 3)
+        assert time.monotonic() - started < 5
+
+
+def test_many_threads_keep_their_own_order(
+    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+) -> None:
+    producer = make(batch_size=2_000, linger_ms=1, buffer_memory=40_000)
+
+    def work(name: int) -> None:
+        for number in range(1_000):
+            producer.send(topic, b"%d:%06d" % (name, number), b"%d" % name)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    producer.close()
+    seen: dict[bytes, list[bytes]] = {}
+    for one in stored(cluster, topic):
+        assert one.value is not None
+        seen.setdefault(one.value.split(b":")[0], []).append(one.value)
+    assert {name: len(values) for name, values in seen.items()} == {
+        b"%d" % name: 1_000 for name in range(6)
+    }
+    assert all(values == sorted(values) for values in seen.values())
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+
+
+def test_no_broker_names_each_address_with_its_cause() -> None:
+    with Producer(
+        bootstrap_servers="127.0.0.1:1,no-such-host.invalid:9", max_block_ms=600
+    ) as producer:
+        started = time.monotonic()
+        with pytest.raises(BootstrapError, match=r"topic 't': .*127\.0\.0\.1:1") as caught:
+            producer.send("t", b"")
+        assert time.monotonic() - started < 2
+    assert isinstance(caught.value, KafkaTimeoutError)
+    assert "refused" in str(caught.value)
+    assert "no-such-host.invalid:9" in str(caught.value)
+
+
+def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
+    with EmbeddedCluster() as cluster:
+        producer = Producer(
+            bootstrap_servers=cluster.bootstrap_servers,
+            buffer_memory=40_000,
+            max_block_ms=300,
+            linger_ms=0,
+        )
+        producer.send(topic, b"").result(10)
+        cluster.stop()
+        started = time.monotonic()
+        with pytest.raises(BufferExhaustedError, match=r"buffer\.memory=40000"):
+            deque((producer.send(topic, bytes(2_000)) for _ in range(100)), 0)
+        assert 0.2 < time.monotonic() - started < 5
+        assert producer.metrics()["buffer-available-bytes"] < 16_384
+        with pytest.raises(BufferExhaustedError) as caught:
+            producer.send_many(topic, [bytes(2_000)] * 10)
+        assert "of 10 records were queued before" in caught.value.__notes__[0]
+        producer.close(0)
+        assert producer.metrics()["buffer-available-bytes"] == 40_000
+
+
+def test_a_stalled_close_returns_in_time_and_each_future_ends_once(topic: str) -> None:
+    told: list[object] = []
+    with EmbeddedCluster() as cluster:
+        producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
+        producer.send(topic, b"").result(10)
+        cluster.stop()
+        futures = [
+            producer.send(topic, b"x", on_delivery=lambda m, e: told.append(e)) for _ in range(5)
+        ]
+        with pytest.raises(KafkaTimeoutError, match="5 records have no outcome yet"):
+            producer.flush(0.2)
+        with pytest.raises(KafkaTimeoutError, match="still on its way"):
+            futures[0].result(0.1)
+        started = time.monotonic()
+        threads = [threading.Thread(target=producer.close, args=(0.3,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        producer.close(0.3)
+        for thread in threads:
+            thread.join(5)
+        assert time.monotonic() - started < 1.5
+        assert all(isinstance(future.exception(0), KafkaError) for future in futures)
+        assert len(told) == 5
+        producer.close()
+
+
+def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
+    with EmbeddedCluster() as cluster:
+        with Producer(bootstrap_servers=cluster.bootstrap_servers, batch_size=500) as producer:
+            producer.send(topic, b"first").result(10)
+            futures = [producer.send(topic, b"%05d" % number) for number in range(500)]
+            cluster.stop()
+            futures += [producer.send(topic, b"%05d" % number) for number in range(500, 1_000)]
+            cluster.start()
+            producer.flush(30)
+            assert all(future.exception(0) is None for future in futures)
+        values = [one.value for one in stored(cluster, topic)]
+    assert values == [b"first", *(b"%05d" % number for number in range(1_000))]
+
+
+def test_flush_and_close_in_a_callback_are_refused(
+    make: Callable[..., Producer], topic: str
+) -> None:
+    producer = make()
+    errors: list[BaseException] = []
+    again: list[RecordMetadata] = []
+
+    def misuse(metadata: object, error: object) -> None:
+        for call in (producer.flush, producer.close):
+            try:
+                call()
+            except IllegalStateError as refused:
+                errors.append(refused)
+        producer.send(topic, b"again").add_done_callback(lambda f: again.append(f.result(0)))
+
+    producer.send(topic, b"x", on_delivery=misuse).result(10)
+    producer.flush(10)
+    producer.flush(10)
+    assert [str(error).split(":")[0] for error in errors] == ["flush()", "close()"]
+    assert len(again) == 1
+
+
+@pytest.mark.parametrize("call", ["send", "flush", "result", "close"])
+def test_ctrl_c_ends_any_wait(call: str, topic: str) -> None:
+    with EmbeddedCluster() as cluster:
+        producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
+        producer.send(topic, b"").result(10)
+        cluster.stop()
+        future = producer.send(topic, b"x")
+        waits: dict[str, Callable[[], object]] = {
+            "send": lambda: producer.send("another", b""),
+            "flush": producer.flush,
+            "result": future.result,
+            "close": producer.close,
+        }
+        raised_at: list[float] = []
+
+        def interrupt(number: int, frame: object) -> None:
+            raised_at.append(time.monotonic())
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.15)
+            with pytest.raises(KeyboardInterrupt):
+                waits[call]()
+            assert time.monotonic() - raised_at[0] < 0.2
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        started = time.monotonic()
+        producer.close(0.1)
+        assert time.monotonic() - started < 1
+        assert isinstance(future.exception(0), KafkaError)
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_is_told_and_the_parent_goes_on(
+    make: Callable[..., Producer], topic: str
+) -> None:
+    producer = make()
+    producer.send(topic, b"parent").result(10)
+    child = os.fork()
+    if child == 0:
+        told = 0
+        for call in (
+            lambda: producer.send(topic, b"child"),
+            lambda: producer.send_many(topic, [b"child"]),
+            lambda: producer.partitions_for(topic),
+            producer.flush,
+        ):
+            try:
+                call()
+            except ForkedClientError as error:
+                told += f"created in process {os.getppid()}" in str(error)
+        producer.close()
+        os._exit(told)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    assert producer.send(topic, b"parent", partition=0).result(10).offset >= 0
+
+
+def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c",
+         textwrap.dedent(program), *arguments],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_the_end_of_the_process_sends_what_is_left(cluster: EmbeddedCluster, topic: str) -> None:
+    ended = run_python(
+        """
+        import sys
+        from kclient import Producer
+        producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=60000)
+        for number in range(100):
+            producer.send(sys.argv[2], b"%d" % number)
+        """,
+        cluster.bootstrap_servers,
+        topic,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "never closed" in ended.stderr
+    assert len(stored(cluster, topic)) == 100
+
+
+def test_the_end_of_the_process_says_what_was_lost() -> None:
+    started = time.monotonic()
+    ended = run_python(
+        """
+        import sys
+        from kclient import Producer
+        from kclient.producer import sender_thread
+        from kclient.testing.embedded_cluster import EmbeddedCluster
+        sender_thread.EXIT_TIMEOUT = 0.5
+        with EmbeddedCluster() as cluster:
+            producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
+            producer.send("t", b"").result(10)
+        for number in range(7):
+            producer.send("t", b"lost")
+        """
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "7 records unsent: close() the producer first" in ended.stderr
+    assert time.monotonic() - started < 20
+
+
+def test_a_forgotten_producer_is_noticed_and_still_delivers(
+    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+) -> None:
+    producer = Producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=1_000)
+    future = producer.send(topic, b"x")
+    producers = [producer]
+    del producer
+    with pytest.warns(ResourceWarning, match="was never closed"):
+        producers.clear()
+    assert future.result(10).offset == 0
