@@ -29,7 +29,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--clients", nargs="+", default=clients, choices=clients, metavar="NAME")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders alone")
     parser.add_argument("--sizes", nargs="+", type=int, default=[100, 1024], metavar="BYTES")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="times the usual records")
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--acks", default="all", choices=["all", "1"])
