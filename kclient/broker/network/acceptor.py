@@ -37,10 +37,10 @@ class Acceptor:
         self._paused_until_ms = 0.0
         quotas.notify_room(poller.wakeup)
 
-    def run_once(self, now_ms: float) -> bool:
-        """Accept what has come in; return whether to go on."""
+    def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
+        """Accept what comes in within the time; return whether to go on."""
         self._watch(accepting=now_ms >= self._paused_until_ms and self._quotas.has_room())
-        if self._poller.poll(_POLL_MS):
+        if self._poller.poll(timeout_ms):
             self._accept_all(now_ms)
         return self._running
 

@@ -72,19 +72,27 @@ class Processor:
         if wake:
             self._selector.wakeup()
 
-    def run_once(self, now_ms: float) -> bool:
-        """Take one turn: connections, responses, network, requests; return whether to go on."""
+    def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
+        """Take one turn: connections, responses, network, requests.
+
+        Args:
+            now_ms: Monotonic time.
+            timeout_ms: Longest wait where nothing is to be done.
+
+        Returns:
+            Whether to go on.
+        """
         try:
-            self._turn(now_ms)
+            self._turn(now_ms, timeout_ms)
         except Exception:  # noqa: BLE001 (one connection's trouble must not end all the others)
             _log.exception("processor %d: unexpected error; going on", self.id)
         return self._running
 
-    def _turn(self, now_ms: float) -> None:
+    def _turn(self, now_ms: float, timeout_ms: float) -> None:
         self._configure_new_connections()
         self._process_responses()
         self._dispatch_waiting()
-        self._poll(now_ms)
+        self._poll(now_ms, timeout_ms)
         for receive in self._selector.completed_receives:
             self._process_receive(receive, now_ms)
         for send in self._selector.completed_sends:
@@ -112,15 +120,15 @@ class Processor:
         for channel_id in list(self._addresses):
             self._forget(channel_id)
 
-    def connection_count(self) -> int:
-        """Return the number of connections that are open."""
-        return len(self._addresses)
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is something to do that no socket will tell of."""
+        return bool(self._responses or self._new_connections or self._waiting)
 
-    def _poll(self, now_ms: float) -> None:
+    def _poll(self, now_ms: float, timeout_ms: float) -> None:
         with self._condition:
-            busy = self._responses or self._new_connections or self._waiting or not self._running
-            self._polling = not busy
-        self._selector.poll(0.0 if busy else _POLL_MS, now_ms)
+            self._polling = self._running and not self.is_busy
+        self._selector.poll(timeout_ms if self._polling else 0.0, now_ms)
         with self._condition:
             self._polling = False
 

@@ -9,6 +9,7 @@ from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.listener import Endpoint
+from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Address, Listener, Runtime, Task
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
@@ -49,23 +50,33 @@ class SocketServer:
         self._listener = listener
         return wanted._replace(port=listener.local_address()[1])
 
-    def start(self, dispatch: Dispatch) -> None:
-        """Accept connections and hand their requests to `dispatch`; `bind` comes first."""
-        self.prepare(dispatch)
+    def prepare(self, dispatch: Dispatch) -> None:
+        """Get ready to accept connections and hand their requests to `dispatch`.
+
+        Raises:
+            IllegalStateError: `bind` was not called before.
+        """
+        if self._listener is None:
+            raise IllegalStateError("the listener was not bound")
+        count = self._config["num.network.threads"]
+        self._processors = [self._new_processor(number, dispatch) for number in range(count)]
+        poller = self._runtime.net.poller()
+        self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas)
+
+    def start(self) -> None:
+        """Start the threads; without them, `step` has to be called."""
         for processor in self._processors:
             self._spawn(f"kclient-network-{processor.id}", processor.run_once)
         if self._acceptor is not None:
             self._spawn("kclient-acceptor", self._acceptor.run_once)
 
-    def prepare(self, dispatch: Dispatch) -> list[Callable[[float], bool]]:
-        """Make acceptor and processors without threads; return their steps."""
-        count = self._config["num.network.threads"]
-        self._processors = [self._new_processor(number, dispatch) for number in range(count)]
-        if self._listener is None:
-            return []
-        poller = self._runtime.net.poller()
-        self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas)
-        return [self._acceptor.run_once, *(processor.run_once for processor in self._processors)]
+    def step(self, now_ms: float) -> bool:
+        """Do what can be done without waiting; return whether there is more to do at once."""
+        if self._acceptor is not None:
+            self._acceptor.run_once(now_ms, 0.0)
+        for processor in self._processors:
+            processor.run_once(now_ms, 0.0)
+        return any(processor.is_busy for processor in self._processors)
 
     def stop_accepting(self, timeout: float) -> None:
         """Take no more connections; those that exist are still served."""

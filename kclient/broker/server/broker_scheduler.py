@@ -53,33 +53,41 @@ class BrokerScheduler:
             if not task.join(timeout):
                 _log.warning("%s did not end within %s s", task.name, timeout)
 
-    def expire(self, now_ms: float) -> float | None:
-        """Answer what has waited long enough; return when to come again."""
-        self._timer.advance(now_ms)
-        return self._guarded(self._groups, now_ms)
+    def step(self, now_ms: float) -> float:
+        """Take one round of both loops; return the milliseconds until there is more to do."""
+        deadline_ms = self._expire(now_ms)
+        delay_ms = self._upkeep(now_ms)
+        deadline_ms = min(self._timer.next_deadline_ms(), deadline_ms)
+        return max(0.0, min(deadline_ms - now_ms, delay_ms))
 
-    def upkeep(self, now_ms: float) -> float | None:
+    def _expire(self, now_ms: float) -> float:
+        """Answer what has waited long enough; return when the groups want to be asked again."""
+        self._timer.advance(now_ms)
+        try:
+            next_ms = self._groups(now_ms)
+        except Exception:  # noqa: BLE001 (one failed round must not end the loop for good)
+            _log.exception("a step of the groups failed; it is tried again")
+            next_ms = None
+        return now_ms + _IDLE_MS if next_ms is None else next_ms
+
+    def _upkeep(self, now_ms: float) -> float:
         """Look after the logs; return the milliseconds until there is something to do again."""
-        return self._guarded(self._logs, now_ms)
+        try:
+            return self._logs(now_ms)
+        except Exception:  # noqa: BLE001 (as above)
+            _log.exception("upkeep of the logs failed; it is tried again")
+            return _IDLE_MS
 
     def _expire_once(self) -> bool:
         now_ms = self._runtime.clock.monotonic_ms()
-        next_ms = self.expire(now_ms)
+        next_ms = self._expire(now_ms)
         if self._running:
             self._timer.wait(now_ms, next_ms)
         return self._running
 
     def _upkeep_once(self) -> bool:
-        delay_ms = self.upkeep(self._runtime.clock.monotonic_ms())
-        wait_ms = _IDLE_MS if delay_ms is None else min(_IDLE_MS, max(1.0, delay_ms))
+        delay_ms = self._upkeep(self._runtime.clock.monotonic_ms())
         with self._idle:
             if self._running:
-                self._idle.wait(wait_ms / 1000.0)
+                self._idle.wait(min(_IDLE_MS, max(1.0, delay_ms)) / 1000.0)
         return self._running
-
-    def _guarded(self, step: GroupStep, now_ms: float) -> float | None:
-        try:
-            return step(now_ms)
-        except Exception:  # noqa: BLE001 (one failed round must not end the loop for good)
-            _log.exception("a scheduled step failed; it is tried again")
-            return None

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from kclient.broker.controller.quorum_controller import BrokerIdentity
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
@@ -28,6 +29,14 @@ STOP_TIMEOUT = 10.0
 """Seconds each thread of the broker is given to end."""
 
 
+class _Parts(NamedTuple):
+    """What has a life of its own."""
+
+    server: SocketServer
+    pool: KafkaRequestHandlerPool
+    scheduler: BrokerScheduler
+
+
 class BrokerServer:
     """A broker and controller in one (Kafka: KafkaRaftServer with BrokerServer).
 
@@ -40,6 +49,7 @@ class BrokerServer:
         self._runtime = runtime
         self._stack = ExitStack()
         self._clean = True
+        self._parts: _Parts | None = None
         self._endpoint: Endpoint | None = None
         self._services: BrokerServices | None = None
 
@@ -70,8 +80,11 @@ class BrokerServer:
         """Whether the broker serves."""
         return self._endpoint is not None
 
-    def start(self) -> None:
+    def start(self, *, threads: bool = True) -> None:
         """Start serving; whatever was begun is undone if that fails.
+
+        Args:
+            threads: Whether the broker runs by itself; otherwise `step` has to be called.
 
         Raises:
             ConfigError: The directory belongs to another broker, or the address is in use.
@@ -82,15 +95,37 @@ class BrokerServer:
         self._clean = True
         try:
             self._serve(self._open())
+            if threads:
+                self._start_threads()
         except BaseException:
             self._clean = False
             self._stack.close()
             raise
+        _log.info(
+            "broker %d serves %s from %s",
+            self._config.node_id,
+            self._endpoint,
+            self._config.data_dir,
+        )
+
+    def step(self, now_ms: float) -> float:
+        """Do all that is to be done now, without waiting; for a broker without threads.
+
+        Returns:
+            Milliseconds until something is to be done again though nothing was received.
+        """
+        parts = self._parts
+        if parts is None:
+            raise IllegalStateError("the broker is not running")
+        busy = parts.server.step(now_ms)
+        delay_ms = parts.scheduler.step(now_ms)
+        return 0.0 if busy else delay_ms
 
     def stop(self) -> None:
         """Stop serving and leave the directory as a clean shutdown does; idempotent."""
         self._endpoint = None
         self._services = None
+        self._parts = None
         self._stack.close()
 
     def kill(self) -> None:
@@ -107,9 +142,6 @@ class BrokerServer:
     def _serve(self, storage: BrokerStorage) -> None:
         config, runtime = self._config, self._runtime
         api_versions = ApiVersionManager(version_spans())
-        scheduler = BrokerScheduler(
-            runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
-        )
         server = SocketServer(config, runtime, RequestParser(api_versions).parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         # The port is known only once it is bound, and handlers have to tell it.
@@ -118,14 +150,23 @@ class BrokerServer:
         apis = KafkaApis(services, API_TABLE)
         channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
+        scheduler = BrokerScheduler(
+            runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
+        )
+        server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
+        self._parts = _Parts(server, pool, scheduler)
+        self._services, self._endpoint = services, endpoint
+
+    def _start_threads(self) -> None:
+        if self._parts is None:
+            return
+        server, pool, scheduler = self._parts
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
         self._stack.callback(pool.shutdown, STOP_TIMEOUT)
-        pool.start(runtime.tasks)
+        pool.start(self._runtime.tasks)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
-        server.start(channel.send_request if config["num.io.threads"] else _inline(apis))
-        self._services, self._endpoint = services, endpoint
-        _log.info("broker %d serves %s from %s", config.node_id, endpoint, config.data_dir)
+        server.start()
 
     def _bind(self, server: SocketServer) -> Endpoint:
         try:

@@ -65,6 +65,7 @@ def test_a_flood_of_connections_is_served() -> None:
 def test_out_of_descriptors(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as first, ExitStack() as more:
         first.create_topic("t")
+        first.produce("t", batch([b"a"]))  # opens what a first append has to
         in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 2, hard))

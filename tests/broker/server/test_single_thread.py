@@ -1,0 +1,64 @@
+"""A broker without threads: whoever steps it decides when anything happens."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.errors import IllegalStateError
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kclient.protocol.messages.fetch import FetchResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from tests.support.wire import Wire, fetch_request
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerServer]:
+    config = BrokerConfig({"log.dir": str(tmp_path), "listeners": "127.0.0.1:0"})
+    made = BrokerServer(config, system_runtime())
+    made.start(threads=False)
+    yield made
+    made.stop()
+
+
+def test_starts_no_thread_and_does_nothing_by_itself(broker: BrokerServer) -> None:
+    assert [t.name for t in threading.enumerate() if t.name.startswith("kclient-")] == []
+    with Wire(broker.endpoint.address) as wire:
+        sent = wire.send(ApiVersionsRequest(), 0)
+        wire.socket.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            wire.receive_frame()
+        for _ in range(4):
+            broker.step(0.0)
+        assert wire.receive(ApiVersionsResponse, 0)[0] == sent
+
+
+def test_time_is_what_it_is_told(broker: BrokerServer) -> None:
+    with Wire(broker.endpoint.address) as wire:
+        wire.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+        for _ in range(4):
+            broker.step(0.0)
+        wire.receive(MetadataResponse, 4)
+        sent = wire.send(fetch_request("t", 0, max_wait_ms=50_000), 12)
+        assert [broker.step(0.0) for _ in range(4)][-1] > 0.0
+        wire.socket.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            wire.receive_frame()
+        far_ahead = system_runtime().clock.monotonic_ms() + 60_000
+        for _ in range(3):
+            broker.step(far_ahead)
+        assert wire.receive(FetchResponse, 12)[0] == sent
+
+
+def test_a_stopped_broker_takes_no_step(broker: BrokerServer) -> None:
+    broker.stop()
+    with pytest.raises(IllegalStateError):
+        broker.step(0.0)
