@@ -174,7 +174,7 @@ class Sensor:
     def __init__(self, stats: Iterable[Stat], clock: Clock, tasks: Tasks) -> None:
         self._clock = clock
         self._stats = tuple(stats)
-        self._lock = tasks.condition()  # guards: the statistics
+        self._lock = tasks.lock()  # guards: the statistics
 
     def record(self, value: float = 1.0, now_ms: float | None = None) -> None:
         """Record a value, at `now_ms` or at the present."""
@@ -204,7 +204,7 @@ class Metrics:
         self._tasks = tasks
         self._num_samples = num_samples
         self._sample_window_ms = sample_window_ms
-        self._lock = tasks.condition()  # guards: the two collections below
+        self._lock = tasks.lock()  # guards: the two collections below
         self._sensors: list[Sensor] = []
         self._gauges: dict[str, Gauge] = {}
 

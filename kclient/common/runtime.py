@@ -36,6 +36,19 @@ class Clock(Protocol):
         ...
 
 
+class Lock(Protocol):
+    """A re-entrant lock for what nobody waits for; under simulation there is nothing to guard."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+
 class Condition(Protocol):
     """A lock with waiters, as `threading.Condition`; under simulation, waiting moves time on."""
 
@@ -198,6 +211,13 @@ class Tasks(Protocol):
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""
+        ...
+
+    def lock(self) -> Lock:
+        """Return a re-entrant lock, cheaper than a condition.
+
+        Ctrl-C cannot come between taking it and entering the ``with`` block.
+        """
         ...
 
     def process_id(self) -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from kclient.common.runtime import Condition, Task
+from kclient.common.runtime import Condition, Lock, Task
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +86,10 @@ class SystemTasks:
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""
         return threading.Condition()
+
+    def lock(self) -> Lock:
+        """Return a re-entrant lock."""
+        return threading.RLock()
 
     def process_id(self) -> int:
         """Return the id of this process."""

@@ -13,7 +13,7 @@ class ActiveQueues:
     """
 
     def __init__(self, tasks: Tasks) -> None:
-        self._lock = tasks.condition()  # guards: _queues
+        self._lock = tasks.lock()  # guards: _queues
         self._queues: dict[TopicPartition, PartitionQueue] = {}
 
     def note(self, queue: PartitionQueue) -> None:

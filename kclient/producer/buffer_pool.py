@@ -51,7 +51,7 @@ class BufferPool:
         self._clock = clock
         self._tasks = tasks
         self._wait_time = wait_time
-        self._lock = tasks.condition()  # guards: everything below, and every waiter's fields
+        self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
         self._free: list[bytearray] = []
         self._unpooled = total  # bytes that are neither handed out nor in the free list
         self._waiters: deque[_Waiter] = deque()

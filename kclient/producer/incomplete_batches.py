@@ -9,7 +9,7 @@ class IncompleteBatches:
     """The batches that a flush waits for and a forced close fails (Kafka: IncompleteBatches)."""
 
     def __init__(self, tasks: Tasks) -> None:
-        self._lock = tasks.condition()  # guards: everything below
+        self._lock = tasks.lock()  # guards: everything below
         self._batches: dict[ProducerBatch, None] = {}  # oldest first
         self._closed = False
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from kclient.common.runtime import Condition
+from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
 from kclient.producer.producer_batch import ProducerBatch
 
@@ -23,7 +23,7 @@ class PartitionQueue:
         "batches", "drained", "leader_id", "lock", "muted", "open_batch", "topic_partition"
     )  # fmt: skip
 
-    def __init__(self, topic_partition: TopicPartition, lock: Condition) -> None:
+    def __init__(self, topic_partition: TopicPartition, lock: Lock) -> None:
         self.topic_partition = topic_partition
         self.lock = lock
         self.batches: deque[ProducerBatch] = deque()

@@ -75,7 +75,7 @@ class RecordAccumulator:
         self._runner = runner
         self._retry_backoff = retry_backoff
         self._slow_nodes = slow_nodes
-        self._lock = runtime.tasks.condition()  # guards: the topics and the flags
+        self._lock = runtime.tasks.lock()  # guards: the topics and the flags
         self._topics: dict[str, TopicInfo] = {}
         self._flushes = 0
         self._closed = False
@@ -96,7 +96,7 @@ class RecordAccumulator:
                     topic, self.settings.batch_size, self._runtime.random
                 )
                 lags = self._slow_nodes.lags if self.settings.adaptive_partitioning else None
-                info = TopicInfo(topic, partitioner, self._runtime.tasks.condition, lags)
+                info = TopicInfo(topic, partitioner, self._runtime.tasks.lock, lags)
                 self._topics[topic] = info
             return info
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kclient.client.cluster import Cluster
-from kclient.common.runtime import Condition
+from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import BuiltInPartitioner
@@ -31,7 +31,7 @@ class TopicInfo:
         self,
         topic: str,
         partitioner: BuiltInPartitioner,
-        make_lock: Callable[[], Condition],
+        make_lock: Callable[[], Lock],
         lags: Callable[[PartitionQueue], bool] | None,
     ) -> None:
         """Begin with nothing known about the topic.

@@ -18,6 +18,7 @@ from kclient.common.runtime import (
     Address,
     Condition,
     Listener,
+    Lock,
     Poller,
     Runtime,
     StreamSocket,
@@ -351,6 +352,9 @@ class VirtualTasks:
         raise AssertionError(f"{name}: nothing here starts a thread")
 
     def condition(self) -> Condition:
+        return VirtualCondition(self._clock)
+
+    def lock(self) -> Lock:
         return VirtualCondition(self._clock)
 
     def process_id(self) -> int:
