@@ -184,6 +184,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         self._enter()
         parts = self._parts
         try:
+            parts.collector.settle()
             if self._polling:
                 raise IllegalStateError("poll was called from within one of its callbacks")
             self._polling = True

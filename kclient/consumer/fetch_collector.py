@@ -142,8 +142,12 @@ class FetchCollector:
         self._metrics.record_consumed(-len(records))
         fetch.state.position = position._replace(offset=fetch.next_fetch_offset)
 
+    def settle(self) -> None:
+        """Let the last `collect` stand: its records are the application's now."""
+        self._before = []
+
     def undo(self) -> None:
-        """Go back to before the last `collect`: its records were not handed out after all."""
+        """Go back to before the last `collect`, unless it was settled: it handed nothing out."""
         before, self._before = self._before, []
         for state, position in reversed(before):
             if self._subscriptions.holds(state) and state.has_valid_position():
