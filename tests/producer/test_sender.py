@@ -430,6 +430,20 @@ def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> 
     assert producer.pool.available() == producer.pool.total
 
 
+def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
+    producer = world(max_in_flight=1, delivery_timeout_ms=1_000)
+    producer.client.down.add(0)
+    late = producer.send(b"late")
+    producer.step()
+    producer.client.down.clear()
+    producer.step(5_000)  # the machine slept meanwhile
+    assert isinstance(late.exception(0), DeliveryTimeoutError)
+    assert producer.client.requests() == []
+    after = producer.send(b"after")
+    producer.settle()
+    assert after.result(0).offset == 0
+
+
 def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
