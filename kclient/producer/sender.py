@@ -180,6 +180,8 @@ class Sender:
     # -- producing --------------------------------------------------------------------------------
 
     def _send_producer_data(self, now_ms: float) -> float:
+        # First of all: a batch drained and then found expired would never come back from a broker.
+        self._handler.expire(self._accumulator.take_expired(now_ms), now_ms)
         cluster = self._metadata.cluster()
         found = self._accumulator.drainer.ready(cluster, now_ms)
         for topic in found.unknown_leader_topics:
@@ -196,7 +198,6 @@ class Sender:
             elif node is not None:
                 timeout_ms = min(timeout_ms, self._client.poll_delay_ms(node, now_ms))
         drained = self._drain(nodes, now_ms)
-        self._handler.expire(self._accumulator.take_expired(now_ms), now_ms)
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, now_ms)
         if drained:
@@ -228,9 +229,6 @@ class Sender:
     def _send_produce_request(
         self, node_id: int, batches: list[ProducerBatch], now_ms: float
     ) -> None:
-        batches = [batch for batch in batches if not batch.result.settled()]
-        if not batches:
-            return
         settings = self._settings
         builder = ProduceRequestBuilder(
             settings.acks, settings.request_timeout_ms, batches, self._metadata.cluster()
