@@ -163,11 +163,8 @@ class ConsumerPositions(ConsumerBase):
     # --- inside
 
     def _position_step(self, parts: ConsumerParts, now_ms: float) -> float:
-        wait_ms = float("inf")
-        if parts.coordinator is not None and parts.positions.needs_committed():
-            wait_ms = parts.coordinator.commit_step(now_ms)
         parts.positions.step(now_ms)
-        return min(wait_ms, parts.config.fetch.retry_backoff_ms)
+        return parts.config.fetch.retry_backoff_ms
 
     def _seek_by(self, policy: AutoOffsetReset, partitions: Iterable[TopicPartition]) -> None:
         checked = [check_partition(partition) for partition in partitions]

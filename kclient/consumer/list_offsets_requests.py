@@ -70,12 +70,12 @@ class ListOffsetsRequests:
 
     def send(
         self, timestamps: Mapping[TopicPartition, int]
-    ) -> tuple[dict[frozenset[TopicPartition], RequestFuture[ListOffsetsAnswer]], bool]:
+    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsAnswer]]:
         """Ask for the first offset at or after each timestamp, or a special position.
 
         Returns:
-            The answers to come, each with the partitions it is for; and whether partitions
-            without a known leader were left out, for which metadata was asked then.
+            The answers to come, each with the partitions it is for. Partitions whose leader is
+            not known, or cannot be reached now, are left out; metadata is asked for them.
         """
         cluster = self._metadata.cluster()
         groups: dict[Node, dict[TopicPartition, tuple[int, int]]] = {}
@@ -93,7 +93,7 @@ class ListOffsetsRequests:
                 partial(_read, asked)
             )
             for node, asked in groups.items()
-        }, leaderless
+        }
 
     def _builder(self, asked: Mapping[TopicPartition, tuple[int, int]]) -> SimpleBuilder:
         topics: dict[str, ListOffsetsTopic] = {}

@@ -61,9 +61,11 @@ class OffsetLookup:
         }
         if not open_ones:
             return backoff.backoff(0)
+        futures = requests.send(open_ones)
+        if not futures:
+            return backoff.backoff(0)  # or sooner, when the leaders are known
         self._next_attempt_ms = now_ms + backoff.backoff(self._attempts)
         self._attempts += 1
-        futures, _ = requests.send(open_ones)
         for partitions, future in futures.items():
             self._in_flight |= partitions
             future.on_done(partial(self._take, partitions))
@@ -127,9 +129,7 @@ class OffsetFetcher:
             policy = state.reset_policy or self._subscriptions.default_reset
             policies[state.partition] = (state, policy)
             timestamps[state.partition] = policy.timestamp(wall_ms)
-            state.next_attempt_ms = now_ms + self._retry_backoff_ms
-        futures, _ = self._requests.send(timestamps)
-        for partitions, future in futures.items():
+        for partitions, future in self._requests.send(timestamps).items():
             asked = {partition: policies[partition] for partition in partitions}
             for state, _ in asked.values():
                 state.next_attempt_ms = now_ms + self._request_timeout_ms

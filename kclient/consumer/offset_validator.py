@@ -87,7 +87,6 @@ class OffsetValidator:
         for state in self._subscriptions.in_state(FetchState.AWAIT_VALIDATION, now_ms):
             position = state.position
             node = current_leader(self._metadata.cluster(), state.partition).leader
-            state.next_attempt_ms = now_ms + self._retry_backoff_ms
             if position is None or node is None:
                 self._metadata.request_update()
             elif not self.can_validate(node):

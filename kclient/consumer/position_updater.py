@@ -59,10 +59,6 @@ class PositionUpdater:
         self._offset_fetcher.reset_positions(now_ms)
         return False
 
-    def needs_committed(self) -> bool:
-        """Return whether committed positions are being looked up."""
-        return self._lookup is not None
-
     # --- inside
 
     def _follow_leaders(self) -> None:

@@ -111,7 +111,7 @@ class CommittedLookup:
             return self._next_attempt_ms - now_ms
         future = offsets.fetch(self.partitions)
         if future is None:
-            return backoff.backoff(0)
+            return offsets.find_coordinator(now_ms)
         self._next_attempt_ms = now_ms + backoff.backoff(self._attempts)
         self._attempts += 1
         self._in_flight = True
@@ -135,6 +135,14 @@ class CommittedOffsets:
         self._group_id = group_id
         self._network = network
         self._finder = finder
+
+    def find_coordinator(self, now_ms: float) -> float:
+        """Look for the coordinator; return how long to wait for the next step.
+
+        Raises:
+            GroupAuthorizationError: The group may not be used.
+        """
+        return self._finder.step(now_ms)
 
     def fetch(self, partitions: Sequence[TopicPartition]) -> RequestFuture[Committed] | None:
         """Ask once; return None while the coordinator is unknown."""

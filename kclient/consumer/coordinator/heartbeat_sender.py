@@ -67,8 +67,10 @@ class HeartbeatSender:
             self._finder.mark_unknown("no answer to heartbeats within session.timeout.ms")
             self._membership.lose("session timed out", keep_member_id=True)
             return 0.0
-        coordinator = self._finder.coordinator()
-        if coordinator is not None and self._heartbeat.is_due(now_ms):
+        if self._heartbeat.is_due(now_ms):
+            coordinator = self._finder.coordinator()
+            if coordinator is None:
+                return float(self._settings.retry_backoff_ms)
             self._send(coordinator, now_ms)
         return self._heartbeat.wait_ms(now_ms)
 

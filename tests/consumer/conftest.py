@@ -1,0 +1,154 @@
+"""A consumer, a scripted broker and nothing else, in virtual time."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from kclient.common.runtime import Condition, Task
+from kclient.common.types import Node, TopicPartition
+from kclient.consumer import Consumer
+from kclient.record import ConsumerRecord
+from tests.support.virtual_log_broker import VirtualLog, VirtualLogBroker
+from tests.support.virtual_net import VirtualClock, VirtualTasks, virtual_runtime
+
+
+class StoredTask:
+    """A loop that runs when the test says so."""
+
+    def __init__(self, name: str, step: Callable[[], bool]) -> None:
+        self.name = name
+        self.step = step
+
+    def join(self, timeout: float | None = None) -> bool:
+        return True
+
+    def is_alive(self) -> bool:
+        return True
+
+    def is_current(self) -> bool:
+        return False
+
+
+class StoringTasks(VirtualTasks):
+    """Keeps the loops that were started."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.started: list[StoredTask] = []
+        self.process = 1
+        self.caller = 7
+
+    def spawn(self, name: str, step: Callable[[], bool]) -> Task:
+        self.started.append(StoredTask(name, step))
+        return self.started[-1]
+
+    def process_id(self) -> int:
+        return self.process
+
+    def caller_id(self) -> int:
+        return self.caller
+
+    def condition(self) -> Condition:
+        return super().condition()
+
+
+class ConsumerWorld:
+    """One broker with the topic ``orders`` and any number of consumers."""
+
+    def __init__(self) -> None:
+        runtime, self.net = virtual_runtime()
+        self.clock = self.net.clock
+        self.tasks = StoringTasks(self.clock)
+        self.runtime = replace(runtime, tasks=self.tasks)
+        self.broker = VirtualLogBroker(Node(1, "10.0.0.1", 9092), self.clock)
+        self.net.peers["10.0.0.1", 9092] = lambda: self.broker
+        self.partitions = self.broker.add_topic("orders", 2)
+        self.consumers: list[Consumer] = []
+
+    def consumer(self, **options: object) -> Consumer:
+        given: dict[str, object] = {
+            "bootstrap_servers": "10.0.0.1:9092",
+            "auto_offset_reset": "earliest",
+            **options,
+        }
+        made = Consumer(runtime=self.runtime, **given)
+        self.consumers.append(made)
+        return made
+
+    def assigned(self, *numbers: int, **options: object) -> Consumer:
+        made = self.consumer(**options)
+        made.assign([self.partitions[number] for number in numbers or (0,)])
+        return made
+
+    def subscribed(self, **options: object) -> Consumer:
+        """Return a member of the group that holds its partitions."""
+        options.setdefault("group_id", "g")
+        made = self.consumer(**options)
+        made.subscribe("orders")
+        self.join(made)
+        return made
+
+    def join(self, consumer: Consumer) -> None:
+        """Poll until the group has given partitions, without reading any record."""
+        for _ in range(500):
+            assert not consumer.poll(0.0)
+            if consumer.assignment():
+                return
+            self.clock.sleep(20.0)
+        raise AssertionError("the group gave no partitions")
+
+    def log(self, number: int = 0) -> VirtualLog:
+        return self.broker.logs[self.partitions[number]]
+
+    def fill(self, *counts: int, number: int = 0) -> None:
+        """Append batches of so many records, with their offsets as values."""
+        log = self.log(number)
+        for count in counts:
+            start = log.end_offset
+            log.append(*(b"%d" % offset for offset in range(start, start + count)))
+
+    def poll_until(
+        self, consumer: Consumer, done: Callable[[], bool], within_s: float = 60.0
+    ) -> list[ConsumerRecord]:
+        taken: list[ConsumerRecord] = []
+        deadline_ms = self.clock.now_ms + within_s * 1000
+        while not done():
+            assert self.clock.now_ms < deadline_ms, "it took too long"
+            taken += consumer.poll(0.1)
+        return taken
+
+    def read(self, consumer: Consumer, count: int, within_s: float = 60.0) -> list[ConsumerRecord]:
+        taken: list[ConsumerRecord] = []
+        deadline_ms = self.clock.now_ms + within_s * 1000
+        while len(taken) < count:
+            assert self.clock.now_ms < deadline_ms, f"only {len(taken)} of {count} records came"
+            taken += consumer.poll(1.0)
+        return taken
+
+    def background(self, duration_ms: float) -> None:
+        """Let the heartbeat loops run while the application does something else."""
+        deadline_ms = self.clock.now_ms + duration_ms
+        while self.clock.now_ms < deadline_ms:
+            before_ms = self.clock.now_ms
+            for task in self.tasks.started:
+                task.step()
+            if self.clock.now_ms == before_ms:
+                self.clock.sleep(1.0)
+
+
+def offsets(records: list[ConsumerRecord]) -> list[int]:
+    return [record.offset for record in records]
+
+
+@pytest.fixture
+def world() -> Iterator[ConsumerWorld]:
+    made = ConsumerWorld()
+    yield made
+    made.tasks.process, made.tasks.caller = 1, 7
+    for consumer in made.consumers:
+        consumer.close(timeout=0)
+
+
+ORDERS_0 = TopicPartition("orders", 0)
+ORDERS_1 = TopicPartition("orders", 1)

@@ -1,0 +1,375 @@
+"""Reading records, in virtual time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.common.broker_errors import CorruptRecordError, TopicAuthorizationError
+from kclient.common.errors import KafkaError
+from kclient.consumer.errors import OffsetsOutOfRangeError
+from kclient.protocol.api_keys import ApiKey
+from kclient.record import ConsumerRecord, RecordDeserializationError
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
+from tests.support.virtual_log_broker import without_last_record
+
+NOT_LEADER = 6
+OFFSET_OUT_OF_RANGE = 1
+TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def test_records_come_in_order_with_all_they_have(world: ConsumerWorld) -> None:
+    world.fill(3, 2)
+    records = world.read(world.assigned(), 5)
+    assert offsets(records) == [0, 1, 2, 3, 4]
+    first = records[0]
+    assert (first.topic, first.partition, first.key, first.value) == ("orders", 0, b"k0", b"0")
+    assert (first.timestamp_ms, first.leader_epoch) == (1000, 1)
+
+
+def test_a_poll_hands_out_no_more_than_it_may(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned(max_poll_records=4)
+    assert len(consumer.poll(1.0)) == 4
+    assert len(consumer.poll(1.0, max_records=1)) == 1
+    assert consumer.position(ORDERS_0) == 5
+    assert offsets(world.read(consumer, 5)) == [5, 6, 7, 8, 9]
+
+
+def test_records_are_kept_apart_by_partition(world: ConsumerWorld) -> None:
+    world.fill(2)
+    world.fill(3, number=1)
+    consumer = world.assigned(0, 1)
+    records = consumer.poll(1.0)
+    while len(records) < 5:
+        consumer.seek_to_beginning()
+        records = consumer.poll(1.0)
+    assert set(records.partitions()) == {ORDERS_0, ORDERS_1}
+    assert offsets(records.records(ORDERS_1)) == [0, 1, 2]
+    assert len(list(records)) == 5
+
+
+def test_the_next_fetch_is_in_flight_before_the_last_answer_is_used_up(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(*[10] * 8)
+    consumer = world.assigned()
+    consumer.poll(1.0, max_records=10)
+    assert len(world.broker.fetches) == 1
+    consumer.poll(1.0, max_records=40)
+    world.clock.sleep(5)
+    assert [request.topics[0].partitions[0].fetch_offset for request in world.broker.fetches] == [
+        0,
+        80,
+    ]
+    assert consumer.position(ORDERS_0) == 50
+
+
+def test_no_more_than_one_answer_waits_and_one_is_in_flight(world: ConsumerWorld) -> None:
+    world.fill(*[10] * 100)
+    consumer = world.assigned(max_partition_fetch_bytes=3000)
+    consumer.poll(1.0, max_records=1)
+    for _ in range(20):
+        consumer.poll(0.0)
+        world.clock.sleep(10)
+        consumer.poll(0.0, max_records=1)
+        ahead = world.broker.fetches[-1].topics[0].partitions[0].fetch_offset
+        # A batch of ten has about 300 bytes: ten batches to an answer, half of one may be left.
+        assert ahead - consumer.position(ORDERS_0) <= 250
+
+
+def test_data_that_arrives_later_is_waited_for(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    assert len(consumer.poll(0.2)) == 0
+    world.fill(1)
+    world.broker.arrived()
+    assert offsets(world.read(consumer, 1, within_s=0.3)) == [0]
+
+
+def test_a_poll_without_data_takes_its_timeout_and_no_longer(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    consumer.poll(0.5)
+    before_ms = world.clock.now_ms
+    assert not consumer.poll(2.0)
+    assert 2000 <= world.clock.now_ms - before_ms < 2010
+
+
+def test_holes_from_compaction_are_passed_over(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"a", b"b", offsets=[2, 7])
+    log.append(b"c", offsets=[20])
+    log.end_offset = 30
+    log.append(b"d")
+    assert offsets(world.read(world.assigned(), 4)) == [2, 7, 20, 30]
+
+
+def test_a_batch_whose_last_record_is_gone_moves_the_position_behind_it(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(4)
+    base, end, batch = world.log().batches.pop()
+    # lastOffsetDelta stays 3 while one record is gone: the checksum must match that.
+    world.log().append_bytes(base, end, without_last_record(batch))
+    consumer = world.assigned()
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+    assert consumer.position(ORDERS_0) == 4
+
+
+def test_a_position_inside_a_batch_skips_what_is_before_it(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned()
+    consumer.seek(ORDERS_0, 6)
+    assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
+
+
+def test_a_batch_cut_at_the_end_of_the_answer_is_fetched_again(world: ConsumerWorld) -> None:
+    world.fill(*[5] * 10)
+    size = len(world.log().batches[0][2])
+    consumer = world.assigned(max_partition_fetch_bytes=size * 2 + size // 2)
+    assert offsets(world.read(consumer, 50)) == list(range(50))
+
+
+def test_a_batch_larger_than_the_limits_is_read_all_the_same(world: ConsumerWorld) -> None:
+    world.log().append(bytes(5000))
+    assert len(world.read(world.assigned(max_partition_fetch_bytes=100), 1)) == 1
+
+
+def test_a_wrong_checksum_is_an_error_at_its_place(world: ConsumerWorld) -> None:
+    world.fill(2, 2, 2)
+    base, end, batch = world.log().batches[1]
+    world.log().batches[1] = (base, end, batch[:-1] + bytes([batch[-1] ^ 1]))
+    consumer = world.assigned()
+    assert offsets(world.read(consumer, 2)) == [0, 1]
+    for _ in range(2):  # it does not go away by itself
+        with pytest.raises(CorruptRecordError, match="orders-0 at offset 2"):
+            world.read(consumer, 1)
+        assert consumer.position(ORDERS_0) == 2
+    consumer.seek(ORDERS_0, 4)
+    assert offsets(world.read(consumer, 2)) == [4, 5]
+
+
+def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:
+    world.fill(1)
+    base, end, batch = world.log().batches[0]
+    world.log().batches[0] = (base, end, batch[:20] + b"\0" + batch[21:])
+    assert len(world.read(world.assigned(check_crcs=False), 1)) == 1
+
+
+def test_a_corruption_on_the_way_heals_by_itself(world: ConsumerWorld) -> None:
+    world.fill(2)
+    base, end, batch = world.log().batches[0]
+    world.log().batches[0] = (base, end, batch[:-1] + bytes([batch[-1] ^ 1]))
+    consumer = world.assigned()
+    with pytest.raises(CorruptRecordError):
+        world.read(consumer, 1)
+    world.log().batches[0] = (base, end, batch)
+    assert offsets(world.read(consumer, 2)) == [0, 1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_hostile_bytes_raise_nothing_but_kafka_errors(data: st.DataObject) -> None:
+    world = ConsumerWorld()
+    world.fill(3, 3)
+    index = data.draw(st.integers(0, 1))
+    base, end, batch = world.log().batches[index]
+    changed = bytearray(batch)
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    world.log().batches[index] = (base, end, bytes(changed))
+    consumer = world.assigned(check_crcs=data.draw(st.booleans()))
+    try:
+        for _ in range(6):
+            consumer.poll(0.2)
+    except KafkaError:
+        pass
+    finally:
+        consumer.close(timeout=0)
+
+
+def test_offset_out_of_range_follows_the_policy(
+    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.fill(5, 5)
+    consumer = world.assigned()
+    consumer.seek(ORDERS_0, 2)
+    world.log().start_offset = 5
+    assert offsets(world.read(consumer, 5)) == [5, 6, 7, 8, 9]
+    assert "position of orders-0 reset from 2 to 5 (earliest): 3 offsets skipped" in caplog.text
+    assert consumer.metrics()["records-skipped-by-reset-total"] == 3
+
+
+def test_offset_out_of_range_without_a_policy_is_raised(world: ConsumerWorld) -> None:
+    world.fill(5)
+    world.log().start_offset = 5
+    consumer = world.assigned(auto_offset_reset="none")
+    consumer.seek(ORDERS_0, 2)
+    with pytest.raises(OffsetsOutOfRangeError, match="orders-0 at 2") as caught:
+        world.read(consumer, 1)
+    assert caught.value.offsets == {ORDERS_0: 2}
+    assert consumer.position(ORDERS_0) == 2
+
+
+def test_a_stale_out_of_range_is_ignored(world: ConsumerWorld) -> None:
+    world.fill(5)
+    consumer = world.assigned(auto_offset_reset="none")
+    consumer.seek(ORDERS_0, 99)
+    consumer.poll(0.0)
+    world.clock.sleep(0.5)
+    consumer.seek(ORDERS_0, 3)  # while the answer is on its way
+    assert offsets(world.read(consumer, 2)) == [3, 4]
+
+
+def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> None:
+    world.fill(*[5] * 4)
+    consumer = world.assigned()
+    consumer.position(ORDERS_0)
+    consumer.poll(0.0)
+    world.clock.sleep(0.5)
+    consumer.seek(ORDERS_0, 12)
+    assert offsets(world.read(consumer, 8)) == list(range(12, 20))
+
+
+def test_buffered_records_are_dropped_by_a_seek(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned()
+    consumer.poll(1.0, max_records=3)
+    consumer.seek(ORDERS_0, 1)
+    assert offsets(world.read(consumer, 9)) == list(range(1, 10))
+
+
+def test_paused_partitions_keep_what_is_buffered(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.fill(10, number=1)
+    consumer = world.assigned(0, 1)
+    consumer.poll(1.0, max_records=1)
+    consumer.pause(ORDERS_0)
+    assert consumer.paused() == {ORDERS_0}
+    taken = world.read(consumer, 10)
+    assert {record.partition for record in taken} == {1}
+    assert not consumer.poll(1.0)
+    fetched = len(world.broker.fetches)
+    consumer.resume(ORDERS_0)
+    rest = consumer.poll(0.0)
+    assert offsets(list(rest)) == list(range(1, 10))
+    assert not any(
+        part.partition == 0 and part.fetch_offset < 10
+        for request in world.broker.fetches[fetched:]
+        for topic in request.topics
+        for part in topic.partitions
+    )
+
+
+def test_a_paused_partition_does_not_hold_up_the_others(world: ConsumerWorld) -> None:
+    world.fill(*[10] * 5)
+    world.fill(*[10] * 20, number=1)
+    consumer = world.assigned(0, 1, max_partition_fetch_bytes=1500)
+    consumer.poll(1.0, max_records=1)
+    consumer.pause(ORDERS_0)
+    assert len(world.read(consumer, 199)) >= 199
+
+
+def test_errors_that_pass_are_retried(world: ConsumerWorld) -> None:
+    world.fill(2)
+    world.broker.fail(ApiKey.FETCH, NOT_LEADER, 3, 56, 75, -1)
+    assert offsets(world.read(world.assigned(), 2)) == [0, 1]
+    assert len(world.broker.fetches) < 12
+
+
+def test_a_forbidden_topic_is_raised(world: ConsumerWorld) -> None:
+    world.fill(1)
+    world.broker.fail(ApiKey.FETCH, TOPIC_AUTHORIZATION_FAILED)
+    consumer = world.assigned()
+    with pytest.raises(TopicAuthorizationError, match="orders"):
+        world.read(consumer, 1)
+    assert offsets(world.read(consumer, 1)) == [0]
+
+
+def test_an_error_does_not_cost_the_records_before_it(world: ConsumerWorld) -> None:
+    world.fill(2)
+    world.fill(2, number=1)
+    world.broker.fail(ApiKey.FETCH, 0, TOPIC_AUTHORIZATION_FAILED)
+    consumer = world.assigned(0, 1)
+    assert [record.partition for record in world.read(consumer, 2)] == [0, 0]
+    with pytest.raises(TopicAuthorizationError):
+        world.read(consumer, 1)
+
+
+def test_a_connection_that_breaks_costs_and_repeats_nothing(world: ConsumerWorld) -> None:
+    world.fill(*[5] * 20)
+    consumer = world.assigned(max_partition_fetch_bytes=400)
+    taken = []
+    for _ in range(15):
+        taken += list(consumer.poll(0.3, max_records=5))
+        world.net.stop(("10.0.0.1", 9092))
+        world.net.peers["10.0.0.1", 9092] = lambda: world.broker
+    taken += world.read(consumer, 100 - len(taken))
+    assert offsets(taken) == list(range(100))
+
+
+def test_a_preferred_replica_is_used_and_given_up(world: ConsumerWorld) -> None:
+    world.fill(2)
+    world.log().preferred_replica = 9  # which nobody knows
+    consumer = world.assigned()
+    assert offsets(world.read(consumer, 2)) == [0, 1]
+    world.fill(1)
+    assert offsets(world.read(consumer, 1)) == [2]
+
+
+def test_deserializers_make_keys_and_values(world: ConsumerWorld) -> None:
+    world.fill(1)
+    consumer = world.assigned(
+        key_deserializer=lambda topic, headers, data: (topic, data),
+        value_deserializer=lambda topic, headers, data: int(data),
+    )
+    record = world.read(consumer, 1)[0]
+    assert (record.key, record.value) == (("orders", b"k0"), 0)
+
+
+def test_a_deserializer_that_raises_leaves_the_position_at_the_record(
+    world: ConsumerWorld,
+) -> None:
+    world.log().append(b"1", b"2", b"x", b"4")
+    consumer = world.assigned(value_deserializer=lambda topic, headers, data: int(data))
+    assert [record.value for record in world.read(consumer, 2)] == [1, 2]
+    for _ in range(2):
+        with pytest.raises(RecordDeserializationError) as caught:
+            consumer.poll(5.0)
+        assert caught.value.topic_partition == ORDERS_0
+        assert (caught.value.offset, caught.value.value) == (2, b"x")
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert consumer.position(ORDERS_0) == 2
+    consumer.seek(ORDERS_0, 3)
+    assert [record.value for record in world.read(consumer, 1)] == [4]
+
+
+@pytest.mark.parametrize(("highest", "named"), [(18, ""), (12, "orders"), (4, "orders")])
+def test_topics_are_named_by_id_where_the_broker_can(
+    world: ConsumerWorld, highest: int, named: str
+) -> None:
+    world.broker.versions[ApiKey.FETCH] = (4, highest)
+    world.fill(2)
+    assert offsets(world.read(world.assigned(), 2)) == [0, 1]
+    asked = world.broker.fetches[0].topics[0]
+    assert asked.topic == named
+    assert (asked.topic_id == b"orders----------") == (not named)
+
+
+def test_an_interrupt_anywhere_loses_no_record(world: ConsumerWorld) -> None:
+    world.fill(*[5] * 4)
+    calls = 0
+
+    def interrupted(topic: str, headers: object, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls in {3, 9, 16}:
+            raise KeyboardInterrupt
+        return int(data)
+
+    consumer = world.assigned(value_deserializer=interrupted)
+    taken: list[ConsumerRecord] = []
+    while len(taken) < 20:
+        try:
+            taken += list(consumer.poll(1.0))
+        except KeyboardInterrupt:
+            continue
+    assert [record.value for record in taken] == list(range(20))

@@ -1,0 +1,468 @@
+"""Membership, rebalances and their callbacks, in virtual time."""
+
+import pytest
+
+from kclient.common.broker_errors import (
+    FencedInstanceIdError,
+    GroupAuthorizationError,
+    InconsistentGroupProtocolError,
+)
+from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
+from kclient.common.types import TopicPartition
+from kclient.consumer import Consumer
+from kclient.consumer.assignors import AbstractPartitionAssignor, Assignment, MemberSubscription
+from kclient.consumer.coordinator.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kclient.protocol.api_keys import ApiKey
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
+
+NOT_COORDINATOR = 16
+COORDINATOR_LOADING = 14
+UNKNOWN_MEMBER = 25
+ILLEGAL_GENERATION = 22
+REBALANCE_IN_PROGRESS = 27
+FENCED_INSTANCE = 82
+
+
+class Diary:
+    """Writes down what the callbacks are told."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, list[int]]] = []
+
+    def note(self, what: str, partitions: list[TopicPartition]) -> None:
+        self.entries.append((what, [partition.partition for partition in partitions]))
+
+    def subscribe(self, consumer: Consumer) -> None:
+        consumer.subscribe(
+            ["orders"],
+            on_assigned=lambda given: self.note("assigned", given),
+            on_revoked=lambda given: self.note("revoked", given),
+            on_lost=lambda given: self.note("lost", given),
+        )
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def member(world: ConsumerWorld, diary: Diary, **options: object) -> Consumer:
+    consumer = world.consumer(group_id="g", **options)
+    diary.subscribe(consumer)
+    world.join(consumer)
+    return consumer
+
+
+def test_a_member_joins_and_reads(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(2)
+    world.fill(2, number=1)
+    consumer = world.consumer(group_id="g")
+    diary.subscribe(consumer)
+    records = world.read(consumer, 4)
+    assert {(record.partition, record.offset) for record in records} == {
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    }
+    assert diary.entries == [("assigned", [0, 1])]
+    joins = world.broker.group.joins
+    assert [join.member_id for join in joins] == ["", "member-1"]
+    assert joins[1].session_timeout_ms == 45_000
+    assert joins[1].rebalance_timeout_ms == 300_000
+    subscription = decode_subscription(joins[1].protocols[0].metadata, None)
+    assert (joins[1].protocols[0].name, subscription.topics) == ("range", ("orders",))
+    metadata = consumer.group_metadata()
+    assert (metadata.group_id, metadata.generation_id, metadata.member_id) == ("g", 1, "member-1")
+
+
+def test_the_leader_shares_with_the_others(world: ConsumerWorld, diary: Diary) -> None:
+    world.broker.group.paper_members["member-2"] = encode_subscription(
+        MemberSubscription(("orders",))
+    )
+    consumer = member(world, diary)
+    assert consumer.assignment() == {ORDERS_0}
+    given = decode_assignment(world.broker.group.assignments["member-2"])
+    assert given.partitions == (ORDERS_1,)
+
+
+def test_a_follower_takes_what_it_is_given(world: ConsumerWorld, diary: Diary) -> None:
+    world.broker.group.leader = "member-2"
+    world.broker.group.given = encode_assignment(Assignment((ORDERS_1,)))
+    assert member(world, diary).assignment() == {ORDERS_1}
+    assert world.broker.group.assignments == {}
+
+
+def test_reading_goes_on_at_the_committed_offset(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.broker.group.committed[ORDERS_0] = (6, "", -1)
+    consumer = world.subscribed()
+    assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("code", [NOT_COORDINATOR, COORDINATOR_LOADING, 15, 88, 7])
+def test_an_error_of_the_committed_offset_never_falls_back_to_the_policy(
+    world: ConsumerWorld, code: int
+) -> None:
+    world.fill(10)
+    world.broker.group.committed[ORDERS_0] = (6, "", -1)
+    world.broker.fail(ApiKey.OFFSET_FETCH, *[code] * 5)
+    consumer = world.subscribed()
+    assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("api", "codes"),
+    [
+        (ApiKey.FIND_COORDINATOR, [15, 15]),
+        (ApiKey.JOIN_GROUP, [COORDINATOR_LOADING, NOT_COORDINATOR, 15, REBALANCE_IN_PROGRESS]),
+        (ApiKey.JOIN_GROUP, [UNKNOWN_MEMBER]),
+        (ApiKey.SYNC_GROUP, [REBALANCE_IN_PROGRESS, NOT_COORDINATOR, 15]),
+        (ApiKey.SYNC_GROUP, [UNKNOWN_MEMBER, ILLEGAL_GENERATION]),
+    ],
+)
+def test_joining_is_tried_again(world: ConsumerWorld, api: ApiKey, codes: list[int]) -> None:
+    world.broker.fail(api, *codes)
+    assert world.subscribed().assignment() == {ORDERS_0, ORDERS_1}
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "error"),
+    [
+        (ApiKey.FIND_COORDINATOR, 30, GroupAuthorizationError),
+        (ApiKey.JOIN_GROUP, 30, GroupAuthorizationError),
+        (ApiKey.JOIN_GROUP, 23, InconsistentGroupProtocolError),
+        (ApiKey.JOIN_GROUP, FENCED_INSTANCE, FencedInstanceIdError),
+        (ApiKey.SYNC_GROUP, FENCED_INSTANCE, FencedInstanceIdError),
+    ],
+)
+def test_joining_fails_for_good(
+    world: ConsumerWorld, api: ApiKey, code: int, error: type[KafkaError]
+) -> None:
+    world.broker.fail(api, code)
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders")
+    with pytest.raises(error):
+        world.poll_until(consumer, lambda: bool(consumer.assignment()))
+    world.poll_until(consumer, lambda: bool(consumer.assignment()))
+
+
+def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
+    world: ConsumerWorld, diary: Diary
+) -> None:
+    world.fill(*[5] * 20)
+    consumer = member(world, diary, heartbeat_interval_ms=100)
+    consumer.poll(1.0, max_records=7)
+    world.broker.group.rebalancing = True
+    world.broker.group.leader = "member-2"
+    world.broker.group.given = encode_assignment(Assignment((ORDERS_1,)))
+    seen_after: list[int] = []
+    for _ in range(20):
+        world.clock.sleep(20.0)
+        records = consumer.poll(0.1, max_records=1)
+        if ("revoked", [0, 1]) in diary.entries:
+            seen_after += [record.partition for record in records]
+    assert diary.entries == [("assigned", [0, 1]), ("revoked", [0, 1]), ("assigned", [1])]
+    assert 0 not in seen_after
+
+
+def test_positions_are_committed_before_a_rebalance(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(10)
+    consumer = member(world, diary, heartbeat_interval_ms=100)
+    handed_out = world.read(consumer, 1)
+    handed_out += consumer.poll(0.0, max_records=3)
+    last = max(record.offset for record in handed_out)
+    world.broker.group.rebalancing = True
+    world.poll_until(consumer, lambda: len(diary.entries) == 3)
+    commit = world.broker.group.commits[0]
+    assert (commit.generation_id_or_member_epoch, commit.member_id) == (1, "member-1")
+    assert world.broker.group.committed[ORDERS_0][0] >= last + 1
+
+
+def test_a_commit_within_the_revoked_callback_works(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.consumer(group_id="g", enable_auto_commit=False, heartbeat_interval_ms=100)
+    consumer.subscribe("orders", on_revoked=lambda given: consumer.commit())
+    world.read(consumer, 10)
+    world.broker.group.rebalancing = True
+    world.poll_until(consumer, lambda: bool(world.broker.group.committed))
+    assert world.broker.group.committed[ORDERS_0][0] == 10
+    world.poll_until(consumer, lambda: world.broker.group.generation == 2)
+
+
+def test_heartbeats_go_on_while_the_application_works(world: ConsumerWorld, diary: Diary) -> None:
+    member(world, diary)
+    before = world.broker.group.heartbeats
+    world.background(60_000)
+    assert 15 <= world.broker.group.heartbeats - before <= 21
+
+
+def test_heartbeats_go_on_within_callbacks(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    beats: list[int] = []
+
+    def slow(given: list[TopicPartition]) -> None:
+        before = world.broker.group.heartbeats
+        world.background(20_000)
+        beats.append(world.broker.group.heartbeats - before)
+
+    consumer.subscribe("orders", on_assigned=slow)
+    world.poll_until(consumer, lambda: bool(beats))
+    assert beats[0] >= 5
+
+
+def test_the_loop_does_nothing_while_the_application_is_inside(world: ConsumerWorld) -> None:
+    consumer = world.subscribed()
+    started = world.tasks.started[0]
+    assert started.name == "kclient-consumer-heartbeat"
+    with consumer._call():
+        asked = len(world.broker.asked)
+        for _ in range(5):
+            assert started.step()
+        assert len(world.broker.asked) == asked
+
+
+def test_no_loop_is_started_without_a_group(world: ConsumerWorld) -> None:
+    world.fill(1)
+    world.read(world.assigned(group_id="g"), 1)
+    world.read(world.assigned(), 1)
+    assert world.tasks.started == []
+
+
+def test_too_long_between_polls_leaves_the_group(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(10)
+    consumer = member(world, diary, max_poll_interval_ms=10_000, enable_auto_commit=False)
+    world.read(consumer, 1)
+    world.background(11_000)
+    assert world.broker.group.left == ["member-1"]
+    with pytest.raises(CommitFailedError, match="not part of the group"):
+        consumer.commit()
+    consumer.poll(0.0)
+    assert diary.entries[1] == ("lost", [0, 1])
+    world.poll_until(consumer, lambda: len(diary.entries) == 3)
+    assert diary.entries[2] == ("assigned", [0, 1])
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION])
+def test_a_member_put_out_has_lost_its_partitions(
+    world: ConsumerWorld, diary: Diary, code: int
+) -> None:
+    consumer = member(world, diary)
+    world.broker.fail(ApiKey.HEARTBEAT, code)
+    world.background(3_500)
+    world.poll_until(consumer, lambda: len(diary.entries) == 3)
+    assert diary.entries[1:] == [("lost", [0, 1]), ("assigned", [0, 1])]
+
+
+def test_silence_for_a_session_fences_the_member_locally(
+    world: ConsumerWorld, diary: Diary
+) -> None:
+    world.fill(*[10] * 5)
+    consumer = member(world, diary, session_timeout_ms=6_000, heartbeat_interval_ms=1_000)
+    world.read(consumer, 1)
+    world.broker.silent = True
+    world.background(7_000)
+    assert not consumer.poll(0.0)  # what is buffered may be another's by now
+    assert diary.entries[-1] == ("lost", [0, 1])
+    world.broker.silent = False
+    world.poll_until(consumer, lambda: diary.entries[-1] == ("assigned", [0, 1]))
+
+
+def test_a_coordinator_that_moves_is_found_again(world: ConsumerWorld, diary: Diary) -> None:
+    consumer = member(world, diary)
+    world.broker.fail(ApiKey.HEARTBEAT, NOT_COORDINATOR)
+    found = world.broker.asked_for(ApiKey.FIND_COORDINATOR)
+    world.background(8_000)
+    assert world.broker.asked_for(ApiKey.FIND_COORDINATOR) == found + 1
+    consumer.poll(0.1)
+    assert diary.entries == [("assigned", [0, 1])]
+
+
+def test_a_fenced_static_member_hears_of_it(world: ConsumerWorld, diary: Diary) -> None:
+    consumer = member(world, diary, group_instance_id="one")
+    assert world.broker.group.joins[0].group_instance_id == "one"
+    world.broker.fail(ApiKey.HEARTBEAT, FENCED_INSTANCE)
+    world.background(3_500)
+    with pytest.raises(FencedInstanceIdError, match="'one'"):
+        consumer.poll(1.0)
+
+
+def test_a_static_member_does_not_leave(world: ConsumerWorld, diary: Diary) -> None:
+    consumer = member(world, diary, group_instance_id="one")
+    consumer.close()
+    assert world.broker.group.left == []
+    assert diary.entries[-1] == ("revoked", [0, 1])
+
+
+def test_close_commits_revokes_and_leaves(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(5)
+    consumer = member(world, diary)
+    world.read(consumer, 5)
+    consumer.close()
+    assert world.broker.group.committed[ORDERS_0][0] == 5
+    assert diary.entries[-1] == ("revoked", [0, 1])
+    assert world.broker.group.left == ["member-1"]
+    world.clock.sleep(5)
+    assert world.net.open_sockets == 0
+    assert not world.tasks.started[0].step()
+
+
+def test_close_ends_in_time_when_nobody_answers(world: ConsumerWorld, diary: Diary) -> None:
+    world.fill(5)
+    consumer = member(world, diary)
+    world.read(consumer, 5)
+    world.broker.silent = True
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=2.0)
+    assert world.clock.now_ms - before_ms <= 2_100
+
+
+def test_unsubscribe_leaves_and_forgets(world: ConsumerWorld, diary: Diary) -> None:
+    consumer = member(world, diary)
+    consumer.unsubscribe()
+    assert consumer.assignment() == set()
+    assert consumer.subscription() == set()
+    assert diary.entries[-1] == ("revoked", [0, 1])
+    with pytest.raises(IllegalStateError, match="subscribe"):
+        consumer.poll(0.1)
+    consumer.assign([ORDERS_0])
+    world.fill(1)
+    assert offsets(world.read(consumer, 1)) == [0]
+    assert world.broker.group.left == ["member-1"]
+
+
+def test_subscribe_and_assign_exclude_each_other(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders")
+    with pytest.raises(IllegalStateError, match="unsubscribe"):
+        consumer.assign([ORDERS_0])
+    other = world.assigned(group_id="g")
+    with pytest.raises(IllegalStateError, match="unsubscribe"):
+        other.subscribe("orders")
+    with pytest.raises(IllegalStateError, match="group_id"):
+        world.consumer().subscribe("orders")
+
+
+def test_a_changed_subscription_joins_again(world: ConsumerWorld, diary: Diary) -> None:
+    world.broker.add_topic("extra")
+    consumer = member(world, diary)
+    consumer.subscribe(["orders", "extra"])
+    extra = TopicPartition("extra", 0)
+    world.poll_until(consumer, lambda: consumer.assignment() == {ORDERS_0, ORDERS_1, extra})
+    assert consumer.subscription() == {"orders", "extra"}
+
+
+def test_a_pattern_takes_in_topics_as_they_come(world: ConsumerWorld) -> None:
+    world.broker.add_topic("orders-eu")
+    world.broker.add_topic("reorders")
+    consumer = world.consumer(group_id="g", metadata_max_age_ms=500)
+    consumer.subscribe(pattern="orders(-..)?")
+    world.poll_until(consumer, lambda: bool(consumer.assignment()))
+    assert {partition.topic for partition in consumer.assignment()} == {"orders", "orders-eu"}
+    world.broker.add_topic("orders-us")
+    world.poll_until(consumer, lambda: len(consumer.assignment()) == 4)
+    assert consumer.subscription() == {"orders", "orders-eu", "orders-us"}
+
+
+def test_more_partitions_make_the_leader_rebalance(world: ConsumerWorld, diary: Diary) -> None:
+    consumer = member(world, diary, metadata_max_age_ms=500)
+    world.broker.add_topic("orders", 3)
+    world.poll_until(consumer, lambda: len(consumer.assignment()) == 3)
+    assert diary.entries[-1] == ("assigned", [0, 1, 2])
+
+
+def test_a_topic_that_comes_to_exist_later_is_assigned(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g", metadata_max_age_ms=500)
+    consumer.subscribe("later")
+    assert not consumer.poll(1.0)
+    world.broker.add_topic("later")
+    world.poll_until(consumer, lambda: len(consumer.assignment()) == 1)
+
+
+@pytest.mark.parametrize("when", ["assigned", "revoked"])
+def test_a_callback_that_raises_is_raised_from_poll_and_all_is_well(
+    world: ConsumerWorld, when: str
+) -> None:
+    world.fill(3)
+    raised: list[str] = []
+
+    def once(what: str) -> None:
+        if what == when and not raised:
+            raised.append(what)
+            raise ValueError(what)
+
+    consumer = world.consumer(group_id="g", heartbeat_interval_ms=100)
+    consumer.subscribe(
+        "orders", on_assigned=lambda _: once("assigned"), on_revoked=lambda _: once("revoked")
+    )
+    taken: list[int] = []
+
+    def poll() -> None:
+        taken.extend(record.offset for record in consumer.poll(0.1))
+
+    def until_raised() -> None:
+        for step in range(100):
+            world.broker.group.rebalancing = step == 20
+            poll()
+
+    with pytest.raises(ValueError, match=when):
+        until_raised()
+    for _ in range(30):
+        poll()
+    assert consumer.assignment() == {ORDERS_0, ORDERS_1}
+    assert set(taken) == {0, 1, 2}
+
+
+def test_poll_within_a_callback_is_refused(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders", on_assigned=lambda _: consumer.poll(0.0) and None)
+    with pytest.raises(IllegalStateError, match="from within"):
+        world.poll_until(consumer, lambda: False)
+    assert consumer.assignment() == {ORDERS_0, ORDERS_1}
+
+
+class ShyAssignor(AbstractPartitionAssignor):
+    """Gives the last partition only, and remembers."""
+
+    def __init__(self) -> None:
+        self.given: Assignment | None = None
+
+    @property
+    def name(self) -> str:
+        return "shy"
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        return b"data of %d" % len(topics)
+
+    def spread(self, partition_counts, members):  # type: ignore[no-untyped-def]  # as a user may
+        assert members["member-1"].user_data == b"data of 1"
+        return {"member-1": [TopicPartition("orders", partition_counts["orders"] - 1)]}
+
+    def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
+        self.given = assignment
+
+
+def test_an_assignor_of_the_application(world: ConsumerWorld) -> None:
+    assignor = ShyAssignor()
+    consumer = world.subscribed(partition_assignment_strategy=[assignor, "range"])
+    assert consumer.assignment() == {ORDERS_1}
+    assert assignor.given == Assignment((ORDERS_1,))
+    assert [offer.name for offer in world.broker.group.joins[0].protocols] == ["shy", "range"]
+
+
+class BrokenAssignor(ShyAssignor):
+    def spread(self, partition_counts, members):  # type: ignore[no-untyped-def]  # as a user may
+        raise ZeroDivisionError("oh")
+
+
+def test_an_assignor_that_raises_is_an_error_of_poll(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g", partition_assignment_strategy=BrokenAssignor())
+    consumer.subscribe("orders")
+    with pytest.raises(KafkaError, match="assignor 'shy' failed") as caught:
+        world.poll_until(consumer, lambda: bool(consumer.assignment()))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

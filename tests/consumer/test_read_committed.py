@@ -1,0 +1,159 @@
+"""Transactions as a reader sees them, in virtual time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.consumer import Consumer
+from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
+from tests.support.virtual_log_broker import VirtualLog
+
+
+def end(log: VirtualLog, producer_id: int, kind: ControlRecordType) -> None:
+    """Append the marker that ends a producer's transaction."""
+    base = log.end_offset
+    marker = build_end_txn_batch(
+        EndTxnMarker(kind, 0), producer_id, 0, 1000, base_offset=base, partition_leader_epoch=1
+    )
+    log.append_bytes(base, base + 1, bytes(marker))
+
+
+def abort(log: VirtualLog, producer_id: int, first: int) -> None:
+    end(log, producer_id, ControlRecordType.ABORT)
+    log.aborted.append((producer_id, first, log.end_offset - 1))
+
+
+def reader(world: ConsumerWorld, isolation: str = "read_committed") -> Consumer:
+    return world.assigned(isolation_level=isolation)
+
+
+def test_aborted_records_are_left_out(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"kept")
+    log.append(b"gone", b"gone", producer_id=5)
+    log.append(b"kept")
+    abort(log, 5, 1)
+    log.append(b"kept", producer_id=5)
+    end(log, 5, ControlRecordType.COMMIT)
+    consumer = reader(world)
+    records = world.read(consumer, 3)
+    assert [(record.offset, record.value) for record in records] == [
+        (0, b"kept"),
+        (3, b"kept"),
+        (5, b"kept"),
+    ]
+    consumer.poll(0.1)
+    assert consumer.position(ORDERS_0) == 7
+
+
+def test_read_uncommitted_sees_all_but_the_markers(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"a", producer_id=5)
+    abort(log, 5, 0)
+    log.append(b"b")
+    assert offsets(world.read(reader(world, "read_uncommitted"), 2)) == [0, 2]
+
+
+def test_a_list_out_of_order_and_several_producers(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"x5", producer_id=5)
+    log.append(b"x6", producer_id=6)
+    abort(log, 6, 1)
+    log.append(b"k6", producer_id=6)
+    abort(log, 5, 0)
+    end(log, 6, ControlRecordType.COMMIT)
+    log.aborted.reverse()
+    assert [record.value for record in world.read(reader(world), 1)] == [b"k6"]
+
+
+def test_a_solitary_marker_hides_nothing(world: ConsumerWorld) -> None:
+    log = world.log()
+    end(log, 5, ControlRecordType.ABORT)
+    log.append(b"kept", producer_id=5)
+    end(log, 5, ControlRecordType.COMMIT)
+    end(log, 5, ControlRecordType.ABORT)
+    log.append(b"kept")
+    assert offsets(world.read(reader(world), 2)) == [1, 4]
+
+
+def test_a_run_of_aborted_records_longer_than_a_fetch_is_passed_without_spinning(
+    world: ConsumerWorld,
+) -> None:
+    log = world.log()
+    for _ in range(50):
+        log.append(bytes(100), producer_id=5)
+    abort(log, 5, 0)
+    consumer = world.assigned(isolation_level="read_committed", max_partition_fetch_bytes=400)
+    for _ in range(100):
+        assert not consumer.poll(0.2)
+    assert consumer.position(ORDERS_0) == 51
+    assert len(world.broker.fetches) < 120
+
+
+def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"a")
+    log.append(b"open", producer_id=5)
+    log.last_stable_offset = 1
+    consumer = reader(world)
+    assert offsets(world.read(consumer, 1)) == [0]
+    assert not consumer.poll(1.0)
+    assert consumer.end_offsets([ORDERS_0]) == {ORDERS_0: 1}
+    assert consumer.lag(ORDERS_0) == 0
+    log.last_stable_offset = None
+    end(log, 5, ControlRecordType.COMMIT)
+    assert offsets(world.read(consumer, 1)) == [1]
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns: bool) -> None:
+    log = world.log()
+    log.append(b"a")
+    log.append(b"b", b"c", producer_id=5)
+    abort(log, 5, 1)
+    log.append(b"d")
+    consumer = reader(world)
+    if columns:
+        assert consumer.poll_columns(1.0).column("value").to_pylist() == [b"a", b"d"]
+    else:
+        assert [record.value for record in world.read(consumer, 2)] == [b"a", b"d"]
+    assert consumer.position(ORDERS_0) == 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(1, 3), st.sampled_from(["write", "commit", "abort", "plain"])),
+        max_size=30,
+    ),
+    limit=st.integers(100, 2000),
+)
+def test_exactly_the_committed_records_are_read(steps: list[tuple[int, str]], limit: int) -> None:
+    world = ConsumerWorld()
+    log = world.log()
+    open_since: dict[int, int] = {}
+    pending: dict[int, list[int]] = {}
+    expected: list[int] = []
+    for producer, action in [*steps, (1, "abort"), (2, "commit"), (3, "abort")]:
+        at = log.end_offset
+        if action == "plain":
+            log.append(b"plain")
+            expected.append(at)
+        elif action == "write":
+            log.append(b"x", producer_id=producer)
+            open_since.setdefault(producer, at)
+            pending.setdefault(producer, []).append(at)
+        elif producer in open_since:
+            first = open_since.pop(producer)
+            written = pending.pop(producer)
+            if action == "commit":
+                end(log, producer, ControlRecordType.COMMIT)
+                expected += written
+            else:
+                abort(log, producer, first)
+    consumer = world.assigned(isolation_level="read_committed", max_partition_fetch_bytes=limit)
+    try:
+        assert offsets(world.read(consumer, len(expected))) == sorted(expected)
+    finally:
+        consumer.close(timeout=0)
