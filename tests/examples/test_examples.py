@@ -1,0 +1,33 @@
+"""Every example runs as its user would run it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+EXPECTED = {
+    "orders.py": "ada        1495.00",
+    "columns.py": "read 100,000 records, sum of the values 4,999,950,000",
+}
+
+
+def test_every_example_is_here() -> None:
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", f"examples/{name}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert EXPECTED[name] in done.stdout
+    assert done.stderr == ""
