@@ -15,6 +15,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.java_only_keys import java_only_keys
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.producer.producer_config import PRODUCER_CONFIG
+from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -74,15 +75,15 @@ def protocol_page() -> str:
     lines = [
         "# Protocol\n",
         (
-            "Versions of each API that kclient can encode and decode, and those the companion broker"
-            " serves.\nWith each broker the highest version that both know is used.\n"
+            "Versions of each API that kclient can encode and decode, and those that the companion"
+            " broker serves.\nWith each broker the highest version that both know is used.\n"
         ),
         "| key | API | kclient | companion broker |",
         "|---|---|---|---|",
     ]
     for key in sorted(REQUESTS):
         request = REQUESTS[key]
-        served = API_TABLE.get(key)
+        served = API_TABLE.get(ApiKey(key))
         span = f"{served.versions.start}–{served.versions.stop - 1}" if served else "–"
         name = request.__name__.removesuffix("Request")
         lines.append(
@@ -96,8 +97,8 @@ def errors_page() -> str:
     lines = [
         "# Error codes\n",
         (
-            "Each code of the protocol is a class in `kclient.common.broker_errors`, a `KafkaError`."
-            " *Retriable* errors\nare retried by the clients until the call's deadline;"
+            "Each code of the protocol is a class in `kclient.common.broker_errors`, a"
+            " `KafkaError`. *Retriable* errors\nare retried by the clients until the call's deadline;"
             " *metadata* ones refresh the view of the cluster first.\n"
         ),
         "| code | name | class | retriable | metadata |",
