@@ -66,6 +66,7 @@ lint: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)
 	$(RUN) -m ruff check $(CHECKED)
 	$(RUN) -m mypy
+	$(RUN) -m tests.protocol.check_facts
 	$(VENV)/bin/lint-imports
 
 # One process: the tests share two Kafka nodes, and the JVMs want the other core.

@@ -98,8 +98,8 @@ def errors_page() -> str:
         "# Error codes\n",
         (
             "Each code of the protocol is a class in `kclient.common.broker_errors`, a"
-            " `KafkaError`. *Retriable* errors\nare retried by the clients until the call's deadline;"
-            " *metadata* ones refresh the view of the cluster first.\n"
+            " `KafkaError`. *Retriable* errors\nare retried by the clients until the call's"
+            " deadline; *metadata* ones refresh the view of the cluster first.\n"
         ),
         "| code | name | class | retriable | metadata |",
         "|---|---|---|---|---|",
