@@ -10,41 +10,12 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import ArrayOf
-from kclient.protocol.fields import Wire as Wire_
-from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kclient.protocol.messages.produce import (
-    ProduceRequest,
-)
-from kclient.protocol.struct import Struct
 from kclient.testing import EmbeddedCluster
+from tests.support.requests import filled_request, plain_request
 from tests.support.wire import Wire
 
 SERVED = [(key, version) for key, api in sorted(API_TABLE.items()) for version in api.versions]
-
-
-def filled(kind: type[Struct], version: int, topic: str, topic_id: bytes) -> Struct:
-    """Return a struct with one element in every array, and the topic wherever a name may stand."""
-    values: dict[str, object] = {}
-    for name, field in kind.fields.items():
-        if version not in field.versions:
-            continue
-        if isinstance(field.kind, ArrayOf):
-            element = field.kind.element
-            values[name] = [
-                PRIMITIVES[element] or topic
-                if isinstance(element, Wire_)
-                else filled(element, version, topic, topic_id)
-            ]
-        elif field.kind is Wire_.STRING:
-            values[name] = topic
-        elif field.kind is Wire_.UUID:
-            values[name] = topic_id
-    return kind(**values)
-
-
-PRIMITIVES = {Wire_.INT32: 1, Wire_.STRING: ""}
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=lambda value: str(int(value)))
@@ -55,14 +26,8 @@ def test_every_version_served_is_answered(
     with Wire(cluster.bootstrap_servers) as wire:
         name = f"filled-{key}-{version}"
         topic_id = wire.create_topic(name)
-        request = filled(kind, version, name, topic_id)
-        for empty in (kind(), request):
-            assert isinstance(empty, Request)
-            if isinstance(empty, ProduceRequest):
-                empty.acks, empty.transactional_id = 1, None
-            if isinstance(empty, ApiVersionsRequest) and version >= 3:
-                empty.client_software_name, empty.client_software_version = "test", "1"
-            answer = wire.ask(empty, version, kind.response_type)
+        for asked in (filled_request(kind, version, name, topic_id), plain_request(kind, version)):
+            answer = wire.ask(asked, version, kind.response_type)
             assert isinstance(answer, kind.response_type)
 
 
