@@ -1,0 +1,193 @@
+"""Everything fails at random, with five requests in flight; the log must stay right.
+
+The same deeds are driven twice: by hypothesis, which shrinks what it finds, and by seeded dice that
+are loaded towards long pipelines, which get deeper.
+"""
+
+import random
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.errors import DeliveryTimeoutError
+from kclient.protocol.messages.produce import ProduceResponse
+from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
+
+TIMED_OUT, NOT_ENOUGH_AFTER_APPEND = 7, 20
+CODES = [0, 0, 0, 0, 3, 6, TIMED_OUT, 19, NOT_ENOUGH_AFTER_APPEND]
+
+
+class Chaos:
+    """Two partitions on two nodes, and what must hold whatever happens to them."""
+
+    def __init__(self) -> None:
+        self.world = ProducerWorld(
+            WorldOptions(partitions=2, nodes=2, batch_size=200, delivery_timeout_ms=600_000)
+        )
+        self.world.broker[1].max_batch_bytes = 130  # any single record fits
+        self.sent: dict[int, list[tuple[bytes, DeliveryFuture]]] = {0: [], 1: []}
+        self.told: dict[bytes, int] = {}
+        self.expiring = False
+
+    def send(self, partition: int, count: int, size: int) -> None:
+        for _ in range(count):
+            value = b"%06d" % len(self.told) + bytes(size)
+            self.told[value] = 0
+            future = self.world.send(value, partition, on_delivery=partial(self._tell, value))
+            self.sent[partition].append((value, future))
+
+    def _tell(self, value: bytes, metadata: object, error: object) -> None:
+        self.told[value] += 1
+
+    def step(self, advance_ms: float) -> None:
+        self.world.step(advance_ms)
+
+    def answer(self, node: str, code: int) -> None:
+        queue = self.world.client.wire.get(node)
+        if not queue:
+            return
+        sent = queue[0]
+        partitions = [batch.topic_partition.partition for batch in builder_of(sent).batches]
+        # Two errors are told although the batch is in the log.
+        appended = code in {0, TIMED_OUT, NOT_ENOUGH_AFTER_APPEND}
+        errors = {} if appended else dict.fromkeys(partitions, code)
+        response = sent.answer if sent.processed else self.world.process(sent, errors)
+        assert isinstance(response, ProduceResponse)
+        if code in {TIMED_OUT, NOT_ENOUGH_AFTER_APPEND}:
+            for each in response.responses[0].partition_responses:
+                each.error_code, each.base_offset = each.error_code or code, -1
+        self.world.client.end(node, response)
+        self.world.step()
+
+    def disconnect(self, node: str, written: int) -> None:
+        """The connection breaks when the broker has acted on the first few requests only."""
+        for sent in list(self.world.client.wire.get(node, ()))[:written]:
+            if not sent.processed:
+                self.world.process(sent)
+        self.world.client.disconnect(node)
+        self.world.step()
+
+    def move_leaders(self) -> None:
+        self.world.leaders = {0: self.world.leaders[1], 1: self.world.leaders[0]}
+        self.world.leader_epoch += 1
+        self.world.update_metadata()
+
+    def go_down_or_come_up(self, node: int) -> None:
+        self.world.client.down ^= {node}
+
+    def let_everything_expire(self) -> None:
+        self.expiring = True
+        self.world.step(600_000)
+
+    def check(self) -> None:
+        """In order, nothing twice, the acknowledged in its place, nobody told twice."""
+        for partition, sent in self.sent.items():
+            log = self.world.broker[partition].values()
+            order = {value: place for place, (value, _) in enumerate(sent)}
+            places = [order[value] for value in log]
+            assert places == sorted(set(places)), "out of order or twice"
+            held = set(log)
+            for value, future in sent:
+                assert self.told[value] == int(future.done())
+                if future.done() and future.exception(0) is None:
+                    offset = future.result(0).offset
+                    assert offset == -1 or log[offset] == value
+                    assert value in held
+
+    def finish(self) -> None:
+        """Heals everything; whatever was sent must get its outcome."""
+        self.world.client.down.clear()
+        self.world.settle(400)
+        self.check()
+        for partition, sent in self.sent.items():
+            log = set(self.world.broker[partition].values())
+            for value, future in sent:
+                error = future.exception(0)
+                if error is not None:
+                    assert isinstance(error, DeliveryTimeoutError)
+                    assert self.expiring
+                    assert error.possibly_written or value not in log
+        assert self.world.pool.available() == self.world.pool.total
+        assert self.world.client.in_flight_request_count() == 0
+
+
+class ChaosMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.chaos = Chaos()
+
+    @rule(partition=st.integers(0, 1), count=st.integers(1, 4), size=st.sampled_from([1, 45]))
+    def send(self, partition: int, count: int, size: int) -> None:
+        self.chaos.send(partition, count, size)
+
+    @rule(advance_ms=st.sampled_from([0, 1, 50, 150, 1_000]))
+    def step(self, advance_ms: int) -> None:
+        self.chaos.step(advance_ms)
+
+    @rule(node=st.sampled_from("01"), code=st.sampled_from(CODES))
+    def answer(self, node: str, code: int) -> None:
+        self.chaos.answer(node, code)
+
+    @rule(node=st.sampled_from("01"), written=st.integers(0, 5))
+    def disconnect(self, node: str, written: int) -> None:
+        self.chaos.disconnect(node, written)
+
+    @rule()
+    def move_leaders(self) -> None:
+        self.chaos.move_leaders()
+
+    @rule(node=st.sampled_from([0, 1]))
+    def go_down_or_come_up(self, node: int) -> None:
+        self.chaos.go_down_or_come_up(node)
+
+    @rule()
+    def let_everything_expire(self) -> None:
+        self.chaos.let_everything_expire()
+
+    @invariant()
+    def the_log_is_right(self) -> None:
+        self.chaos.check()
+
+    def teardown(self) -> None:
+        self.chaos.finish()
+
+
+ChaosMachine.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestChaos = ChaosMachine.TestCase
+
+DEEDS = {"send": 40, "step": 30, "answer": 25, "disconnect": 2, "move": 1, "down": 1, "expire": 0.3}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_loaded_dice(seed: int) -> None:
+    dice = random.Random(seed)
+    chaos = Chaos()
+    for turn in range(250):
+        (deed,) = dice.choices(list(DEEDS), list(DEEDS.values()))
+        node = dice.choice("01")
+        if deed == "send":
+            chaos.send(dice.randrange(2), dice.randint(1, 4), dice.choice([1, 45]))
+        elif deed == "step":
+            chaos.step(dice.choice([0, 0, 1, 50, 200]))
+        elif deed == "answer":
+            chaos.answer(node, dice.choice(CODES))
+        elif deed == "disconnect":
+            chaos.disconnect(node, dice.randint(0, 5))
+        elif deed == "move":
+            chaos.move_leaders()
+        elif deed == "down":
+            chaos.go_down_or_come_up(int(node))
+        else:
+            chaos.let_everything_expire()
+        if turn % 25 == 0:
+            chaos.check()
+    chaos.finish()
