@@ -153,23 +153,24 @@ class LogManager:
                 log.assign_topic_id(topic_id)
             return log
 
-    def delete(self, partition: TopicPartition) -> None:
-        """Delete a partition's log: at once by name, its files after file.delete.delay.ms.
+    def delete(self, *partitions: TopicPartition) -> None:
+        """Delete partitions' logs: at once by name, their files after file.delete.delay.ms.
 
-        Absent is no error.
+        Absent ones are no error. The checkpoints are written once for all.
 
         Raises:
             KafkaStorageError: The disk failed.
         """
         with self._lock:
-            log = self._logs.pop(partition, None)
-            if log is None:
-                return
-            log.maintenance.mark_for_deletion(self._runtime.random)
-            due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
-            self._doomed.append((due_ms, log))
-            self._checkpoints.forget(partition)
-            self._write(self._checkpoints.write_all)
+            present = [partition for partition in partitions if partition in self._logs]
+            for partition in present:
+                log = self._logs.pop(partition)
+                log.maintenance.mark_for_deletion(self._runtime.random)
+                due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
+                self._doomed.append((due_ms, log))
+                self._checkpoints.forget(partition)
+            if present:
+                self._write(self._checkpoints.write_all)
 
     def all_logs(self) -> list[UnifiedLog]:
         """Return all logs."""

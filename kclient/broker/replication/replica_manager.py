@@ -239,12 +239,13 @@ class ReplicaManager:
         return partition
 
     def _drop_topic(self, topic: TopicImage) -> None:
-        for number in range(len(topic.partitions)):
-            topic_partition = TopicPartition(topic.name, number)
-            with self._lock:
+        gone = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]
+        with self._lock:
+            for topic_partition in gone:
                 self._partitions.pop(topic_partition, None)
                 self._offline.pop(topic_partition, None)
-            self._log_manager.delete(topic_partition)
+        self._log_manager.delete(*gone)
+        for topic_partition in gone:
             # Waiting readers are told that it is gone.
             self.fetch_purgatory.complete_all(topic_partition)
 
