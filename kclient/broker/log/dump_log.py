@@ -15,7 +15,7 @@ from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.time_index import TimeIndex
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
-from kclient.common.errors import InvalidArgumentError, KafkaError
+from kclient.common.errors import CompressionError, InvalidArgumentError, KafkaError
 from kclient.common.files import Files
 from kclient.record import EndTxnMarker, Record, RecordBatch, TimestampType
 
@@ -138,11 +138,18 @@ class LogDump:
             _time_label(batch): header.max_timestamp,
             "size": header.size_in_bytes,
             "magic": header.magic,
-            "compresscodec": batch.compression_type.name.lower(),
+            "compresscodec": self._codec(batch),
             "crc": header.crc,
             "isvalid": _flag(valid),
         }
         return _line(fields)
+
+    def _codec(self, batch: RecordBatch) -> str:
+        try:
+            return batch.compression_type.name.lower()
+        except CompressionError as problem:
+            self._problem(str(problem))
+            return "unknown"
 
     def _record_lines(self, batch: RecordBatch) -> Iterator[str]:
         try:
@@ -154,7 +161,10 @@ class LogDump:
             sequence = -1
             if batch.base_sequence >= 0:
                 sequence = (batch.base_sequence + number) & 0x7FFFFFFF
-            yield f"| {self._record_line(batch, record, sequence)}"
+            try:
+                yield f"| {self._record_line(batch, record, sequence)}"
+            except CorruptRecordError as problem:
+                yield self._problem(f"| {problem}")
 
     def _record_line(self, batch: RecordBatch, record: Record, sequence: int) -> str:
         fields: dict[str, object] = {

@@ -75,6 +75,12 @@ def parse_header(buffer: WireBytes, start: int, position: int) -> BatchHeader:
     return BatchHeader(position, size, base_offset, epoch, magic, crc, attributes, *rest)
 
 
+def _check_position(position: int) -> None:
+    # From a damaged index; the operating system would call it an invalid argument.
+    if position < 0:
+        raise CorruptRecordError(f"got position {position}, expected >= 0")
+
+
 class FileRecords:
     """An append-only file of record batches.
 
@@ -115,8 +121,9 @@ class FileRecords:
         Raises:
             CorruptRecordError: What stands at a batch's place is none.
         """
+        _check_position(position)
         end = self.size if end is None else min(end, self.size)
-        chunk, chunk_start = b"", position
+        chunk, chunk_start, next_offset = b"", position, 0
         while position + BATCH_HEADER_SIZE <= end:
             if position + BATCH_HEADER_SIZE > chunk_start + len(chunk):
                 chunk = self.file.read_at(position, min(_SCAN_CHUNK, end - position))
@@ -126,8 +133,11 @@ class FileRecords:
             header = parse_header(chunk, position - chunk_start, position)
             if header.end_position > end:
                 return
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                # Offsets are outside of the checksum; only their order tells of damage.
+                raise CorruptRecordError(f"{header} is out of order")
             yield header
-            position = header.end_position
+            position, next_offset = header.end_position, header.last_offset + 1
 
     def find(self, position: int, offset: int) -> tuple[int, BatchHeader | None]:
         """Search, from a batch's position on, the first batch that ends at or behind an offset.
@@ -138,6 +148,7 @@ class FileRecords:
         Raises:
             CorruptRecordError: What stands at a batch's place is none.
         """
+        _check_position(position)
         chunk, chunk_start, first = b"", position, -1
         while position + BATCH_HEADER_SIZE <= self.size:
             at = position - chunk_start

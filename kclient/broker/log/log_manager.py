@@ -20,6 +20,7 @@ from kclient.common.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
+_OFFLINE_WAIT_MS = 60_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,8 @@ class LogManager:
         Returns:
             Milliseconds until there is something to do again.
         """
+        if self.failures.is_offline:
+            return _OFFLINE_WAIT_MS
         for chore in self._chores:
             if chore.due_ms is None:
                 chore.due_ms = now_ms + chore.interval_ms

@@ -86,7 +86,7 @@ class ProducerAppendInfo:
             ),
         )
         if self.entry.current_txn_first_offset is not None:
-            if not transactional:
+            if not transactional and self._origin is not None:
                 raise InvalidTxnStateError(
                     f"{self._partition}: producer {header.producer_id} wrote outside of its "
                     "transaction while it was open"

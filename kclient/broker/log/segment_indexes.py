@@ -16,6 +16,7 @@ from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
 
 _log = logging.getLogger(__name__)
+_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class SegmentIndexes:
@@ -123,6 +124,8 @@ class SegmentIndexes:
         self.reset()
         try:
             for header in self._records.headers():
+                if not 0 <= header.last_offset - self._offset.base_offset <= _MAX_RELATIVE_OFFSET:
+                    raise CorruptRecordError(f"{header} does not belong into this segment")
                 self.note_appended(header)
         finally:
             if self._appendable:

@@ -302,6 +302,7 @@ def test_chores_outlive_a_broken_disk(
     files.fail("flush", ".log", errno.EIO)
     run(manager, clock, 20_000)
     assert manager.failures.is_offline
+    assert manager.step(clock.monotonic_ms()) == 60_000
 
 
 def test_a_directory_that_cannot_be_deleted_does_not_end_the_chores(
