@@ -48,6 +48,15 @@ class CoordinatorFinder:
             self.mark_unknown("the connection failed")
         return self._node
 
+    def side_door(self) -> Node | None:
+        """Return the coordinator by the connection of its other requests, such as fetches.
+
+        A broker answers the requests of a connection one after the other, and holds a JoinGroup
+        back until all members have joined: what must not wait for that goes here.
+        """
+        node = self.coordinator()
+        return None if node is None else node._replace(id=_COORDINATOR_NODE_BASE - node.id)
+
     def step(self, now_ms: float) -> float:
         """Look for the coordinator if it is unknown; return how long to wait for the next step.
 

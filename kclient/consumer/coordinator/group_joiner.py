@@ -105,18 +105,22 @@ class GroupJoiner:
             settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
         )
         self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
-            lambda future: self._joined(outcome, future)
+            lambda future: self._joined(outcome, ", ".join(offer.name for offer in offers), future)
         )
         return outcome
 
     # --- JoinGroup
 
-    def _joined(self, outcome: RequestFuture[bytes], future: RequestFuture[ClientResponse]) -> None:
+    def _joined(
+        self, outcome: RequestFuture[bytes], assignors: str, future: RequestFuture[ClientResponse]
+    ) -> None:
         if self._is_over(outcome):
             return
         try:
             response = future.value.body(JoinGroupResponse)
-            error = error_for_code(response.error_code)
+            error = error_for_code(
+                response.error_code, f"joining group {self._settings.group_id!r} with {assignors}"
+            )
             if isinstance(error, MemberIdRequiredError):
                 self._membership.generation = Generation(member_id=response.member_id)
             if error is not None:
@@ -189,7 +193,9 @@ class GroupJoiner:
             return
         try:
             response = future.value.body(SyncGroupResponse)
-            error = error_for_code(response.error_code)
+            error = error_for_code(
+                response.error_code, f"joining group {self._settings.group_id!r}"
+            )
             if error is not None:
                 raise error
             if response.protocol_name not in {None, generation.protocol_name}:

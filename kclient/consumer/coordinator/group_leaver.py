@@ -65,7 +65,8 @@ class GroupLeaver:
         """
         membership = self._membership
         generation = membership.generation
-        coordinator = self._finder.coordinator()
+        rebalancing = membership.is_rebalancing()
+        coordinator = self._finder.side_door() if rebalancing else self._finder.coordinator()
         told: RequestFuture[None] = RequestFuture.of(None)
         if (
             self._settings.group_instance_id is None
