@@ -1,0 +1,20 @@
+"""Our clients on the companion broker, over real sockets."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kclient.testing import EmbeddedCluster
+from tests.support.desk import Desk
+
+
+@pytest.fixture(scope="module")
+def shared_cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"group.min.session.timeout.ms": 500}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def desk(shared_cluster: EmbeddedCluster) -> Iterator[Desk]:
+    with Desk(shared_cluster.bootstrap_servers) as made:
+        yield made

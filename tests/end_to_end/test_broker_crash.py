@@ -1,0 +1,75 @@
+"""A broker dies and comes back: clients go on, nothing is lost, doubled or out of order."""
+
+from pathlib import Path
+
+import pytest
+
+from kclient import NewTopic
+from kclient.testing import EmbeddedCluster
+from tests.support.broker_process import BrokerProcess
+from tests.support.desk import Desk, place, read, values
+from tests.support.load import Load, check_intact
+from tests.support.own_client import OwnClient
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_member_goes_on_where_it_was(tmp_path: Path, how: str) -> None:
+    with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
+        topic, group = desk.topic(), desk.group()
+        consumer = desk.consumer(group)
+        consumer.subscribe(topic)
+        seen = []
+        for start in range(0, 300, 100):
+            desk.fill(topic, 100, start=start)
+            seen += read(consumer, 50)
+            consumer.commit()
+            seen += read(consumer, 30)
+            cluster.kill() if how == "kill" else cluster.stop()
+            cluster.start()
+            # The position is the consumer's own: nothing is read twice because of the broker.
+            seen += read(consumer, 20)
+        assert values(seen) == list(range(300))
+        consumer.commit()
+        assert desk.admin().list_consumer_group_offsets(group)[place(topic)].offset == 300
+        consumer.close()
+        desk.fill(topic, 1, start=300)
+        successor = desk.consumer(group)
+        successor.subscribe(topic)
+        assert values(read(successor, 1)) == [300]
+
+
+def test_a_commit_waits_for_the_broker_to_come_back(tmp_path: Path) -> None:
+    with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
+        topic, group = desk.topic(), desk.group()
+        consumer = desk.consumer(group)
+        consumer.subscribe(topic)
+        desk.fill(topic, 10)
+        read(consumer, 10)
+        cluster.kill()
+        cluster.start()
+        consumer.commit()
+        assert desk.admin().list_consumer_group_offsets(group)[place(topic)].offset == 10
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_a_producer_loses_and_doubles_nothing(tmp_path: Path, codec: str) -> None:
+    with BrokerProcess(tmp_path) as first:
+        address = first.bootstrap
+        with Desk(address) as desk:
+            desk.admin().create_topics([NewTopic("t", num_partitions=3)])
+            producer = desk.producer(
+                acks="all", linger_ms=1, batch_size=1_000, compression_type=codec
+            )
+            with Load(producer, "t") as load:
+                load.await_more(2_000)
+                first.kill()
+                with BrokerProcess(tmp_path, listen=address) as second:
+                    load.await_more(2_000)
+                    second.kill()
+                    with BrokerProcess(tmp_path, listen=address):
+                        load.await_more(2_000)
+                        sent = load.finish()
+                        found = OwnClient(address).read_all("t")
+    check_intact(sent, found)
+    # What the producer was told is where the record lies.
+    assert sorted(load.placed) == sorted((one.partition, one.offset, one.value) for one in found)

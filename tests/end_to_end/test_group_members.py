@@ -1,0 +1,82 @@
+"""A group whose members come, go, close and die while records flow: none is skipped."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kclient import TopicPartition
+from tests.support.desk import Desk
+from tests.support.foreign_record import ForeignRecord
+from tests.support.group_member import MOST
+from tests.support.load import Load, check_intact
+from tests.support.member_process import GroupHistory, MemberProcess
+
+PARTITIONS = 6
+SESSION_MS = 3_000
+
+
+class Group:
+    """Starts members and keeps their history."""
+
+    def __init__(self, desk: Desk, directory: Path, ending: ExitStack) -> None:
+        self.topic = desk.topic(PARTITIONS)
+        self.name = desk.group()
+        self.history = GroupHistory(desk.admin(), self.topic, self.name)
+        self._desk = desk
+        self._directory = directory
+        self._ending = ending
+
+    def start(self, name: str) -> MemberProcess:
+        member = MemberProcess(
+            self._desk.bootstrap, self.topic, self.name, self._directory / name,
+            session_ms=SESSION_MS,
+        )  # fmt: skip
+        self.history.members.append(self._ending.enter_context(member))
+        return member
+
+
+@pytest.fixture
+def group(desk: Desk, tmp_path: Path) -> Iterator[Group]:
+    with ExitStack() as ending:
+        yield Group(desk, tmp_path, ending)
+
+
+def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:
+    history = group.history
+    producer = desk.producer(linger_ms=10)
+    with Load(producer, group.topic, ahead=30) as load:
+        first = group.start("first")
+        history.await_sharing([first], PARTITIONS)
+        second, third = group.start("second"), group.start("third")
+        history.await_sharing([first, second, third], PARTITIONS)
+        second.kill()
+        history.await_sharing([first, third], PARTITIONS)
+        first.leave()
+        fourth = group.start("fourth")
+        history.await_sharing([third, fourth], PARTITIONS)
+        first.join()
+        history.await_sharing([first, third, fourth], PARTITIONS)
+        third.close()
+        history.await_sharing([first, fourth], PARTITIONS)
+        fourth.kill()
+        history.await_sharing([first], PARTITIONS)
+        sent = load.finish()
+    ends = desk.consumer().end_offsets(
+        [TopicPartition(group.topic, number) for number in range(PARTITIONS)]
+    )
+    history.await_end(ends)
+    first.close()
+    assert sum(ends.values()) == len(sent)
+    # Only what a killed member had read and not yet committed comes again: one poll at most.
+    assert history.repeated() <= 2 * MOST
+    assert [member.refusals for member in history.members] == [[], [], [], []]
+    once = {(one.partition, one.offset): one.value for one in history.reads}
+    check_intact(
+        sent,
+        [
+            ForeignRecord(value, value.partition(b":")[0], partition=place[0], offset=place[1])
+            for place, value in once.items()
+        ],
+    )

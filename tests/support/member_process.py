@@ -1,0 +1,217 @@
+"""Members of a consumer group in processes of their own, and what is to hold of them."""
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from kclient import AdminClient, TopicPartition
+from tests.support.group_member import JOIN, LEAVE
+from tests.support.waiting import wait_until
+
+_END_S = 30.0
+
+
+class Read(NamedTuple):
+    """A record that a member has processed."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+class MemberProcess:
+    """A process of tests.support.group_member; leaving the block kills it if it still runs.
+
+    Attributes:
+        name: What failures call it.
+        read: How many records it has processed, as of the last `look`.
+        owned: The partitions it has, as of the last `look`.
+        refusals: Errors of its commits.
+        assignments: How often it was given partitions, or none.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        journal: Path,
+        *,
+        client: str = "kclient",
+        session_ms: int = 6_000,
+    ) -> None:
+        self.name = f"{client} {journal.stem}"
+        self.read = 0
+        self.owned: set[int] = set()
+        self.refusals: list[str] = []
+        self.assignments = 0
+        self._expected: dict[int, int] = {}
+        journal.touch()
+        self._journal = journal.open("rb")
+        self._rest = b""
+        self._log = journal.with_suffix(".log")
+        program = "group_member" if client == "kclient" else "foreign_group_member"
+        command = [sys.executable, "-m", f"tests.support.{program}", "--client", client]
+        command += ["--bootstrap", bootstrap, "--topic", topic, "--group", group]
+        command += ["--journal", str(journal), "--session-ms", str(session_ms)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[2]
+            )
+
+    def look(self) -> list[Read]:
+        """Return what it has processed since the last look; fail if it skipped or went back."""
+        fresh: list[Read] = []
+        *lines, self._rest = (self._rest + self._journal.read()).split(b"\n")
+        for line in lines:
+            what, _, rest = line.partition(b" ")
+            if what == b"read":
+                partition, offset, value = rest.split(b" ", 2)
+                fresh.append(Read(int(partition), int(offset), value))
+                self._note(fresh[-1])
+            elif what == b"refused":
+                self.refusals.append(rest.decode())
+            else:
+                self._note_move(what, {int(number) for number in rest.split(b",") if number})
+        code = self._process.poll()
+        assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self._said()}"
+        self.read += len(fresh)
+        return fresh
+
+    def leave(self) -> None:
+        """Let it unsubscribe."""
+        self._tell(LEAVE)
+
+    def join(self) -> None:
+        """Let it subscribe again."""
+        self._tell(JOIN)
+
+    def close(self) -> None:
+        """Let it close its consumer and end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        assert code == 0, f"{self.name} ended with {code} after close(): {self._said()}"
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait(_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        self._journal.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _tell(self, command: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command)
+        self._process.stdin.flush()
+
+    def _note(self, record: Read) -> None:
+        partition, offset, _ = record
+        assert partition in self.owned, f"{self.name} read {record} of a partition it has not"
+        expected = self._expected.get(partition, offset)
+        assert offset == expected, f"{self.name} read {record}, expected offset {expected}"
+        self._expected[partition] = offset + 1
+
+    def _note_move(self, what: bytes, partitions: set[int]) -> None:
+        if what == b"assigned":
+            self.owned |= partitions
+            self.assignments += 1
+        else:
+            assert what in {b"revoked", b"lost"}, f"{self.name}: {what!r}"
+            self.owned -= partitions
+        for partition in partitions:
+            self._expected.pop(partition, None)
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:]
+
+
+class GroupHistory:
+    """All that a group did, held to its promises at every look.
+
+    Every record is processed, and what is committed was processed; commits never go back.
+
+    Attributes:
+        members: All members there ever were.
+        reads: Everything that was processed, repetitions included, as of the last `look`.
+        committed: The group's positions, as of the last `look`.
+    """
+
+    def __init__(self, admin: AdminClient, topic: str, group: str) -> None:
+        self.members: list[MemberProcess] = []
+        self.committed: dict[int, int] = {}
+        self.reads: list[Read] = []
+        self._places: Counter[tuple[int, int]] = Counter()
+        self._admin = admin
+        self._topic = topic
+        self._group = group
+
+    def look(self) -> None:
+        """Read the commits first, so that the journals must be ahead of them."""
+        positions = self._admin.list_consumer_group_offsets(self._group)
+        for member in self.members:
+            fresh = member.look()
+            self.reads += fresh
+            self._places.update((record.partition, record.offset) for record in fresh)
+        for place, position in positions.items():
+            partition, offset = place.partition, position.offset
+            before = self.committed.get(partition, 0)
+            assert offset >= before, f"the commit of {place} went back from {before} to {offset}"
+            skipped = [at for at in range(before, offset) if (partition, at) not in self._places]
+            assert not skipped, f"{place}: {offset} is committed, but {skipped[:5]} were not read"
+            self.committed[partition] = offset
+
+    def repeated(self) -> int:
+        """Return how many records were processed more than once."""
+        return len(self.reads) - len(self._places)
+
+    def await_sharing(
+        self, members: Iterable[MemberProcess], partitions: int, timeout: float = 45.0
+    ) -> None:
+        """Return when these members have all partitions between them and go on reading."""
+        sharing = list(members)
+        marks = dict.fromkeys(sharing, -1)
+
+        def shared() -> bool:
+            self.look()
+            owned = sorted(number for member in sharing for number in member.owned)
+            if owned != list(range(partitions)) or not all(member.owned for member in sharing):
+                marks.update(dict.fromkeys(sharing, -1))
+                return False
+            for member in sharing:
+                if marks[member] < 0:
+                    marks[member] = member.read
+            return all(member.read > marks[member] for member in sharing)
+
+        names = [member.name for member in sharing]
+        wait_until(shared, f"{names} share {partitions} partitions and read on", timeout)
+
+    def await_end(self, ends: dict[TopicPartition, int], timeout: float = 45.0) -> None:
+        """Return when everything up to these offsets is committed."""
+        wanted = {place.partition: end for place, end in ends.items() if end}
+
+        def ended() -> bool:
+            self.look()
+            return self.committed == wanted
+
+        wait_until(ended, f"everything is committed: {wanted}", timeout)

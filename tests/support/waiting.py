@@ -1,0 +1,20 @@
+"""Waiting for a condition instead of for a time."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_INTERVAL = 0.02
+
+
+def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> T:
+    """Ask `condition` until its answer is true, and return that answer; fail after `timeout` s."""
+    deadline = time.monotonic() + timeout
+    pause = threading.Event()
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}; last: {answer!r}"
+        pause.wait(_INTERVAL)
+    return answer
