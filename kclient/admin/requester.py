@@ -173,11 +173,12 @@ class Requester:
             node = choose(now_ms)
             if node is not None and self._client.ready(node, now_ms):
                 return node
-            self._poll(deadline_ms, f"{builder.api_key.name}: no broker could be reached")
+            self._poll(deadline_ms, builder.api_key.name)
 
     def _poll(self, deadline_ms: float, what: str) -> None:
         now_ms = self._clock.monotonic_ms()
         if now_ms >= deadline_ms:
             cause = self._client.bootstrap_error()
-            raise KafkaTimeoutError(f"{what}: no answer in time") from cause
+            why = f"; {cause}" if cause is not None else ""
+            raise KafkaTimeoutError(f"{what}: no answer in time{why}") from cause
         self._client.poll(min(_POLL_MS, deadline_ms - now_ms), now_ms)

@@ -189,7 +189,7 @@ class ClusterConnectionStates:
 
     def has_ready_nodes(self, now_ms: float) -> bool:
         """Return whether requests may flow to any node."""
-        return any(self.is_ready(node_id, now_ms) for node_id in self._nodes)
+        return any(self.is_ready(node_id, now_ms) for node_id in list(self._nodes))
 
     def is_connecting(self, node_id: str) -> bool:
         """Return whether an attempt is under way."""

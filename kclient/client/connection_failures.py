@@ -1,6 +1,6 @@
 """What went wrong at each address, so that a client which reached nobody can say why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kclient.common.errors import BootstrapError, KafkaError
@@ -14,6 +14,10 @@ class _Failure:
     node: Node
     cause: KafkaError
     count: int = 1
+
+    def tries(self) -> str:
+        """Return the number of attempts in words, where there was more than one."""
+        return f" ({self.count} attempts)" if self.count > 1 else ""
 
 
 class ConnectionFailures:
@@ -50,17 +54,24 @@ class ConnectionFailures:
         for node_id in [known for known in self._failures if known not in wanted]:
             del self._failures[node_id]
 
-    def as_error(self) -> BootstrapError | None:
-        """Return an error that names each address with its own cause; None without failures.
+    def as_error(self, pending: Mapping[Node, str]) -> BootstrapError | None:
+        """Return an error that names each address with its own cause; None if there is nothing.
 
         May be called from any thread.
+
+        Args:
+            pending: Nodes that were not reached yet, with how far it went.
         """
         failures = list(self._failures.values())
-        if not failures:
+        failed = {failure.node for failure in failures}
+        parts = [f"{_in_words(each.node)}: {each.cause}{each.tries()}" for each in failures]
+        parts += [
+            f"{_in_words(node)}: {state}" for node, state in pending.items() if node not in failed
+        ]
+        if not parts:
             return None
-        parts = [_in_words(failure) for failure in failures]
         error = BootstrapError("no broker could be reached: " + "; ".join(parts))
-        error.__cause__ = failures[0].cause if len(failures) == 1 else None
+        error.__cause__ = failures[0].cause if len(parts) == 1 and failures else None
         return error
 
 
@@ -69,10 +80,6 @@ def address_in_words(node: Node) -> str:
     return f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
 
 
-def _in_words(failure: _Failure) -> str:
-    node = failure.node
+def _in_words(node: Node) -> str:
     where = address_in_words(node)
-    if node.id >= 0:
-        where += f" (advertised by broker {node.id})"
-    tries = f" ({failure.count} attempts)" if failure.count > 1 else ""
-    return f"{where}: {failure.cause}{tries}"
+    return f"{where} (advertised by broker {node.id})" if node.id >= 0 else where

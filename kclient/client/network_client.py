@@ -137,7 +137,7 @@ class NetworkClient:
         To be raised, with what was being done, when a call's deadline passes and no broker is
         ready.
         """
-        return self._connections.failures.as_error()
+        return self._connections.bootstrap_error(self._clock.monotonic_ms())
 
     # --- requests
 

@@ -10,7 +10,7 @@ from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.connection_failures import ConnectionFailures, address_in_words
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
@@ -163,6 +163,20 @@ class NodeConnections:
         """Note that requests may flow to a node."""
         self.states.ready(node_id)
         self.failures.succeeded(int(node_id))
+
+    def bootstrap_error(self, now_ms: float) -> BootstrapError | None:
+        """Return why no node is ready, address by address; None if nothing is known against any.
+
+        May be called from any thread.
+        """
+        pending: dict[Node, str] = {}
+        if not self.states.has_ready_nodes(now_ms):
+            for node_id, node in list(self._nodes.items()):
+                if self.states.is_connecting(node_id):
+                    pending[node] = "the connection is not established yet"
+                elif self.states.is_established(node_id):
+                    pending[node] = "connected, but the peer has said nothing yet"
+        return self.failures.as_error(pending)
 
     def _connect_failed(self, node_id: str, what: str, error: OSError, now_ms: float) -> None:
         reason = DisconnectedError(f"{what}: {error.strerror or error}")

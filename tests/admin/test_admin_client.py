@@ -109,8 +109,8 @@ def test_an_unreachable_cluster_is_named_with_its_cause() -> None:
     ):
         admin.list_topics(timeout=0.3)
     assert isinstance(caught.value.__cause__, BootstrapError)
-    assert "127.0.0.1:1" in str(caught.value.__cause__)
-    assert "refused" in str(caught.value.__cause__)
+    assert str(caught.value).startswith("METADATA: no answer in time; no broker could be reached: ")
+    assert "127.0.0.1:1: could not connect: Connection refused" in str(caught.value)
 
 
 def test_options_are_checked() -> None:

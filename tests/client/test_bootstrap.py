@@ -88,6 +88,23 @@ def test_each_address_has_its_own_cause() -> None:
     assert "attempts)" in text
 
 
+@pytest.mark.parametrize(
+    ("dead", "state"),
+    [
+        ("silent", "connected, but the peer has said nothing yet"),
+        ("black hole", "the connection is not established yet"),
+    ],
+)
+def test_before_an_attempt_has_failed_it_is_told_how_far_it_went(dead: str, state: str) -> None:
+    world = ClientWorld()
+    world.serve(lambda: Hostile(says(b"")))
+    if dead == "black hole":
+        world.net.black_holes.add(("10.0.0.1", 9092))
+    world.poll_for(500)
+    error = world.client.bootstrap_error()
+    assert str(error) == f"no broker could be reached: 10.0.0.1:9092: {state}"
+
+
 @pytest.mark.parametrize("dead", ["refused", "black hole", "silent", "unknown name"])
 def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
     first = "nowhere.example" if dead == "unknown name" else "10.0.0.9"
