@@ -55,7 +55,7 @@ def mutated(content: bytes, data: st.DataObject) -> bytes:
 
 
 @given(data=st.data(), clean=st.booleans())
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_damage_loads_or_is_refused(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],
@@ -86,7 +86,7 @@ def test_any_damage_loads_or_is_refused(
 
 
 @given(data=st.data(), name=st.sampled_from(NAMES[:5]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_file_can_be_shown(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],
