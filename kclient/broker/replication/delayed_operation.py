@@ -1,9 +1,12 @@
 """Something that waits for a condition or for its deadline, and completes exactly once."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from kclient.common.runtime import Condition
+
+_log = logging.getLogger(__name__)
 
 
 class DelayedOperation(ABC):
@@ -36,7 +39,10 @@ class DelayedOperation(ABC):
             self._completed = True
         if self.release is not None:
             self.release()
-        self.on_complete()
+        try:
+            self.on_complete()
+        except Exception:  # noqa: BLE001 (whoever completes it has no part in its failure)
+            _log.exception("%s: could not be completed", type(self).__name__)
         return True
 
     def expire(self) -> None:

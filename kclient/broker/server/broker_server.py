@@ -49,6 +49,7 @@ class BrokerServer:
         self._runtime = runtime
         self._stack = ExitStack()
         self._clean = True
+        self._broker_epoch = -1
         self._parts: _Parts | None = None
         self._endpoint: Endpoint | None = None
         self._services: BrokerServices | None = None
@@ -136,7 +137,7 @@ class BrokerServer:
     def _open(self) -> BrokerStorage:
         config, runtime = self._config, self._runtime
         logs = log_manager(config, runtime)
-        self._stack.callback(lambda: logs.close(clean=self._clean))
+        self._stack.callback(lambda: logs.close(clean=self._clean, broker_epoch=self._broker_epoch))
         return open_storage(config, runtime, logs)
 
     def _serve(self, storage: BrokerStorage) -> None:
@@ -193,6 +194,7 @@ class BrokerServer:
                 storage.identity.directory_id,
             )
         )
+        self._broker_epoch = controller.image.brokers[config.node_id].epoch
         static = {
             "advertised.listeners": str(endpoint),
             "listeners": str(config.listener),

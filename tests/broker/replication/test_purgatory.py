@@ -1,5 +1,6 @@
 import threading
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,20 @@ def test_ready_between_the_first_try_and_the_watching() -> None:
     assert purgatory.try_complete_else_watch(operation, ["a"])
     assert operation.completions == 1
     assert purgatory.watched() == 0
+
+
+def test_a_completion_that_fails_concerns_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Waiting):
+        def on_complete(self) -> None:
+            raise ZeroDivisionError
+
+    purgatory, timer = parts()
+    operations = [Failing(), Waiting()]
+    for operation in operations:
+        purgatory.try_complete_else_watch(operation, ["a"])
+    timer.advance(1000.0)
+    assert operations[1].completions == 1
+    assert "Failing: could not be completed" in caplog.text
 
 
 def test_forced_by_key() -> None:

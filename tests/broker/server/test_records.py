@@ -193,6 +193,23 @@ def test_first_batch_is_whole_though_larger_than_the_limit(wire: Wire, topic: st
     assert found.high_watermark == 2
 
 
+def test_large_reads_come_from_the_file_byte_for_byte(wire: Wire, topic: str) -> None:
+    sent = b""
+    for number in range(12):
+        data = bytearray(batch([bytes([number]) * 50_000 for _ in range(3)]))
+        assert wire.produce(topic, bytes(data)).base_offset == 3 * number
+        # What the broker writes into a batch: its base offset and the leader's epoch.
+        data[:8], data[12:16] = (3 * number).to_bytes(8, "big"), bytes(4)
+        sent += data
+    found = wire.fetch(topic, 0, max_bytes=10_000_000)
+    assert found.records == sent
+    cut_off = wire.fetch(topic, 0, max_bytes=400_000)
+    assert cut_off.records == sent[:400_000]
+    assert len(records_of(cut_off.records)) == 6
+    from_the_middle = wire.fetch(topic, 16, max_bytes=10_000_000)
+    assert records_of(from_the_middle.records)[0].offset == 15
+
+
 def test_long_poll_ends_with_the_first_record(wire: Wire, other: Wire, topic: str) -> None:
     wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
     other.produce(topic, batch([b"a"]))
