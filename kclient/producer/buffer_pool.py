@@ -35,7 +35,13 @@ class BufferPool:
     """
 
     def __init__(
-        self, total: int, poolable_size: int, clock: Clock, tasks: Tasks, wait_time: Sensor
+        self,
+        total: int,
+        poolable_size: int,
+        clock: Clock,
+        tasks: Tasks,
+        wait_time: Sensor,
+        exhausted: Sensor,
     ) -> None:
         """Create an empty pool.
 
@@ -45,12 +51,14 @@ class BufferPool:
             clock: Tells how long a caller has waited.
             tasks: Makes the conditions callers wait on.
             wait_time: Takes the nanoseconds each caller had to wait.
+            exhausted: Counts the callers who waited in vain.
         """
         self.total = total
         self.poolable_size = poolable_size
         self._clock = clock
         self._tasks = tasks
         self._wait_time = wait_time
+        self._exhausted = exhausted
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
         self._free: list[bytearray] = []
         self._unpooled = total  # bytes that are neither handed out nor in the free list
@@ -178,6 +186,7 @@ class BufferPool:
             return waiter.buffer
         if waiter.refused:
             raise ClosedError(_CLOSED)
+        self._exhausted.record()
         raise BufferExhaustedError(
             f"no memory for {waiter.needed} bytes came free within {max_wait_ms:.0f} ms; "
             f"buffer.memory={self.total} is full of records that the brokers have not acknowledged"

@@ -55,9 +55,7 @@ class MetadataWaiter:
             while True:
                 self._metadata.add_topic(topic, now_ms)
                 cluster = self._metadata.cluster()
-                if info.cluster is not cluster:
-                    info.refresh(cluster)
-                count = info.partition_count
+                count = info.partition_count if info.cluster is cluster else info.refresh(cluster)
                 if count and (partition is None or partition < count):
                     return info
                 self._metadata.maybe_raise_error_for_topic(topic)

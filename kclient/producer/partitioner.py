@@ -1,8 +1,8 @@
 """Which partition a record goes to."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from random import Random
 from typing import NamedTuple
 
 from kclient.record import murmur2
@@ -43,11 +43,16 @@ class BuiltInPartitioner:
     switch falls between batches, and single records cost nothing.
     """
 
-    def __init__(self, topic: str, batch_size: int, random: Random) -> None:
-        self.topic = topic
+    def __init__(self, batch_size: int, uniform: Callable[[], float]) -> None:
+        """Begin without a partition.
+
+        Args:
+            batch_size: Bytes after which to draw the next one.
+            uniform: Returns a number from 0 to 1, itself not included, by chance.
+        """
         self.current = -1
         self._batch_size = max(batch_size, 1)
-        self._random = random
+        self._uniform = uniform
         self._produced = 0
         self._load: PartitionLoad | None = None
 
@@ -99,7 +104,8 @@ class BuiltInPartitioner:
     def _draw(self, available: Sequence[int], partition_count: int) -> int:
         load = self._load
         if load is not None and max(load.partitions) < partition_count:
-            return self._random.choices(load.partitions, cum_weights=load.running_sums)[0]
+            drawn = int(self._uniform() * load.running_sums[-1])
+            return load.partitions[bisect_right(load.running_sums, drawn)]
         if available:
-            return available[self._random.randrange(len(available))]
-        return self._random.randrange(partition_count)
+            return available[int(self._uniform() * len(available))]
+        return int(self._uniform() * partition_count)

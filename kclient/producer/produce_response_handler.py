@@ -102,6 +102,7 @@ class ProduceResponseHandler:
         elif self._may_retry(batch, error, answer.partition.log_start_offset, now_ms):
             _log.warning("%s: sent again after: %s", batch.topic_partition, error)
             self._metrics.retried(batch, now_ms)
+            batch.last_error = error
             self._accumulator.reenqueue(batch, now_ms)
         else:
             records = _record_errors(answer.partition)
@@ -172,11 +173,13 @@ class ProduceResponseHandler:
                 if written
                 else "they were not written"
             )
+            last = "" if batch.last_error is None else f"; the last error was: {batch.last_error}"
             error = DeliveryTimeoutError(
                 f"{batch.record_count} record(s) for {batch.topic_partition}: no acknowledgement "
-                f"within delivery.timeout.ms={limit_ms:.0f}; {fate}",
+                f"within delivery.timeout.ms={limit_ms:.0f}; {fate}{last}",
                 possibly_written=written,
             )
+            error.__cause__ = batch.last_error
             self.fail(batch, error, now_ms)
 
     def _refresh_metadata(

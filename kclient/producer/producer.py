@@ -4,15 +4,14 @@ import itertools
 import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from types import NoneType, TracebackType
+from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from kclient.client.cluster import PartitionInfo
-from kclient.common.config_def import describe, merged
+from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
     ForkedClientError,
-    InvalidArgumentError,
     KafkaError,
 )
 from kclient.common.runtime import Runtime
@@ -20,24 +19,22 @@ from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.delivery_future import DeliveryFuture
-from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.metadata_waiter import MetadataWaiter
-from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_parts import assemble
 from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.record_intake import RecordIntake
-from kclient.producer.rows import Rows
 from kclient.producer.send_arguments import (
+    all_bytes,
     check_headers,
     check_on_delivery,
     check_partition,
     check_rows,
-    check_timestamp,
+    check_timestamps,
     check_topic,
-    to_bytes,
 )
 from kclient.producer.sender_thread import SenderThread
 from kclient.producer.topic_info import TopicInfo
@@ -45,7 +42,6 @@ from kclient.record import Header, murmur2
 
 _log = logging.getLogger(__name__)
 
-_PLAIN_TYPES = frozenset({bytes, NoneType})
 _numbers = itertools.count(1)
 
 
@@ -98,8 +94,9 @@ class Producer:
         self._runner = parts.runner
         self._sender = parts.sender
         self._max_block_ms = settings.max_block_ms
-        self._partitioner = settings.partitioner
-        self._ignore_keys: bool = settings.values["partitioner_ignore_keys"]
+        self._chooser = PartitionChooser(
+            settings.partitioner, ignore_keys=settings.values["partitioner_ignore_keys"]
+        )
         self._interceptors = ProducerInterceptors(settings.values["interceptor_classes"])
         self._intake = RecordIntake(
             settings.key_serializer, settings.value_serializer, self._interceptors, self._wall_ms
@@ -113,16 +110,8 @@ class Producer:
             runtime.clock,
             parts.metrics.metadata_wait_ns,
         )
-        self._has_serializer = (
-            settings.key_serializer is not None or settings.value_serializer is not None
-        )
         # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
-        self._is_plain = not (
-            self._has_serializer
-            or len(self._interceptors)
-            or self._partitioner is not None
-            or self._ignore_keys
-        )
+        self._is_plain = self._chooser.is_plain and not self._intake.changes_records
         self._topics: dict[str, TopicInfo] = {}
         self._checked_callback: OnDelivery | None = None
         name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
@@ -215,7 +204,7 @@ class Producer:
             info, left_ms = self._topic(taken.topic, taken.partition)
             return self._append(
                 info,
-                self._queue(info, taken.partition, taken.key),
+                self._chooser.queue(info, taken.partition, taken.key),
                 taken.timestamp_ms,
                 taken.key,
                 taken.value,
@@ -245,29 +234,6 @@ class Producer:
         self._topics[topic] = info
         waited_ms = self._clock.monotonic_ms() - started_ms
         return info, max(self._max_block_ms - waited_ms, 0.0)
-
-    def _queue(
-        self, info: TopicInfo, partition: int | None, key: bytes | None
-    ) -> PartitionQueue | None:
-        """Return the queue a record goes to, or None for the sticky one."""
-        if partition is None:
-            if self._partitioner is not None:
-                partition = self._custom_partition(info, key)
-            elif key is not None and not self._ignore_keys:
-                partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
-        return None if partition is None else info.queues[partition]
-
-    def _custom_partition(self, info: TopicInfo, key: bytes | None) -> int | None:
-        if self._partitioner is None:
-            return None
-        chosen: object = self._partitioner(info.topic, key, info.partition_count)
-        if isinstance(chosen, bool) or not isinstance(chosen, int):
-            raise InvalidArgumentError(
-                f"partitioner_class: it returned {describe(chosen)}, expected a partition or -1"
-            )
-        if chosen >= info.partition_count:
-            raise UnknownPartitionError(info.topic, chosen, info.partition_count)
-        return chosen if chosen >= 0 else None
 
     def send_many(
         self,
@@ -302,22 +268,24 @@ class Producer:
             self._refuse("send_many")
         rows = check_rows("values", values)
         key_rows = None if keys is None else check_rows("keys", keys, len(rows))
-        times = _timestamps(timestamps_ms, len(rows))
-        if self._has_serializer or len(self._interceptors):
+        times = check_timestamps(timestamps_ms, len(rows))
+        if self._intake.changes_records:
             return self._send_one_by_one(topic, rows, key_rows, headers, partition, times)
         check_topic(topic)
         check_partition(partition)
         header_list = check_headers(headers)
-        values_made = _all_bytes("value", rows)
-        keys_made = None if key_rows is None else _all_bytes("key", key_rows)
+        values_made = all_bytes("value", rows)
+        keys_made = None if key_rows is None else all_bytes("key", key_rows)
         if not rows:
             return BatchDelivery([], self._clock)
-        info, left_ms = self._topic(topic, partition)
         if times is None:
             times = self._wall_ms()
         segments: list[Segment] = []
-        groups = self._grouped(info, partition, keys_made, values_made, times, header_list)
         try:
+            info, left_ms = self._topic(topic, partition)
+            groups = self._chooser.rows_by_queue(
+                info, partition, keys_made, values_made, times, header_list
+            )
             for queue, group in groups:
                 self._accumulator.append_many(info, queue, group, left_ms, segments)
         except ClosedError:
@@ -327,43 +295,6 @@ class Producer:
             error.add_note(f"send_many: {taken} of {len(rows)} records were queued before")
             raise
         return BatchDelivery(segments, self._clock)
-
-    def _grouped(
-        self,
-        info: TopicInfo,
-        partition: int | None,
-        keys: list[bytes | None] | None,
-        values: list[bytes | None],
-        times: int | list[int],
-        headers: list[tuple[str, bytes | None]],
-    ) -> list[tuple[PartitionQueue | None, Rows]]:
-        """Return the records by the queue that they go to, in their order."""
-        if partition is not None or (
-            self._partitioner is None and (keys is None or self._ignore_keys)
-        ):
-            return [(self._queue(info, partition, None), Rows(times, keys, values, headers))]
-        members: dict[PartitionQueue | None, list[int]] = {}
-        if keys is None or self._partitioner is not None:
-            for row in range(len(values)):
-                key = None if keys is None else keys[row]
-                members.setdefault(self._queue(info, None, key), []).append(row)
-        else:
-            queues, count = info.queues, info.partition_count
-            for row, key in enumerate(keys):
-                queue = None if key is None else queues[(murmur2(key) & 0x7FFFFFFF) % count]
-                members.setdefault(queue, []).append(row)
-        return [
-            (
-                queue,
-                Rows(
-                    times if isinstance(times, int) else [times[row] for row in rows],
-                    None if keys is None else [keys[row] for row in rows],
-                    [values[row] for row in rows],
-                    headers,
-                ),
-            )
-            for queue, rows in members.items()
-        ]
 
     def _send_one_by_one(
         self,
@@ -398,7 +329,10 @@ class Producer:
         """
         if self._closed or self._process_id() != self._created_in:
             self._refuse("partitions_for")
-        self._topic(check_topic(topic), None)
+        try:
+            self._topic(check_topic(topic), None)
+        except ClosedError:
+            self._refuse("partitions_for")
         return list(self._cluster().partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
@@ -418,11 +352,14 @@ class Producer:
 
         Raises:
             KafkaTimeoutError: Records are still on their way.
+            ProducerFatalError: The producer has stopped for good; the cause says why.
             IllegalStateError: It was called inside a delivery callback.
             ClosedError: The producer was closed.
         """
         seconds = check_timeout("timeout", timeout)
         if self._closed or self._process_id() != self._created_in:
+            self._refuse("flush")
+        if self._sender.failure is not None:
             self._refuse("flush")
         self._runner.refuse_inside("flush()")
         started_ms = self._clock.monotonic_ms()
@@ -491,20 +428,3 @@ class Producer:
             # The error is shared by all calls: without this its traceback would grow for ever.
             raise self._sender.failure.with_traceback(None)
         raise ClosedError(f"{call}: the producer is closed")
-
-
-def _timestamps(given: int | Iterable[int] | None, count: int) -> int | list[int] | None:
-    if given is None or isinstance(given, int):
-        return check_timestamp(given)
-    rows = check_rows("timestamps_ms", given, count)
-    for row in rows:
-        if check_timestamp(row) is None:
-            raise InvalidArgumentError("timestamps_ms: got None in a list, expected an int")
-    return rows
-
-
-def _all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
-    """Return rows of bytes and None, converting other bytes-like objects."""
-    if set(map(type, rows)) <= _PLAIN_TYPES:
-        return rows
-    return [to_bytes(what, row) for row in rows]

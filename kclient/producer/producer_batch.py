@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
@@ -64,6 +64,7 @@ class ProducerBatch:
         send_order: Place among the batches of its partition, given by the first drain; empty
             before. The parts of a split batch sort right behind it.
         retry_at_ms: When a batch that came back may be sent again.
+        last_error: Why the batch came back last, if it did.
         pooled: Whether the buffer counts towards ``buffer.memory``.
     """
 
@@ -78,6 +79,7 @@ class ProducerBatch:
         "builder",
         "created_ms",
         "drained_ms",
+        "last_error",
         "on_wire",
         "outcome_unknown",
         "pooled",
@@ -107,6 +109,7 @@ class ProducerBatch:
         self.created_ms = created_ms
         self.drained_ms = created_ms
         self.attempts = 0
+        self.last_error: KafkaError | None = None
         self.on_wire = False
         self.outcome_unknown = False
         self.send_order: tuple[int, ...] = ()

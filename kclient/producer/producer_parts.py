@@ -38,14 +38,7 @@ class ProducerParts(NamedTuple):
 def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
     """Return the parts of a producer; nothing is connected to and no thread is started."""
     values = config.values
-    metrics = ProducerMetrics(
-        Metrics(
-            runtime.clock,
-            runtime.tasks,
-            num_samples=values["metrics_num_samples"],
-            sample_window_ms=values["metrics_sample_window_ms"],
-        )
-    )
+    metrics = _metrics(config, runtime)
     runner = CallbackRunner(runtime.tasks, metrics.callback_errors)
     metadata = ProducerMetadata(
         runtime,
@@ -54,21 +47,14 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
         max_age_ms=values["metadata_max_age_ms"],
         max_idle_ms=values["metadata_max_idle_ms"],
     )
-    in_flight: int = values["max_in_flight_requests_per_connection"]
     client = build_network_client(
-        values, runtime, metadata, client_id=_CLIENT_ID, max_in_flight=in_flight
-    )
-    backoff = ExponentialBackoff(
-        values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+        values,
+        runtime,
+        metadata,
+        client_id=_CLIENT_ID,
+        max_in_flight=values["max_in_flight_requests_per_connection"],
     )
     slow_nodes = SlowNodes(values["partitioner_availability_timeout_ms"])
-    pool = BufferPool(
-        values["buffer_memory"],
-        config.batch_size,
-        runtime.clock,
-        runtime.tasks,
-        metrics.buffer_wait_ns,
-    )
     accumulator = RecordAccumulator(
         AccumulatorSettings(
             config.batch_size,
@@ -77,37 +63,75 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
             values["max_request_size"],
             values["partitioner_adaptive_partitioning_enable"],
         ),
-        pool,
+        _pool(config, runtime, metrics),
         runtime,
         runner,
-        backoff,
+        _backoff(config, runtime),
         slow_nodes,
+        client.wakeup,
     )
-    accumulator.on_batch_begun(client.wakeup)
+    sender = _sender(config, runtime, client, metadata, accumulator, metrics, slow_nodes)
+    _show_levels(metrics, accumulator.pool, client)
+    return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
+
+
+def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:
+    return ProducerMetrics(
+        Metrics(
+            runtime.clock,
+            runtime.tasks,
+            num_samples=config.values["metrics_num_samples"],
+            sample_window_ms=config.values["metrics_sample_window_ms"],
+        )
+    )
+
+
+def _pool(config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics) -> BufferPool:
+    return BufferPool(
+        config.values["buffer_memory"],
+        config.batch_size,
+        runtime.clock,
+        runtime.tasks,
+        metrics.buffer_wait_ns,
+        metrics.buffer_exhausted,
+    )
+
+
+def _backoff(config: ProducerConfig, runtime: Runtime) -> ExponentialBackoff:
+    values = config.values
+    return ExponentialBackoff(
+        values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
+    )
+
+
+def _sender(
+    config: ProducerConfig,
+    runtime: Runtime,
+    client: NetworkClient,
+    metadata: ProducerMetadata,
+    accumulator: RecordAccumulator,
+    metrics: ProducerMetrics,
+    slow_nodes: SlowNodes,
+) -> Sender:
+    values = config.values
     transactions = TransactionManager() if config.enable_idempotence else None
+    keep_order = values["max_in_flight_requests_per_connection"] == 1
     handler = ProduceResponseHandler(
-        accumulator,
-        metadata,
-        transactions,
-        metrics,
-        values["retries"],
-        keep_order=in_flight == 1,
+        accumulator, metadata, transactions, metrics, values["retries"], keep_order=keep_order
     )
-    sender = Sender(
+    return Sender(
         SenderSettings(
             acks=config.acks,
             max_request_size=values["max_request_size"],
             request_timeout_ms=values["request_timeout_ms"],
-            keep_order=in_flight == 1,
+            keep_order=keep_order,
             compression=values["compression_type"],
             compression_level=config.compression_level,
         ),
         SenderParts(client, metadata, accumulator, transactions, metrics, handler, slow_nodes),
-        backoff,
+        _backoff(config, runtime),
         runtime.clock,
     )
-    _show_levels(metrics, pool, client)
-    return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
 
 
 def _show_levels(metrics: ProducerMetrics, pool: BufferPool, client: NetworkClient) -> None:

@@ -63,7 +63,19 @@ class RecordAccumulator:
         runner: CallbackRunner,
         retry_backoff: ExponentialBackoff,
         slow_nodes: SlowNodes,
+        wakeup: Callable[[], None],
     ) -> None:
+        """Begin empty.
+
+        Args:
+            settings: How long and how much to gather.
+            pool: Memory of the batches.
+            runtime: Door to clock, randomness and locks.
+            runner: Runs callbacks.
+            retry_backoff: How long a batch waits that came back.
+            slow_nodes: Which brokers keyless records avoid.
+            wakeup: Tells the sender that a batch was begun.
+        """
         self.settings = settings
         self.pool = pool
         self.drainer = BatchDrainer(
@@ -79,10 +91,6 @@ class RecordAccumulator:
         self._topics: dict[str, TopicInfo] = {}
         self._flushes = 0
         self._closed = False
-        self._wakeup: Callable[[], None] = _nobody
-
-    def on_batch_begun(self, wakeup: Callable[[], None]) -> None:
-        """Set whom to tell that a batch was begun."""
         self._wakeup = wakeup
 
     # -- appending --------------------------------------------------------------------------------
@@ -93,7 +101,7 @@ class RecordAccumulator:
             info = self._topics.get(topic)
             if info is None:
                 partitioner = BuiltInPartitioner(
-                    topic, self.settings.batch_size, self._runtime.random
+                    self.settings.batch_size, self._runtime.random.random
                 )
                 lags = self._slow_nodes.lags if self.settings.adaptive_partitioning else None
                 info = TopicInfo(topic, partitioner, self._runtime.tasks.lock, lags)
@@ -390,7 +398,3 @@ class RecordAccumulator:
             self.finish(batch)
         self.pool.close()
         return records
-
-
-def _nobody() -> None:
-    """Tell nobody."""

@@ -42,6 +42,15 @@ class RecordIntake:
         self._interceptors = interceptors
         self._wall_ms = wall_ms
 
+    @property
+    def changes_records(self) -> bool:
+        """Whether a serializer or an interceptor may change what the application gave."""
+        return (
+            self._key_serializer is not None
+            or self._value_serializer is not None
+            or len(self._interceptors) > 0
+        )
+
     def take_in(self, record: ProducerRecord) -> SerializedRecord:
         """Return the record as it will be sent.
 

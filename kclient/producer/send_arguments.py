@@ -1,6 +1,7 @@
 """Checks of what the application hands to `send`, before anything else happens."""
 
 import inspect
+from types import NoneType
 from typing import Any
 
 from kclient.common.config_def import describe
@@ -10,6 +11,7 @@ from kclient.serialization import Serializer
 
 Headers = list[tuple[str, bytes | None]]
 
+_PLAIN_TYPES = frozenset({bytes, NoneType})
 _MAX_TIMESTAMP_MS = 2**63 - 1
 
 
@@ -190,3 +192,30 @@ def check_rows(name: str, rows: object, expected: int | None = None) -> list[Any
             f"{name}: got {len(made)} items, expected {expected}, one for each value"
         )
     return made
+
+
+def check_timestamps(given: object, count: int) -> int | list[int] | None:
+    """Return one timestamp for all records, or one for each, or None for the present.
+
+    Raises:
+        InvalidTypeError: One is not an int.
+        InvalidArgumentError: One is negative, or they are not `count`.
+    """
+    if given is None or isinstance(given, int):
+        return check_timestamp(given)
+    rows = check_rows("timestamps_ms", given, count)
+    for row in rows:
+        if check_timestamp(row) is None:
+            raise InvalidArgumentError("timestamps_ms: got None in a list, expected an int")
+    return rows
+
+
+def all_bytes(what: str, rows: list[Any]) -> list[bytes | None]:
+    """Return rows of bytes and None, converting other bytes-like objects.
+
+    Raises:
+        InvalidTypeError: One is not bytes-like.
+    """
+    if set(map(type, rows)) <= _PLAIN_TYPES:
+        return rows
+    return [to_bytes(what, row) for row in rows]

@@ -15,7 +15,7 @@ class TopicInfo:
 
     Attributes:
         cluster: View of the cluster from which the fields below were taken.
-        partition_count: Number of partitions; 0 while the topic is unknown.
+        partition_count: Number of partitions; 0 until the topic was first described.
         queues: One for each partition; it may be longer than `partition_count` where a topic was
             made anew with fewer partitions.
         sticky_queue: Where records without key and partition go at present.
@@ -60,10 +60,15 @@ class TopicInfo:
         """Return whether the topic has a partition of this number."""
         return type(partition) is int and 0 <= partition < self.partition_count
 
-    def refresh(self, cluster: Cluster) -> None:
-        """Take over the partitions of a new view of the cluster."""
+    def refresh(self, cluster: Cluster) -> int:
+        """Take over the partitions of a new view of the cluster; return their number.
+
+        A view without the topic changes nothing: others may be in the midst of a send.
+        """
         with self._lock:
             count = len(cluster.partitions_for(self.topic))
+            if count == 0:
+                return 0
             self._available = [
                 info.partition for info in cluster.available_partitions_for(self.topic)
             ]
@@ -76,6 +81,7 @@ class TopicInfo:
             if self.sticky_queue not in self.queues[:count]:
                 self.sticky_queue = None
             self.cluster = cluster
+            return count
 
     def stick(self) -> PartitionQueue:
         """Return the queue for records without key and partition, drawing one if there is none."""

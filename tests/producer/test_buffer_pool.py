@@ -36,8 +36,9 @@ class PausingTasks(VirtualTasks):
 def pool(tasks: VirtualTasks | None = None) -> tuple[BufferPool, VirtualClock]:
     clock = VirtualClock()
     tasks = tasks or VirtualTasks(clock)
-    wait = Metrics(clock, tasks).sensor(total="wait")
-    return BufferPool(TOTAL, POOLABLE, clock, tasks, wait), clock
+    metrics = Metrics(clock, tasks)
+    wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
+    return BufferPool(TOTAL, POOLABLE, clock, tasks, wait, exhausted), clock
 
 
 def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
@@ -194,9 +195,9 @@ TestPool = Pool.TestCase
 def test_threads_in_line_are_all_served() -> None:
     tasks = SystemTasks()
     clock = SystemClock()
-    buffers = BufferPool(
-        4 * POOLABLE, POOLABLE, clock, tasks, Metrics(clock, tasks).sensor(total="wait")
-    )
+    metrics = Metrics(clock, tasks)
+    wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
+    buffers = BufferPool(4 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted)
     served = []
 
     def work() -> None:

@@ -271,9 +271,8 @@ def test_a_topic_made_anew_starts_at_zero() -> None:
 
 def test_a_topic_that_metadata_lost_for_a_moment_keeps_its_sequences() -> None:
     producer = world()
-    leaders, producer.leaders = producer.leaders, {}
-    producer.update_metadata()
-    producer.leaders = leaders
+    producer.update_metadata(error_code=3)
+    assert producer.cluster().partition_count("t") is None
     producer.leader_epoch += 1
     producer.update_metadata()
     producer.send(b"x")

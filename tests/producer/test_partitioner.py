@@ -33,7 +33,7 @@ def test_murmur3_is_the_published_hash() -> None:
 
 
 def partitioner(batch_size: int = 100) -> BuiltInPartitioner:
-    return BuiltInPartitioner("t", batch_size, random.Random(4))
+    return BuiltInPartitioner(batch_size, random.Random(4).random)
 
 
 def test_it_sticks_until_a_batch_was_produced() -> None:

@@ -23,7 +23,13 @@ from kclient.common.errors import (
     KafkaError,
     KafkaTimeoutError,
 )
-from kclient.producer import ProducerRecord, UnknownPartitionError, murmur2_partition
+from kclient.producer import (
+    DeliveryFuture,
+    ProducerFatalError,
+    ProducerRecord,
+    UnknownPartitionError,
+    murmur2_partition,
+)
 from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
@@ -292,6 +298,36 @@ def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
             assert all(future.exception(0) is None for future in futures)
         values = [one.value for one in stored(cluster, topic)]
     assert values == [b"first", *(b"%05d" % number for number in range(1_000))]
+
+
+def test_a_sender_that_stopped_is_told_by_every_call(
+    make: Callable[..., Producer], topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = make()
+    producer.send(topic, b"x").result(10)
+
+    def explode(now_ms: float) -> None:
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr(producer._sender, "run_once", explode)
+    try:
+        future: DeliveryFuture | None = producer.send(topic, b"y")
+    except ProducerFatalError:
+        future = None
+    if future is not None:
+        assert isinstance(future.exception(10), ProducerFatalError)
+    producer._thread._task.join(10)
+    for call in (
+        lambda: producer.send(topic, b"z"),
+        lambda: producer.send("another", b"z"),
+        lambda: producer.send_many(topic, [b"z"]),
+        lambda: producer.partitions_for("another"),
+        producer.flush,
+    ):
+        with pytest.raises(ProducerFatalError, match="ZeroDivisionError: surprise") as caught:
+            call()
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    producer.close()
 
 
 def test_flush_and_close_in_a_callback_are_refused(

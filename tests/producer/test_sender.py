@@ -454,6 +454,18 @@ def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
     error = future.exception(0)
     assert isinstance(error, DeliveryTimeoutError)
     assert not error.possibly_written
+    assert "were not written; the last error was: NOT_LEADER_OR_FOLLOWER" in str(error)
+    assert isinstance(error.__cause__, NotLeaderOrFollowerError)
+
+
+def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
+    producer = world(delivery_timeout_ms=1_000)
+    future = producer.send(b"x")
+    producer.update_metadata(error_code=UNKNOWN_TOPIC)
+    producer.step()
+    assert producer.client.requests() == []
+    producer.step(1_000)
+    assert isinstance(future.exception(0), DeliveryTimeoutError)
 
 
 def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:

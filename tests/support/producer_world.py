@@ -297,6 +297,7 @@ class ProducerWorld:
             clock,
             self.runtime.tasks,
             self.metrics.buffer_wait_ns,
+            self.metrics.buffer_exhausted,
         )
         self.accumulator = self._accumulator(self.runtime, options)
         self.sender = self._sender(options)
@@ -310,7 +311,7 @@ class ProducerWorld:
             self.init_producer_id()
 
     def _accumulator(self, runtime: Runtime, options: WorldOptions) -> RecordAccumulator:
-        accumulator = RecordAccumulator(
+        return RecordAccumulator(
             AccumulatorSettings(
                 options.batch_size,
                 options.linger_ms,
@@ -323,9 +324,8 @@ class ProducerWorld:
             self.runner,
             ExponentialBackoff(100, 1000, lambda: 0.0),
             SlowNodes(0),
+            self.client.wakeup,
         )
-        accumulator.on_batch_begun(self.client.wakeup)
-        return accumulator
 
     def _sender(self, options: WorldOptions) -> Sender:
         handler = ProduceResponseHandler(
@@ -360,8 +360,8 @@ class ProducerWorld:
 
     # -- the cluster ------------------------------------------------------------------------------
 
-    def update_metadata(self, topic_id: bytes | None = None) -> None:
-        """Tells the producer who leads what."""
+    def update_metadata(self, topic_id: bytes | None = None, error_code: int = 0) -> None:
+        """Tells the producer who leads what, or why nobody does."""
         self.options.topic_id = topic_id or self.options.topic_id
         self.metadata.add_topic(TOPIC, self.clock.now_ms)
         response = MetadataResponse(
@@ -372,6 +372,7 @@ class ProducerWorld:
             topics=[
                 MetadataResponseTopic(
                     name=TOPIC,
+                    error_code=error_code,
                     topic_id=self.options.topic_id,
                     partitions=[
                         MetadataResponsePartition(
@@ -413,8 +414,7 @@ class ProducerWorld:
     ) -> DeliveryFuture:
         """Appends a record."""
         info = self.accumulator.topic_info(TOPIC)
-        if info.cluster is not self.cluster():
-            info.refresh(self.cluster())
+        info.refresh(self.cluster())
         queue = None if partition is None else info.queues[partition]
         return self.accumulator.append(
             info, queue, self.clock.wall_ms(), key, value, None, on_delivery, max_wait_ms
@@ -423,8 +423,7 @@ class ProducerWorld:
     def send_rows(self, values: list[bytes | None], partition: int | None = 0) -> list[Segment]:
         """Appends many records."""
         info = self.accumulator.topic_info(TOPIC)
-        if info.cluster is not self.cluster():
-            info.refresh(self.cluster())
+        info.refresh(self.cluster())
         segments: list[Segment] = []
         queue = None if partition is None else info.queues[partition]
         self.accumulator.append_many(info, queue, Rows(1, None, values, None), 0.0, segments)

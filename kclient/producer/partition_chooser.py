@@ -1,0 +1,93 @@
+"""Finds the queue that a record goes to."""
+
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidArgumentError
+from kclient.producer.errors import UnknownPartitionError
+from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.partitioner import Partitioner
+from kclient.producer.rows import Rows
+from kclient.producer.topic_info import TopicInfo
+from kclient.record import Header, murmur2
+
+
+class PartitionChooser:
+    """The partition named, else the user's choice, else that of the key (Kafka: KafkaProducer).
+
+    What none of them decides is left to the sticky partitioner.
+
+    Attributes:
+        is_plain: Whether Kafka's own rules hold: no partitioner is set, and keys count.
+    """
+
+    def __init__(self, partitioner: Partitioner | None, *, ignore_keys: bool) -> None:
+        self.is_plain = partitioner is None and not ignore_keys
+        self._partitioner = partitioner
+        self._ignore_keys = ignore_keys
+
+    def queue(
+        self, info: TopicInfo, partition: int | None, key: bytes | None
+    ) -> PartitionQueue | None:
+        """Return the queue a record goes to, or None for the sticky one.
+
+        Raises:
+            InvalidArgumentError: The user's partitioner returned no partition.
+            UnknownPartitionError: It returned one that the topic does not have.
+        """
+        if partition is None:
+            if self._partitioner is not None:
+                partition = self._ask(self._partitioner, info, key)
+            elif key is not None and not self._ignore_keys:
+                partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
+        return None if partition is None else info.queues[partition]
+
+    def _ask(self, partitioner: Partitioner, info: TopicInfo, key: bytes | None) -> int | None:
+        chosen: object = partitioner(info.topic, key, info.partition_count)
+        if isinstance(chosen, bool) or not isinstance(chosen, int):
+            raise InvalidArgumentError(
+                f"partitioner_class: it returned {describe(chosen)}, expected a partition or -1"
+            )
+        if chosen >= info.partition_count:
+            raise UnknownPartitionError(info.topic, chosen, info.partition_count)
+        return chosen if chosen >= 0 else None
+
+    def rows_by_queue(
+        self,
+        info: TopicInfo,
+        partition: int | None,
+        keys: list[bytes | None] | None,
+        values: list[bytes | None],
+        times: int | list[int],
+        headers: list[Header],
+    ) -> list[tuple[PartitionQueue | None, Rows]]:
+        """Return many records by the queue they go to, those of each in their order.
+
+        Raises:
+            KafkaError: As `queue`.
+        """
+        if partition is not None or (
+            self._partitioner is None and (keys is None or self._ignore_keys)
+        ):
+            queue = self.queue(info, partition, None)
+            return [(queue, Rows(times, keys, values, headers))]
+        members: dict[PartitionQueue | None, list[int]] = {}
+        if keys is None or not self.is_plain:
+            for row in range(len(values)):
+                key = None if keys is None else keys[row]
+                members.setdefault(self.queue(info, None, key), []).append(row)
+        else:
+            queues, count = info.queues, info.partition_count
+            for row, key in enumerate(keys):
+                chosen = None if key is None else queues[(murmur2(key) & 0x7FFFFFFF) % count]
+                members.setdefault(chosen, []).append(row)
+        return [
+            (
+                queue,
+                Rows(
+                    times if isinstance(times, int) else [times[row] for row in rows],
+                    None if keys is None else [keys[row] for row in rows],
+                    [values[row] for row in rows],
+                    headers,
+                ),
+            )
+            for queue, rows in members.items()
+        ]
