@@ -1,7 +1,9 @@
 """A broker inside the running process, for tests and for programs that bring their own."""
 
 import tempfile
-from collections.abc import Mapping
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -53,8 +55,9 @@ class EmbeddedCluster:
             )
         self._given = dict(config or {})
         self._data_dir = None if data_dir is None else Path(data_dir)
-        self._runtime = runtime
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._runtime = system_runtime() if runtime is None else runtime
+        self._temporary: Path | None = None
+        self._remove_temporary: Callable[[], object] | None = None
         self._broker: BrokerServer | None = None
         self._listener = "127.0.0.1:0"
         self._config(Path("to-be-made"))
@@ -79,7 +82,7 @@ class EmbeddedCluster:
             return self._data_dir
         if self._temporary is None:
             raise IllegalStateError("the cluster was not started")
-        return Path(self._temporary.name)
+        return self._temporary
 
     @property
     def broker(self) -> BrokerServer:
@@ -102,8 +105,11 @@ class EmbeddedCluster:
         if self._broker is not None and self._broker.is_running:
             raise IllegalStateError("the cluster is running already")
         if self._data_dir is None and self._temporary is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="kclient-")
-        broker = BrokerServer(self._config(self.data_dir), self._runtime or system_runtime())
+            self._temporary = Path(tempfile.mkdtemp(prefix="kclient-"))
+            self._remove_temporary = weakref.finalize(
+                self, _remove, self._runtime, self._temporary, self._runtime.tasks.process_id()
+            )
+        broker = BrokerServer(self._config(self.data_dir), self._runtime)
         try:
             broker.start()
         except BaseException:
@@ -128,11 +134,16 @@ class EmbeddedCluster:
         self.start()
 
     def close(self) -> None:
-        """Stop and remove the temporary directory; idempotent."""
-        self.stop()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        """Stop and remove the temporary directory; idempotent.
+
+        A child of the process that started the cluster only forgets it: the parent goes on.
+        """
+        try:
+            self.stop()
+        finally:
+            if self._remove_temporary is not None:
+                self._remove_temporary()
+            self._temporary = self._remove_temporary = None
 
     def _config(self, data_dir: Path) -> BrokerConfig:
         given = {**_DEFAULTS, "listeners": self._listener, **self._given}
@@ -149,3 +160,14 @@ class EmbeddedCluster:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        broker: BrokerServer | None = getattr(self, "_broker", None)
+        if broker is not None and broker.is_running:
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
+
+def _remove(runtime: Runtime, directory: Path, made_in: int) -> None:
+    """Remove a cluster's directory, in the process that made it."""
+    if runtime.tasks.process_id() == made_in:
+        runtime.files.remove_tree(directory)

@@ -1,4 +1,5 @@
 import logging
+import os
 import socket
 import threading
 from pathlib import Path
@@ -33,6 +34,32 @@ def test_is_gone_after_the_block() -> None:
         socket.create_connection((host, int(port)), timeout=5)
     with pytest.raises(IllegalStateError):
         _ = cluster.bootstrap_servers
+
+
+def test_a_forked_child_leaves_it_alone() -> None:
+    with EmbeddedCluster() as cluster, Wire(cluster.bootstrap_servers) as wire:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                cluster.close()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert cluster.data_dir.is_dir()
+        wire.create_topic("t")
+        assert (cluster.data_dir / "t-0").is_dir()
+
+
+def test_a_forgotten_one_is_warned_of() -> None:
+    kept = [EmbeddedCluster()]
+    kept[0].start()
+    broker, data_dir = kept[0].broker, kept[0].data_dir
+    with pytest.warns(ResourceWarning, match="EmbeddedCluster.* was never closed"):
+        kept.clear()
+    broker.kill()
+    assert not data_dir.exists()
 
 
 def test_goes_on_where_it_ended(tmp_path: Path) -> None:

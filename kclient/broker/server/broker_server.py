@@ -53,6 +53,7 @@ class BrokerServer:
         self._parts: _Parts | None = None
         self._endpoint: Endpoint | None = None
         self._services: BrokerServices | None = None
+        self._started_in = -1
 
     @property
     def endpoint(self) -> Endpoint:
@@ -94,6 +95,7 @@ class BrokerServer:
         if self._endpoint is not None:
             raise IllegalStateError("the broker is running already")
         self._clean = True
+        self._started_in = self._runtime.tasks.process_id()
         try:
             self._serve(self._open())
             if threads:
@@ -123,11 +125,17 @@ class BrokerServer:
         return 0.0 if busy else delay_ms
 
     def stop(self) -> None:
-        """Stop serving and leave the directory as a clean shutdown does; idempotent."""
+        """Stop serving and leave the directory as a clean shutdown does; idempotent.
+
+        A child of the process that started the broker only forgets it: the parent goes on serving.
+        """
         self._endpoint = None
         self._services = None
         self._parts = None
-        self._stack.close()
+        if self._runtime.tasks.process_id() == self._started_in:
+            self._stack.close()
+        else:
+            self._stack.pop_all()
 
     def kill(self) -> None:
         """Stop as a crash would: nothing is flushed and no clean shutdown is marked."""
