@@ -1,0 +1,244 @@
+"""What README.md and the first steps tell people to type works as told."""
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kclient import Producer
+from kclient.cli.main import main
+from kclient.testing import EmbeddedCluster
+from tests.support.broker_process import BrokerProcess
+from tests.support.desk import Desk, place
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"
+
+_FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> dict[str, list[str]]:
+    """Return the code blocks of a language by the heading they stand under."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for section in re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]:
+        heading, _, text = section.partition("\n")
+        for kind, code in _FENCE.findall(text):
+            if kind == language:
+                found[heading].append(code)
+    return found
+
+
+# -- README
+
+
+class EnoughError(Exception):
+    """Ends a snippet's endless loop."""
+
+
+@pytest.fixture
+def readme() -> dict[str, list[str]]:
+    return blocks(README, "python")
+
+
+def test_readme_produces(
+    desk: Desk, readme: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = readme["Produce"][0]
+    assert "localhost:9092" in code
+    exec(code.replace("localhost:9092", desk.bootstrap), {})  # noqa: S102 (our own document)
+    assert capsys.readouterr().out.startswith("RecordMetadata(topic='orders', partition=")
+
+
+def test_readme_consumes_and_commits_what_was_handled(
+    desk: Desk, readme: dict[str, list[str]]
+) -> None:
+    code = readme["Consume"][0].replace("localhost:9092", desk.bootstrap)
+    handled: list[tuple[Any, Any]] = []
+
+    def handle(key: Any, value: Any) -> None:
+        if value == b"stop":
+            raise EnoughError
+        handled.append((key, value))
+
+    def run() -> None:
+        with suppress(EnoughError):
+            exec(code, {"handle": handle})  # noqa: S102 (our own document)
+
+    before = desk.consumer().end_offsets([place("orders")])[place("orders")]
+    billing = threading.Thread(target=run)
+    billing.start()
+    producer, admin = desk.producer(), desk.admin()
+    last = producer.send("orders", b"a book", b"customer-7", partition=0).result(20)
+
+    def committed() -> int:
+        found = admin.list_consumer_group_offsets("billing").get(place("orders"))
+        return found.offset if found else 0
+
+    wait_until(lambda: committed() == last.offset + 1, "the record is committed")
+    producer.send("orders", b"stop", partition=0).result(20)
+    billing.join(30)
+    assert not billing.is_alive()
+    assert len(handled) == before + 1
+    assert handled[-1] == (b"customer-7", b"a book")
+    assert committed() == last.offset + 1
+
+
+def test_readme_tests(readme: dict[str, list[str]]) -> None:
+    code = readme["Test without a cluster"][0]
+    used: list[Producer] = []
+
+    def producer(**options: Any) -> Producer:
+        used.append(Producer(**options))
+        used[0].send("t", b"v").result(20)
+        return used[0]
+
+    names: dict[str, Any] = {"Producer": producer}
+    exec(code, names)  # noqa: S102 (our own document)
+    names["test_orders_are_billed"]()
+    assert len(used) == 1
+    used[0].close()
+
+
+def test_readme_configures(desk: Desk) -> None:
+    call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
+    assert call is not None
+    code = call.group(1).replace("localhost:9092", desk.bootstrap)
+    with eval(code, {"Producer": Producer}) as producer:  # noqa: S307 (our own document)
+        assert producer.send("orders", b"v").result(20).offset >= 0
+
+
+# -- first steps
+
+
+class Reader:
+    """A read.py of the tutorial, running."""
+
+    def __init__(self, script: Path, output: Path) -> None:
+        self._output = output
+        with output.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", str(script)], stdout=out, stderr=subprocess.PIPE, cwd=ROOT
+            )
+
+    def records(self) -> list[tuple[int, int]]:
+        """Return partition and offset of what it has printed."""
+        lines = self._output.read_text().split("\n")[:-1]
+        return [(int(one.split(" ")[0]), int(one.split(" ")[1])) for one in lines]
+
+    def interrupt(self) -> str:
+        """Type Ctrl-C; return what it said about that."""
+        self._process.send_signal(signal.SIGINT)
+        said = self._process.communicate(timeout=20)[1].decode()
+        assert self._process.returncode == -signal.SIGINT, said
+        return said
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+class Steps:
+    """The tutorial's files and commands, at an address of ours."""
+
+    def __init__(self, directory: Path, bootstrap: str) -> None:
+        self.code = blocks(FIRST_STEPS, "python")
+        self.shell = blocks(FIRST_STEPS, "sh")
+        self.readers: list[Reader] = []
+        self._directory = directory
+        self._bootstrap = bootstrap
+
+    def script(self, heading: str, name: str) -> Path:
+        (code,) = self.code[heading]
+        assert "127.0.0.1:9092" in code
+        path = self._directory / name
+        path.write_text(code.replace("127.0.0.1:9092", self._bootstrap))
+        return path
+
+    def send(self) -> str:
+        script = str(self.script("4. Send records", "send.py"))
+        return subprocess.run(
+            [sys.executable, script], check=True, capture_output=True, text=True, cwd=ROOT
+        ).stdout
+
+    def read(self) -> Reader:
+        script = self.script("5. Read them in a group", "read.py")
+        self.readers.append(Reader(script, self._directory / f"reader-{len(self.readers)}"))
+        return self.readers[-1]
+
+    def run(self, heading: str) -> None:
+        """Run the commands under a heading; the default address is not ours to use here."""
+        lines = [line for block in self.shell[heading] for line in block.splitlines()]
+        assert lines
+        for line in lines:
+            program, *arguments = shlex.split(line)
+            assert program == "kclient"
+            assert main([*arguments, "--bootstrap-server", self._bootstrap]) == 0
+
+    def all_read(self) -> list[tuple[int, int]]:
+        return [record for reader in self.readers for record in reader.records()]
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Iterator[Steps]:
+    (start,) = blocks(FIRST_STEPS, "sh")["2. Start a broker"]
+    told = "kclient broker --data-dir /tmp/first-steps --listen 127.0.0.1:9092"
+    assert start.strip() == told, "BrokerProcess runs something else"
+    with BrokerProcess(tmp_path / "data") as broker:
+        made = Steps(tmp_path, broker.bootstrap)
+        yield made
+        for reader in made.readers:
+            reader.end()
+
+
+def test_first_steps(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
+    steps.run("3. Create a topic and look at it")
+    shown = capsys.readouterr().out
+    assert "created temperatures with 3 partitions" in shown
+    assert shown.count("leader 1") == 3
+    assert re.fullmatch(r"the oven's record is number \d+ of partition [012]\n", steps.send())
+    first = steps.read()
+    wait_until(lambda: len(first.records()) >= 101, "the first reader has all")
+    second = steps.read()
+
+    def shared() -> bool:
+        steps.run("5. Read them in a group")
+        owners = re.findall(r"lag \d+  member (\S+)", capsys.readouterr().out)
+        return len(owners) == 3 and len(set(owners)) == 2
+
+    wait_until(shared, "two readers share the partitions")
+    steps.send()
+    wait_until(lambda: len(steps.all_read()) >= 202, "both have read on")
+    assert second.records() != []
+    assert first.interrupt().rstrip().endswith("KeyboardInterrupt")
+    steps.send()
+    wait_until(lambda: len(steps.all_read()) >= 303, "the second one takes over")
+    assert len(set(steps.all_read())) == len(steps.all_read()) == 303
+
+
+def test_first_steps_install_tells_the_implementation(steps: Steps) -> None:
+    install = "".join(steps.shell["1. Install"])
+    asked = re.search(r"^python -c '(.*?)'", install, re.MULTILINE)
+    assert asked is not None
+    done = subprocess.run(
+        [sys.executable, "-c", asked.group(1)], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.strip() in {"compiled", "python"}
+
+
+def test_first_steps_test() -> None:
+    (code,) = blocks(FIRST_STEPS, "python")["6. Test code that uses Kafka"]
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 (our own document)
+    names["test_a_record_comes_back"]()
+    assert names["EmbeddedCluster"] is EmbeddedCluster
