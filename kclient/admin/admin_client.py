@@ -1,5 +1,6 @@
 """`AdminClient`: topics, groups and the cluster, seen and changed."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -25,12 +26,15 @@ from kclient.common.errors import (
     ForkedClientError,
     InvalidArgumentError,
     InvalidTypeError,
+    KafkaTimeoutError,
 )
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
+
+_YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
 
 
 class AdminClient:
@@ -73,7 +77,9 @@ class AdminClient:
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
         self._ask = Requester(self._client, metadata, self._runtime.clock, backoff)
-        self._lock = self._runtime.tasks.condition()  # guards: the network client
+        # guards: the two below; whoever is busy has the network client to itself
+        self._turn = self._runtime.tasks.condition()
+        self._busy = False
         self._closed = False
 
     # -- topics ----------------------------------------------------------------------------
@@ -226,11 +232,16 @@ class AdminClient:
     # -- life ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close every connection; idempotent."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._client.close()
+        """Close every connection; idempotent. A call under way in another thread ends first."""
+        if self._is_foreign():
+            self._closed = True  # the connections are the parent's
+            return
+        with self._turn:
+            self._closed = True
+            busy = self._busy
+            self._turn.notify_all()
+        if not busy:  # else that call closes them when it ends
+            self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -243,22 +254,49 @@ class AdminClient:
     ) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._is_foreign():
+            return
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+
     def _call(self, timeout: float | None, call: Callable[[float], T]) -> T:
         timeout_ms = self._timeout_ms if timeout is None else _milliseconds(timeout)
-        if self._runtime.tasks.process_id() != self._process_id:
+        if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
-        with self._lock:
+        end_ms = self._ask.deadline(timeout_ms)
+        self._take_turn(timeout_ms)
+        try:
+            return call(end_ms)
+        finally:
+            self._end_turn()
+
+    def _is_foreign(self) -> bool:
+        """Return whether this is a child of the process that made the client."""
+        return self._runtime.tasks.process_id() != self._process_id
+
+    def _take_turn(self, timeout_ms: float) -> None:
+        with self._turn:
+            if not self._turn.wait_for(lambda: self._closed or not self._busy, timeout_ms / 1000.0):
+                raise KafkaTimeoutError("admin client: another thread's call is still under way")
             if self._closed:
                 raise ClosedError("admin client: it was closed")
-            return call(self._ask.deadline(timeout_ms))
+            self._busy = True
+
+    def _end_turn(self) -> None:
+        with self._turn:
+            self._busy = False
+            closed = self._closed
+            self._turn.notify()
+        if closed:
+            self._client.close()
 
 
 def _milliseconds(timeout: object) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
         raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
-    return timeout * 1000.0
+    return min(float(timeout), _YEAR_S) * 1000.0
 
 
 def _sequence(what: str, items: Sequence[T]) -> Sequence[T]:

@@ -20,6 +20,7 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 _POLL_MS = 1_000.0
+_LONGEST_WAIT_MS = 2**31 - 1  # what requests have room for
 
 # A producer waits for a topic to appear; to an administrator its absence is the answer.
 _ANSWERS = (UnknownTopicOrPartitionError, UnknownTopicIdError)
@@ -49,7 +50,7 @@ class Requester:
 
     def remaining_ms(self, deadline_ms: float) -> int:
         """Return how long a broker may take for its part of a call."""
-        return max(1, int(deadline_ms - self._clock.monotonic_ms()))
+        return max(1, min(int(deadline_ms - self._clock.monotonic_ms()), _LONGEST_WAIT_MS))
 
     def ask_any(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float

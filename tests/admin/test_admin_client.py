@@ -1,5 +1,7 @@
 """AdminClient against the companion broker, over sockets."""
 
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ from kclient.common.errors import (
     ConfigError,
     InvalidArgumentError,
     InvalidTypeError,
+    KafkaError,
     KafkaTimeoutError,
 )
 from kclient.common.types import NewTopic, TopicPartition
@@ -124,3 +127,39 @@ def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:
     admin.close()
     with pytest.raises(ClosedError):
         admin.list_topics()
+
+
+def test_a_call_waits_for_another_threads_no_longer_than_it_may() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        admin = AdminClient(bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}")
+        failures: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                admin.list_topics(timeout=0.5)
+            except KafkaError as error:
+                failures.append(error)
+
+        other = threading.Thread(target=ask)
+        other.start()
+        silent.accept()[0].close()  # the other thread's call is under way
+        with pytest.raises(KafkaTimeoutError, match="another thread's call"):
+            admin.list_topics(timeout=0)
+        admin.close()
+        with pytest.raises(ClosedError):
+            admin.list_topics()
+        other.join(10)
+    assert [type(failure) for failure in failures] == [KafkaTimeoutError]
+
+
+@pytest.mark.parametrize("timeout", [1e9, float("inf")])
+def test_a_very_long_timeout_is_as_good_as_none(admin: AdminClient, timeout: float) -> None:
+    name = f"patient-{timeout}"
+    admin.create_topics([NewTopic(name)], timeout=timeout)
+    admin.delete_topics([name], timeout=timeout)
+
+
+def test_a_forgotten_client_is_warned_of() -> None:
+    kept = [AdminClient(bootstrap_servers="127.0.0.1:1")]
+    with pytest.warns(ResourceWarning, match="AdminClient.* was never closed"):
+        kept.clear()
