@@ -9,7 +9,7 @@ from kclient.client.metadata import Metadata
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
-from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.leaders import current_leader
@@ -141,6 +141,11 @@ class OffsetFetcher:
         future: RequestFuture[ListOffsetsAnswer],
     ) -> None:
         again_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
+        asked = {
+            partition: (state, policy)
+            for partition, (state, policy) in asked.items()
+            if self._is_still_asked(state, policy)
+        }
         if future.error is not None:
             for state, _ in asked.values():
                 state.next_attempt_ms = again_ms
@@ -154,9 +159,10 @@ class OffsetFetcher:
             found = answer.found.get(partition)
             if found is not None:
                 self._apply(state, policy, found)
+            elif partition in answer.found and policy.name == "by_duration":
+                self._fall_back(state)
             else:
                 state.next_attempt_ms = again_ms
-                self._fall_back(state, partition in answer.found)
         if answer.to_retry:
             self._metadata.request_update()
         try:
@@ -164,20 +170,23 @@ class OffsetFetcher:
         except KafkaError as error:
             self._error = error
 
-    def _fall_back(self, state: TopicPartitionState, answered: bool) -> None:  # noqa: FBT001
+    def _is_still_asked(self, state: TopicPartitionState, policy: AutoOffsetReset) -> bool:
+        """Return whether the partition was not taken away, sought or reset otherwise meanwhile."""
+        return (
+            self._subscriptions.holds(state)
+            and state.fetch_state is FetchState.AWAIT_RESET
+            and (state.reset_policy or self._subscriptions.default_reset) == policy
+        )
+
+    def _fall_back(self, state: TopicPartitionState) -> None:
         """Start at the end where the broker said that no record is as late as was asked for."""
-        if answered and self._subscriptions.holds(state):
-            state.reset(AutoOffsetReset("latest"))
+        lost = state.lost_offset
+        state.reset(LATEST)
+        state.lost_offset = lost
 
     def _apply(
         self, state: TopicPartitionState, policy: AutoOffsetReset, found: OffsetAndTimestamp
     ) -> None:
-        still_asked = (
-            state.fetch_state is FetchState.AWAIT_RESET
-            and (state.reset_policy or self._subscriptions.default_reset) == policy
-        )
-        if not self._subscriptions.holds(state) or not still_asked:
-            return  # taken away, sought or reset otherwise meanwhile
         lost = state.lost_offset
         leader = current_leader(self._metadata.cluster(), state.partition)
         state.seek(FetchPosition(found.offset, found.leader_epoch, leader))
