@@ -80,7 +80,7 @@ class CompletedFetch:
         """
         if self._unread:
             return self._take_unread(max_records)
-        self._touched = []
+        self._touched = [] if self._batch is None else [self._batch]
         taken: list[ConsumerRecord] = []
         try:
             while len(taken) < max_records:

@@ -19,7 +19,7 @@ from kclient.consumer.consumer_subscriptions import ConsumerSubscriptions
 from kclient.consumer.subscription_state import SubscriptionType
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
-from kclient.record.arrow import to_arrow
+from kclient.record.arrow import record_schema, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,17 +112,19 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
 
         Args:
             timeout: Longest wait for a first record, seconds; 0 does not wait.
-            max_records: Most rows to return; None takes all that is buffered.
+            max_records: Most rows to return, of any partitions; None takes the rows of one answer
+                of one partition (``max.partition.fetch.bytes``), which is cheapest: nothing has
+                to be joined.
 
         Raises:
             ConfigError: pyarrow is not installed.
             KafkaError: As `poll`.
         """
         limit = check_max_records(max_records, _ALL)
-        none = to_arrow(())
+        record_schema()  # raises without pyarrow, before any record is taken
         collect = self._parts.collector.collect_columns
-        collected = self._poll(lambda: collect(limit), timeout)
-        return none if collected is None else to_arrow(collected)
+        collected = self._poll(lambda: collect(limit, single=max_records is None), timeout)
+        return to_arrow(collected or ())
 
     def __iter__(self) -> Self:
         return self

@@ -1,6 +1,7 @@
 """What one poll hands out (Kafka: ConsumerRecords)."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from kclient.common.types import TopicPartition
 from kclient.record import ConsumerRecord
@@ -26,8 +27,7 @@ class ConsumerRecords:
         return self._by_partition.get(partition, [])
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        for records in self._by_partition.values():
-            yield from records
+        return chain.from_iterable(self._by_partition.values())
 
     def __len__(self) -> int:
         return sum(map(len, self._by_partition.values()))

@@ -105,8 +105,13 @@ class FetchCollector:
             self._metrics.record_consumed(sum(map(len, collected.values())))
         return collected
 
-    def collect_columns(self, max_records: int) -> list[PartitionColumns]:
+    def collect_columns(self, max_records: int, *, single: bool = False) -> list[PartitionColumns]:
         """Return the next records as columns, a piece for each run of one partition.
+
+        Args:
+            max_records: Most records to return.
+            single: Stop at the first fetch that has records: pieces that need not be joined are
+                handed out without a copy.
 
         Raises what `collect` raises, except for deserializers, which columns do not use.
         """
@@ -120,7 +125,7 @@ class FetchCollector:
             if count:
                 topic, partition = fetch.state.partition
                 pieces.append((topic, partition, builder.finish()))
-                left -= count
+                left = 0 if single else left - count
 
         self._run(take, lambda: left <= 0, lambda: bool(pieces))
         if pieces:

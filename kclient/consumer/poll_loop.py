@@ -18,7 +18,7 @@ from kclient.consumer.position_updater import PositionUpdater
 T = TypeVar("T", bound=Sized)
 
 # While buffered records flow, everything else is looked after so often, not at every poll.
-_SERVICE_INTERVAL_MS = 10.0
+_SERVICE_INTERVAL_MS = 2.0
 
 
 class PollLoop:

@@ -180,7 +180,9 @@ class TopicPartitionState:
             if node is not None:
                 return node
             self.clear_preferred_read_replica()
-        return self.position.leader.leader if self.position is not None else None
+        leader = self.position.leader.leader if self.position is not None else None
+        # A leader that the newest metadata does not name must not be knocked at for ever.
+        return nodes.get(leader.id) if leader is not None else None
 
     def _enter(self, state: FetchState) -> None:
         if state not in _NEXT_STATES[self.fetch_state]:

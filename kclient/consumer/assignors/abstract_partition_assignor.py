@@ -43,8 +43,8 @@ def in_member_order(members: Mapping[str, MemberSubscription]) -> list[str]:
     AbstractPartitionAssignor.MemberInfo).
     """
 
-    def rank(member: str) -> tuple[bool, str]:
+    def rank(member: str) -> tuple[bool, str, str]:
         instance = members[member].group_instance_id
-        return (instance is None, instance if instance is not None else member)
+        return (instance is None, instance or "", member)
 
     return sorted(members, key=rank)

@@ -48,8 +48,9 @@ class AutoCommit:
         if self._in_flight is None and now_ms >= due_ms:
             self._in_flight = self.commit_now()
             self.restart(now_ms)
-            return self._interval_ms
-        return max(0.0, due_ms - now_ms)
+            due_ms = now_ms + self._interval_ms
+        # An interval of 0 commits at every poll, which is no reason to wake up all the time.
+        return max(self._retry_backoff_ms, due_ms - now_ms)
 
     def commit_now(self) -> RequestFuture[None]:
         """Queue one attempt to commit every position."""

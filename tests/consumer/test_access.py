@@ -1,0 +1,206 @@
+"""Who may call, when, and how long a call takes."""
+
+import gc
+
+import pytest
+
+from kclient.common.errors import (
+    ClosedError,
+    ConcurrentAccessError,
+    ForkedClientError,
+    IllegalStateError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    WakeupError,
+)
+from kclient.consumer import Consumer
+from kclient.consumer.drive_lock import DriveLock
+from tests.consumer.conftest import ORDERS_0, ConsumerWorld, StoringTasks, offsets
+
+
+def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    consumer.seek(ORDERS_0, 0)
+    consumer.pause(ORDERS_0)
+    assert consumer.assignment() == {ORDERS_0}
+    assert world.net.connects == []
+
+
+def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    turned_away: list[str] = []
+
+    def from_elsewhere(_: object) -> None:
+        world.tasks.caller = 8
+        for call in (consumer.assignment, consumer.close, lambda: consumer.poll(0.0)):
+            with pytest.raises(ConcurrentAccessError, match="thread 8 called while thread 7"):
+                call()
+        consumer.wakeup()
+        turned_away.append("yes")
+        world.tasks.caller = 7
+
+    consumer.subscribe("orders", on_assigned=from_elsewhere)
+    with pytest.raises(WakeupError):
+        world.poll_until(consumer, lambda: False)
+    assert turned_away
+    world.fill(1)
+    assert offsets(world.read(consumer, 1)) == [0]
+
+
+def test_threads_may_take_turns(world: ConsumerWorld) -> None:
+    world.fill(4)
+    consumer = world.assigned()
+    consumer.poll(1.0, max_records=2)
+    world.tasks.caller = 8
+    assert offsets(list(consumer.poll(1.0))) == [2, 3]
+
+
+def test_a_child_process_is_turned_away(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    world.tasks.process = 2
+    for call in (consumer.assignment, consumer.close, lambda: consumer.poll(0.0)):
+        with pytest.raises(ForkedClientError, match="created in process 1"):
+            call()
+    assert world.net.connects == []
+
+
+def test_a_closed_consumer_says_so(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    consumer.close()
+    consumer.close()
+    for call in (
+        consumer.assignment,
+        consumer.unsubscribe,
+        consumer.metrics,
+        lambda: consumer.poll(0.0),
+        lambda: consumer.seek(ORDERS_0, 0),
+    ):
+        with pytest.raises(ClosedError):
+            call()
+
+
+def test_a_context_closes_its_consumer(world: ConsumerWorld) -> None:
+    with world.assigned() as consumer:
+        pass
+    with pytest.raises(ClosedError):
+        consumer.poll(0.0)
+
+
+def test_a_forgotten_close_is_told(world: ConsumerWorld) -> None:
+    consumer = Consumer(runtime=world.runtime, bootstrap_servers="10.0.0.1:9092", group_id="g")
+    with pytest.warns(ResourceWarning, match="group 'g'.* was never closed"):
+        consumer.__del__()
+    consumer.close()
+    del consumer
+    gc.collect()
+
+
+def test_a_wakeup_ends_a_wait(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    consumer.poll(0.1)
+    world.clock.after(200, consumer.wakeup)
+    before_ms = world.clock.now_ms
+    with pytest.raises(WakeupError):
+        consumer.poll(10.0)
+    assert world.clock.now_ms - before_ms < 210
+    assert not consumer.poll(0.1)
+
+
+def test_a_wakeup_before_a_wait_counts(world: ConsumerWorld) -> None:
+    world.fill(3)
+    consumer = world.assigned()
+    consumer.wakeup()
+    with pytest.raises(WakeupError):
+        consumer.poll(1.0)
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+
+
+def test_a_wakeup_does_not_hinder_close(world: ConsumerWorld) -> None:
+    consumer = world.subscribed()
+    consumer.wakeup()
+    consumer.close()
+    assert world.broker.group.left == ["member-1"]
+
+
+@pytest.mark.parametrize("value", [-0.5, float("nan")])
+def test_impossible_timeouts_are_refused(world: ConsumerWorld, value: float) -> None:
+    consumer = world.assigned(group_id="g")
+    for call in (
+        lambda: consumer.poll(value),
+        lambda: consumer.poll_columns(value),
+        lambda: consumer.commit(timeout=value),
+        lambda: consumer.position(ORDERS_0, timeout=value),
+        lambda: consumer.close(value),
+    ):
+        with pytest.raises(InvalidArgumentError, match="timeout"):
+            call()
+
+
+def test_other_wrong_arguments_are_refused(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    wrong: list[tuple[object, type[Exception]]] = [
+        (lambda: consumer.poll("1"), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.poll(1.0, max_records=0), InvalidArgumentError),
+        (lambda: consumer.poll(1.0, max_records=2.5), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.assign("orders"), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.assign([("orders", "0")]), InvalidTypeError),  # type: ignore[list-item]  # the wrong use under test
+        (lambda: consumer.subscribe([None]), InvalidTypeError),  # type: ignore[list-item]  # the wrong use under test
+        (lambda: consumer.subscribe(["a b"]), InvalidArgumentError),
+        (lambda: consumer.subscribe(pattern="("), InvalidArgumentError),
+        (consumer.subscribe, InvalidArgumentError),
+        (lambda: consumer.subscribe("a", pattern="b"), InvalidArgumentError),
+        (lambda: consumer.subscribe("a", on_assigned=3), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+        (lambda: consumer.offsets_for_times({ORDERS_0: -1}), InvalidArgumentError),
+        (lambda: consumer.offsets_for_times([1]), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
+    ]
+    for call, error in wrong:
+        with pytest.raises(error):
+            call()  # type: ignore[operator]  # each is a lambda
+    assert world.net.connects == []
+
+
+def test_poll_needs_something_to_read(world: ConsumerWorld) -> None:
+    with pytest.raises(IllegalStateError, match=r"subscribe\(\) or assign\(\)"):
+        world.consumer(group_id="g").poll(0.0)
+
+
+def test_recovery_needs_nothing_but_time(world: ConsumerWorld) -> None:
+    world.fill(2)
+    consumer = world.assigned()
+    assert offsets(world.read(consumer, 2)) == [0, 1]
+    world.net.stop(("10.0.0.1", 9092))
+    before = len(world.net.connects)
+    for _ in range(60):
+        assert not consumer.poll(1.0)
+    assert len(world.net.connects) - before <= 80
+    world.net.peers["10.0.0.1", 9092] = lambda: world.broker
+    world.fill(1)
+    assert offsets(world.read(consumer, 1, within_s=3.0)) == [2]
+
+
+# --- the seat
+
+
+def test_the_seat_is_taken_by_one_at_a_time() -> None:
+    seat = DriveLock(StoringTasks(ConsumerWorld().clock))
+    assert seat.take_in_background(0.0)
+    seat.give_up_in_background()
+    seat.take()
+    assert not seat.take_in_background(0.0)
+    seat.take()
+    seat.give_up()
+    assert not seat.take_in_background(0.0)
+    with seat.lent():
+        assert seat.take_in_background(0.0)
+        seat.give_up_in_background()
+        seat.take()
+        assert not seat.take_in_background(0.0)
+        seat.give_up()
+        assert seat.take_in_background(0.0)
+        seat.give_up_in_background()
+    assert not seat.take_in_background(0.0)
+    seat.give_up()
+    assert seat.take_in_background(0.0)
+    seat.give_up_in_background()
+    seat.stop()
+    assert not seat.take_in_background(0.0)

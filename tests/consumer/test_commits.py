@@ -1,0 +1,247 @@
+"""Commits, by hand and by themselves, in virtual time."""
+
+import pytest
+
+from kclient.common.broker_errors import (
+    FencedInstanceIdError,
+    GroupAuthorizationError,
+    RebalanceInProgressError,
+    TopicAuthorizationError,
+)
+from kclient.common.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    InvalidArgumentError,
+    InvalidTypeError,
+    KafkaError,
+    KafkaTimeoutError,
+    RetriableCommitFailedError,
+)
+from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.protocol.api_keys import ApiKey
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
+
+
+def test_a_commit_stores_what_was_handed_out_so_far(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.read(consumer, 1)
+    consumer.seek(ORDERS_0, 0)
+    consumer.poll(1.0, max_records=4)
+    consumer.commit()
+    assert world.broker.group.committed == {ORDERS_0: (4, "", 1)}
+    commit = world.broker.group.commits[0]
+    assert (commit.generation_id_or_member_epoch, commit.member_id) == (-1, "")
+
+
+def test_given_positions_are_stored_as_given(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    consumer.commit({ORDERS_0: OffsetAndMetadata(7, "why", 3), ORDERS_1: 5})
+    assert world.broker.group.committed == {ORDERS_0: (7, "why", 3), ORDERS_1: (5, "", -1)}
+    assert consumer.committed([ORDERS_0, ORDERS_1, TopicPartition("orders", 9)]) == {
+        ORDERS_0: OffsetAndMetadata(7, "why", 3),
+        ORDERS_1: OffsetAndMetadata(5),
+        TopicPartition("orders", 9): None,
+    }
+
+
+def test_a_record_commits_the_position_behind_it(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    records = world.read(consumer, 10)
+    consumer.commit(records[6])
+    assert world.broker.group.committed == {ORDERS_0: (7, "", 1)}
+
+
+@pytest.mark.parametrize("code", [14, 15, 16, 7, 3])
+def test_what_may_pass_is_tried_again(world: ConsumerWorld, code: int) -> None:
+    world.broker.fail(ApiKey.OFFSET_COMMIT, code, code)
+    world.assigned(group_id="g").commit({ORDERS_0: 1})
+    assert world.broker.group.committed[ORDERS_0][0] == 1
+    assert len(world.broker.group.commits) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (22, CommitFailedError),
+        (25, CommitFailedError),
+        (27, RebalanceInProgressError),
+        (82, FencedInstanceIdError),
+        (30, GroupAuthorizationError),
+        (29, TopicAuthorizationError),
+        (12, KafkaError),
+    ],
+)
+def test_what_does_not_pass_is_raised(
+    world: ConsumerWorld, code: int, error: type[KafkaError]
+) -> None:
+    consumer = world.subscribed(enable_auto_commit=False)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, code)
+    with pytest.raises(error):
+        consumer.commit({ORDERS_0: 1})
+    assert len(world.broker.group.commits) == 1
+    assert ORDERS_0 not in world.broker.group.committed
+
+
+@pytest.mark.parametrize("code", [22, 25])
+def test_after_a_failed_commit_the_member_joins_again(world: ConsumerWorld, code: int) -> None:
+    consumer = world.subscribed(enable_auto_commit=False)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, code)
+    with pytest.raises(CommitFailedError, match="nothing was committed"):
+        consumer.commit({ORDERS_0: 1})
+    world.poll_until(consumer, lambda: world.broker.group.generation == 2)
+    world.join(consumer)
+    consumer.commit({ORDERS_0: 2})
+    assert world.broker.group.committed[ORDERS_0][0] == 2
+
+
+def test_a_commit_during_a_rebalance_says_so(world: ConsumerWorld) -> None:
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders")
+    world.broker.hang_up_on = {ApiKey.SYNC_GROUP}
+    for _ in range(20):
+        consumer.poll(0.01)
+    with pytest.raises((RebalanceInProgressError, CommitFailedError)):
+        consumer.commit({ORDERS_0: 1})
+
+
+def test_a_commit_ends_at_its_timeout_and_is_not_sent_later(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    world.net.peers.clear()
+    before_ms = world.clock.now_ms
+    with pytest.raises(KafkaTimeoutError, match=r"commit: timed out.*refused"):
+        consumer.commit({ORDERS_0: 1}, timeout=3.0)
+    assert world.clock.now_ms - before_ms <= 3010
+    world.net.peers["10.0.0.1", 9092] = lambda: world.broker
+    consumer.commit({ORDERS_0: 2})
+    consumer.poll(1.0)
+    assert [
+        commit.topics[0].partitions[0].committed_offset for commit in world.broker.group.commits
+    ] == [2]
+
+
+def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    consumer.commit()
+    consumer.commit({})
+    assert world.broker.group.commits == []
+
+
+def test_asynchronous_commits_keep_their_order(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    told: list[tuple[int, KafkaError | None]] = []
+
+    def done(offsets: Offsets, error: KafkaError | None) -> None:
+        told.append((offsets[ORDERS_0].offset, error))
+
+    for offset in range(5):
+        consumer.commit_async({ORDERS_0: offset}, done)
+    assert told == []
+    consumer.poll(1.0)
+    assert told == [(offset, None) for offset in range(5)]
+    assert world.broker.group.committed[ORDERS_0][0] == 4
+    consumer.commit_async({ORDERS_0: 8}, done)
+    consumer.commit({ORDERS_0: 9})
+    assert told[-1] == (8, None)
+    assert world.broker.group.committed[ORDERS_0][0] == 9
+
+
+def test_an_asynchronous_commit_has_one_attempt(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, 14, 25)
+    told: list[KafkaError | None] = []
+    consumer.commit_async({ORDERS_0: 1}, lambda _, error: told.append(error))
+    consumer.poll(1.0)
+    consumer.commit_async({ORDERS_0: 2}, lambda _, error: told.append(error))
+    consumer.poll(1.0)
+    assert [type(error) for error in told] == [RetriableCommitFailedError, CommitFailedError]
+    assert len(world.broker.group.commits) == 2
+
+
+def test_automatic_commits_wait_for_the_next_poll(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
+    first = world.read(consumer, 10)
+    world.clock.sleep(5000)
+    assert world.broker.group.commits == []  # the records may not be processed yet
+    consumer.poll(0.5)
+    assert world.broker.group.committed[ORDERS_0][0] == len(first)
+    world.fill(5)
+    world.read(consumer, 5)
+    consumer.poll(1.5)
+    assert world.broker.group.committed[ORDERS_0][0] == 15
+
+
+def test_automatic_commits_go_on_after_a_failure(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
+    world.read(consumer, 10)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, 14, 14)
+    for _ in range(30):
+        consumer.poll(0.1)
+    assert world.broker.group.committed[ORDERS_0][0] == 10
+
+
+def test_nothing_is_committed_that_was_not_handed_out(world: ConsumerWorld) -> None:
+    world.fill(*[10] * 10)
+    consumer = world.assigned(group_id="g", auto_commit_interval_ms=0)
+    handed_out = 0
+    for step in range(25):
+        world.clock.sleep(30)
+        before = handed_out
+        handed_out += len(consumer.poll(0.1, max_records=step % 5 + 1))
+        world.clock.sleep(30)
+        committed = world.broker.group.committed.get(ORDERS_0, (0, "", 0))[0]
+        assert committed <= before
+
+
+def test_a_crash_between_processing_and_commit_repeats_and_loses_nothing(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(*[7] * 10)
+    processed: list[int] = []
+    repeated = 0
+    while not processed or processed[-1] < 69:
+        consumer = world.assigned(group_id="g", enable_auto_commit=False)
+        batch = offsets(list(consumer.poll(1.0, max_records=5)))
+        repeated += len(set(batch) & set(processed))
+        processed += batch
+        consumer.commit()
+        processed += offsets(list(consumer.poll(1.0, max_records=3)))  # and then it dies
+    assert sorted(set(processed)) == list(range(70))
+    assert repeated > 0
+
+
+def test_without_a_group_there_is_nothing_to_commit_to(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    for call in (
+        consumer.commit,
+        consumer.commit_async,
+        consumer.group_metadata,
+        lambda: consumer.committed([ORDERS_0]),
+    ):
+        with pytest.raises(IllegalStateError, match="group_id"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({ORDERS_0: -1}, InvalidArgumentError, "offset of orders-0: got -1"),
+        ({ORDERS_0: "1"}, InvalidTypeError, "offset of orders-0"),
+        ({"orders": 1}, InvalidTypeError, "expected TopicPartition"),
+        ({("orders", -1): 1}, InvalidArgumentError, "partition"),
+        ({("a/b", 1): 1}, InvalidArgumentError, "topic"),
+        ([1], InvalidTypeError, "offsets: got"),
+        ({ORDERS_0: OffsetAndMetadata(1, None)}, InvalidTypeError, "metadata"),  # type: ignore[arg-type]  # the wrong use under test
+    ],
+)
+def test_wrong_positions_are_refused_before_anything_is_asked(
+    world: ConsumerWorld, given: object, error: type[Exception], text: str
+) -> None:
+    consumer = world.assigned(group_id="g")
+    with pytest.raises(error, match=text):
+        consumer.commit(given)  # type: ignore[arg-type]  # the wrong use under test
+    assert world.broker.asked == []

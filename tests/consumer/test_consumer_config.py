@@ -1,0 +1,121 @@
+"""What can be set on a consumer, and what is answered to what cannot."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kclient.common.errors import ConfigError
+from kclient.consumer.assignors import RangeAssignor, RoundRobinAssignor
+from kclient.consumer.auto_offset_reset import AutoOffsetReset, parse_auto_offset_reset
+from kclient.consumer.consumer_config import CONSUMER_CONFIG, ConsumerConfig
+
+SERVERS = {"bootstrap_servers": "localhost:9092"}
+
+
+def parse(**options: object) -> ConsumerConfig:
+    return ConsumerConfig.parse({**SERVERS, **options})
+
+
+def test_the_defaults_are_those_of_the_java_client() -> None:
+    values: Mapping[str, Any] = parse(group_id="g").values
+    expected = {
+        "auto_commit_interval_ms": 5000,
+        "allow_auto_create_topics": True,
+        "check_crcs": True,
+        "connections_max_idle_ms": 540_000,
+        "default_api_timeout_ms": 60_000,
+        "enable_auto_commit": True,
+        "exclude_internal_topics": True,
+        "fetch_max_bytes": 52_428_800,
+        "fetch_max_wait_ms": 500,
+        "fetch_min_bytes": 1,
+        "group_protocol": "classic",
+        "heartbeat_interval_ms": 3000,
+        "isolation_level": 0,
+        "max_partition_fetch_bytes": 1_048_576,
+        "max_poll_interval_ms": 300_000,
+        "max_poll_records": 500,
+        "metadata_max_age_ms": 300_000,
+        "request_timeout_ms": 30_000,
+        "retry_backoff_ms": 100,
+        "session_timeout_ms": 45_000,
+    }
+    assert {name: values[name] for name in expected} == expected
+    assert values["auto_offset_reset"] == AutoOffsetReset("latest")
+    assert [assignor.name for assignor in values["partition_assignment_strategy"]] == ["range"]
+
+
+def test_every_key_has_its_line_in_the_reference() -> None:
+    for key in CONSUMER_CONFIG.keys.values():
+        assert key.doc
+        assert key.doc.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"auto_offset_reset": "smallest"}, "here it is 'earliest'"),
+        ({"auto_offset_reset": "by_duration:5 days"}, "P3DT12H30M5S"),
+        ({"isolation_level": "serializable"}, "read_committed"),
+        ({"group_id": ""}, "group_id: got ''"),
+        ({"group_protocol": "consumer"}, "expected 'classic'"),
+        ({"max_poll_records": 0}, "max_poll_records: got 0"),
+        ({"fetch_min_bytes": -1}, "fetch_min_bytes"),
+        ({"session_timeout_ms": 1000, "group_id": "g"}, "heartbeat_interval_ms: got 3000"),
+        ({"request_timeout_ms": 400}, "more than fetch_max_wait_ms"),
+        ({"fetch_max_bytes": 2**30}, "receive_message_max_bytes"),
+        ({"enable_auto_commit": True}, "expected group_id with it"),
+        ({"group_instance_id": "i"}, "expected group_id with it"),
+        ({"value_deserializer": "utf-8"}, "a callable"),
+        ({"partition_assignment_strategy": "sticky"}, "hand in an object"),
+        ({"partition_assignment_strategy": ["range", "range"]}, "each name once"),
+        ({"partition_assignment_strategy": RangeAssignor}, "an assignor has name"),
+        ({"interceptor_classes": ["a.b.C"]}, "not loaded by name"),
+        ({"interceptor_classes": [object()]}, "has no on_consume"),
+        ({"group_remote_assignor": "x"}, "group protocol 'consumer'"),
+        ({"sasl_jaas_config": "secret"}, "a secret value"),
+        ({"max_pol_records": 5}, "did you mean 'max_poll_records'"),
+        ({"enable.auto.offset.store": False}, "enable.auto.commit"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(options: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(**options)
+    assert text in str(caught.value)
+    assert "secret'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["roundrobin,range", ["RoundRobin", "range"], (RoundRobinAssignor(), RangeAssignor())],
+)
+def test_assignors_by_name_or_as_objects(given: object) -> None:
+    chosen = parse(partition_assignment_strategy=given).values["partition_assignment_strategy"]
+    assert [assignor.name for assignor in chosen] == ["roundrobin", "range"]
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("PT0S", 0),
+        ("P1D", 86_400_000),
+        ("PT1H30M", 5_400_000),
+        ("P2DT3H4M5.25S", 183_845_250),
+        ("pt5s", 5_000),
+    ],
+)
+def test_durations(text: str, milliseconds: int) -> None:
+    policy = parse_auto_offset_reset(f"by_duration:{text}")
+    assert policy.timestamp(200_000_000_000) == 200_000_000_000 - milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1", "1D", "P1H", "PT1D", "P-1D", "PT1.S"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="a duration looks like"):
+        parse_auto_offset_reset(f"by_duration:{text}")
+
+
+def test_a_policy_is_a_str() -> None:
+    with pytest.raises(TypeError):
+        parse_auto_offset_reset(5)

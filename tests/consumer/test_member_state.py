@@ -1,0 +1,115 @@
+"""The transition table of a member, and what hangs on it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient.common.errors import IllegalStateError
+from kclient.consumer.coordinator.heartbeat import Heartbeat
+from kclient.consumer.coordinator.member_state import (
+    TRANSITIONS,
+    MemberEvent,
+    MemberState,
+    next_state,
+)
+from kclient.consumer.coordinator.membership import (
+    NO_GENERATION,
+    Generation,
+    Membership,
+)
+
+
+def test_a_member_goes_round() -> None:
+    membership = Membership()
+    seen = []
+    for event in (
+        MemberEvent.JOIN_SENT,
+        MemberEvent.JOIN_FAILED,
+        MemberEvent.JOIN_SENT,
+        MemberEvent.JOINED,
+        MemberEvent.ASSIGNED,
+        MemberEvent.JOIN_SENT,
+        MemberEvent.JOINED,
+        MemberEvent.SYNC_FAILED,
+        MemberEvent.LEFT,
+    ):
+        membership.apply(event)
+        seen.append(membership.state)
+    assert seen == [
+        MemberState.PREPARING_REBALANCE,
+        MemberState.UNJOINED,
+        MemberState.PREPARING_REBALANCE,
+        MemberState.COMPLETING_REBALANCE,
+        MemberState.STABLE,
+        MemberState.PREPARING_REBALANCE,
+        MemberState.COMPLETING_REBALANCE,
+        MemberState.UNJOINED,
+        MemberState.UNJOINED,
+    ]
+
+
+@pytest.mark.parametrize("state", MemberState)
+@pytest.mark.parametrize("event", MemberEvent)
+def test_what_the_table_does_not_name_cannot_happen(state: MemberState, event: MemberEvent) -> None:
+    if (state, event) in TRANSITIONS:
+        assert next_state(state, event) is TRANSITIONS[state, event]
+    else:
+        with pytest.raises(IllegalStateError, match=f"{event.name} cannot happen"):
+            next_state(state, event)
+
+
+def test_a_member_may_leave_from_anywhere() -> None:
+    for state in MemberState:
+        assert next_state(state, MemberEvent.LEFT) is MemberState.UNJOINED
+
+
+def test_only_assignment_makes_a_member_stable() -> None:
+    ways = [event for (_, event), target in TRANSITIONS.items() if target is MemberState.STABLE]
+    assert ways == [MemberEvent.ASSIGNED]
+
+
+@given(st.lists(st.sampled_from(MemberEvent), max_size=30))
+def test_a_generation_to_commit_under_exists_only_while_stable(events: list[MemberEvent]) -> None:
+    membership = Membership()
+    membership.generation = Generation(3, "m", "range")
+    for event in events:
+        if (membership.state, event) in TRANSITIONS:
+            membership.apply(event)
+        stable = membership.state is MemberState.STABLE
+        assert (membership.commit_generation() is not None) == stable
+        assert not (membership.is_stable() and membership.is_rebalancing())
+
+
+@pytest.mark.parametrize(("keep", "member_id"), [(True, "m"), (False, "")])
+def test_what_is_left_after_losing_the_membership(keep: bool, member_id: str) -> None:
+    membership = Membership()
+    membership.rejoin_needed = False
+    membership.generation = Generation(3, "m", "range")
+    membership.lose("why", keep_member_id=keep)
+    assert membership.generation == NO_GENERATION._replace(member_id=member_id)
+    assert (membership.rejoin_needed, membership.rejoin_reason) == (True, "why")
+
+
+def test_the_clocks_of_a_membership() -> None:
+    heartbeat = Heartbeat(
+        interval_ms=100, session_timeout_ms=1000, max_poll_interval_ms=5000, retry_backoff_ms=10
+    )
+    heartbeat.start(0.0)
+    assert not heartbeat.is_due(99.0)
+    assert heartbeat.is_due(100.0)
+    assert heartbeat.wait_ms(60.0) == 40.0
+    heartbeat.sent(100.0)
+    assert not heartbeat.is_due(500.0)  # one at a time
+    assert heartbeat.wait_ms(500.0) == 500.0
+    assert not heartbeat.session_expired(999.0)
+    assert heartbeat.session_expired(1000.0)
+    heartbeat.answered(600.0)
+    assert not heartbeat.session_expired(1599.0)
+    assert heartbeat.session_expired(1600.0)
+    heartbeat.sent(600.0)
+    heartbeat.failed(650.0)
+    assert heartbeat.is_due(660.0)
+    assert not heartbeat.poll_expired(4999.0)
+    heartbeat.polled(4999.0)
+    assert not heartbeat.poll_expired(9998.0)
+    assert heartbeat.poll_expired(9999.0)
