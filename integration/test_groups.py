@@ -1,0 +1,299 @@
+"""Groups on Apache Kafka: ours, mixed ones, and what Kafka's own tools say of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from integration.harness.kafka_tools import KafkaTools
+from integration.harness.running_kafka import RunningKafka
+from kclient import Consumer, TopicPartition
+from tests.support.desk import Desk, place, poll_until, read, values
+from tests.support.foreign_record import ForeignRecord
+from tests.support.load import Load, check_intact
+from tests.support.member_process import GroupHistory, MemberProcess
+from tests.support.waiting import wait_until
+
+Topic = Callable[..., str]
+
+PARTITIONS = 6
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_numbers = count(1)
+
+
+@pytest.fixture
+def desk(kafka: RunningKafka) -> Iterator[Desk]:
+    with Desk(kafka.bootstrap) as made:
+        yield made
+
+
+class Group:
+    """A group whose members run in processes of their own."""
+
+    def __init__(self, desk: Desk, topic: str, directory: Path, ending: ExitStack) -> None:
+        self.topic = topic
+        self.name = f"group-of-{topic}"
+        self.history = GroupHistory(desk.admin(), topic, self.name)
+        self._desk = desk
+        self._directory = directory
+        self._ending = ending
+
+    def start(self, client: str = "kclient") -> MemberProcess:
+        journal = self._directory / f"member-{len(self.history.members)}"
+        member = MemberProcess(
+            self._desk.bootstrap, self.topic, self.name, journal, client=client, session_ms=10_000
+        )
+        self.history.members.append(self._ending.enter_context(member))
+        return member
+
+    def share(self, *members: MemberProcess) -> None:
+        """Wait until exactly these have the partitions, and go on reading."""
+        self.history.await_sharing(members, PARTITIONS)
+
+    def check(self, sent: list[bytes]) -> None:
+        """Wait until all is committed; every record was read once."""
+        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+        ends = self._desk.consumer().end_offsets(places)
+        assert sum(ends.values()) == len(sent)
+        self.history.await_end(ends)
+        refusals = [(member.name, member.refusals) for member in self.history.members]
+        assert all(not refused for _, refused in refusals), refusals
+        found = [
+            ForeignRecord(value, value.partition(b":")[0], partition=partition, offset=offset)
+            for partition, offset, value in self.history.reads
+        ]
+        check_intact(sent, found)
+
+
+@pytest.fixture
+def group(desk: Desk, topic: Topic, tmp_path: Path) -> Iterator[Group]:
+    with ExitStack() as ending:
+        yield Group(desk, topic(partitions=PARTITIONS), tmp_path, ending)
+
+
+# -- rebalances
+
+
+@pytest.mark.parametrize("other", ["kclient", "kafka-python", "confluent-kafka"])
+def test_members_come_and_go_and_every_record_is_read_once(
+    desk: Desk, group: Group, other: str
+) -> None:
+    with Load(desk.producer(linger_ms=10), group.topic, ahead=20) as load:
+        ours = group.start()
+        group.share(ours)
+        theirs = group.start(other)  # we lead
+        group.share(ours, theirs)
+        ours.leave()  # they lead
+        group.share(theirs)
+        third = group.start()
+        ours.join()
+        group.share(ours, theirs, third)
+        theirs.close()
+        group.share(ours, third)
+        sent = load.finish()
+    group.check(sent)
+
+
+# -- positions, by Kafka's tools and by ours
+
+
+def test_tools_see_what_we_commit(desk: Desk, topic: Topic, tools: KafkaTools) -> None:
+    name = topic(partitions=2)
+    group = f"group-of-{name}"
+    for number in range(2):
+        desk.fill(name, 20, number)
+    consumer = desk.consumer(group)
+    consumer.subscribe(name)
+    read(consumer, 40)
+    consumer.commit({place(name, 0): 7, place(name, 1): 20})
+    rows = {row.partition: row for row in tools.describe_group(group)}
+    member_id = consumer.group_metadata().member_id
+    assert {
+        number: (row.current_offset, row.log_end_offset, row.lag, row.consumer_id)
+        for number, row in rows.items()
+    } == {
+        0: (7, 20, 13, member_id),
+        1: (20, 20, 0, member_id),
+    }
+    state = tools.group_state(group)
+    assert (state.state, state.members) == ("Stable", 1)
+    assert group in tools.groups()
+    consumer.close()
+    assert tools.group_state(group).state == "Empty"
+
+
+def test_we_go_on_where_tools_set_the_group(desk: Desk, topic: Topic, tools: KafkaTools) -> None:
+    name = topic(partitions=2)
+    group = f"group-of-{name}"
+    for number in range(2):
+        desk.fill(name, 20, number)
+    with member(desk, group, name) as consumer:
+        read(consumer, 40)
+        consumer.commit()
+    reset = ["--bootstrap-server", tools.bootstrap, "--group", group, "--reset-offsets"]
+    tools.run(GROUPS, [*reset, "--topic", f"{name}:0", "--to-offset", "5", "--execute"])
+    tools.run(GROUPS, [*reset, "--topic", f"{name}:1", "--shift-by", "-3", "--execute"])
+    found = desk.admin().list_consumer_group_offsets(group)
+    assert {one.partition: at.offset for one, at in found.items()} == {0: 5, 1: 17}
+    with member(desk, group, name) as consumer:
+        again = read(consumer, 18)
+        assert sorted((one.partition, one.offset) for one in again) == [
+            *((0, offset) for offset in range(5, 20)),
+            *((1, offset) for offset in range(17, 20)),
+        ]
+
+
+def test_admin_client_sees_groups_of_others(
+    desk: Desk, topic: Topic, tools: KafkaTools, tmp_path: Path
+) -> None:
+    name = topic(partitions=2)
+    console, java, mixed = (f"{kind}-of-{name}" for kind in ("console", "java", "mixed"))
+    desk.fill(name, 10)
+    tools.consume(name, 10, group=console)
+    running = tools.verifiable_consumer(name, java)
+    running.await_events("partitions_assigned")
+    admin = desk.admin()
+    with ExitStack() as ending:
+        for client in ("kafka-python", "confluent-kafka"):
+            ending.enter_context(
+                MemberProcess(desk.bootstrap, name, mixed, tmp_path / client, client=client)
+            )
+        wait_until(
+            lambda: (
+                (found := admin.describe_consumer_groups([mixed])[mixed]).state == "Stable"
+                and len(found.members) == 2
+            ),
+            "two foreign members are in the group",
+        )
+        listed = {one.group_id: one for one in admin.list_groups()}
+        described = admin.describe_consumer_groups([console, java, mixed, "nobody"])
+    assert [(listed[one].protocol_type, listed[one].state) for one in (console, java, mixed)] == [
+        ("consumer", "Empty"),
+        ("consumer", "Stable"),
+        ("consumer", "Stable"),
+    ]
+    assert {one.group_id for one in admin.list_groups(states=["Empty"])} >= {console}
+    assert admin.list_consumer_group_offsets(console)[place(name)].offset == 10
+    assert described[console].members == ()
+    assert described["nobody"].state == "Dead"
+    (alone,) = described[java].members
+    assert alone.assignment == {place(name, 0), place(name, 1)}
+    assert described[java].partition_assignor == "range"
+    assert sorted(sorted(one.assignment) for one in described[mixed].members) == [
+        [place(name, 0)],
+        [place(name, 1)],
+    ]
+    assert {one.client_id.split("-")[0] for one in described[mixed].members} == {
+        "kafka",
+        "rdkafka",
+    }
+    running.stop()
+    wait_until(
+        lambda: admin.describe_consumer_groups([java])[java].state == "Empty", "Java has left"
+    )
+    admin.delete_consumer_groups([java])
+    assert java not in tools.groups()
+
+
+def member(desk: Desk, group: str, topic: str) -> Consumer:
+    consumer = desk.consumer(group)
+    consumer.subscribe(topic)
+    return consumer
+
+
+# -- static members, patterns: what the broker has a say in
+
+
+def test_a_static_member_returns_to_its_partitions(desk: Desk, topic: Topic) -> None:
+    name = topic(partitions=4)
+    group = f"group-of-{name}"
+    assigned: list[set[int]] = []
+
+    def static(instance: str) -> Consumer:
+        consumer = desk.consumer(group, group_instance_id=instance, heartbeat_interval_ms=300)
+        consumer.subscribe(
+            name, on_assigned=lambda given: assigned.append({one.partition for one in given})
+        )
+        return consumer
+
+    stays, goes = static("stays"), static("goes")
+
+    def shared() -> bool:
+        stays.poll(0.05)
+        goes.poll(0.05)
+        return len(stays.assignment()) == len(goes.assignment()) == 2
+
+    wait_until(shared, "two static members share the topic")
+    had = goes.assignment()
+    goes.close()
+    assigned.clear()
+    back = static("goes")
+    poll_until(back, back.assignment, "the member has its partitions again")
+    assert back.assignment() == had
+    for number in range(4):
+        desk.fill(name, 5, number)
+    assert len(read(back, 10) + read(stays, 10)) == 20
+    assert assigned == [{one.partition for one in had}]  # the other one never rebalanced
+
+
+def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
+    stem = f"pattern-{next(_numbers)}-{desk.bootstrap.rpartition(':')[2]}"
+    consumer = desk.consumer(f"group-of-{stem}", metadata_max_age_ms=300)
+    consumer.subscribe(pattern=f"{stem}-.*")
+    desk.topic(name=f"{stem}-1")
+    poll_until(consumer, consumer.assignment, "the first topic")
+    desk.topic(partitions=2, name=f"{stem}-2")
+    poll_until(consumer, lambda: len(consumer.assignment()) == 3, "the second topic")
+    desk.fill(f"{stem}-2", 10, partition=1)
+    assert values(read(consumer, 10)) == list(range(10))
+
+
+# -- keys
+
+
+def test_unusual_keys_have_the_partition_that_java_gives_them(
+    desk: Desk, topic: Topic, tools: KafkaTools
+) -> None:
+    # Each length modulo four, and bytes above 127, which Java's bytes are negative for.
+    keys = [b"x" * length for length in range(24)]
+    keys += ["ключ".encode(), "鍵".encode(), "🔑".encode(), "ÿ".encode() * 7]
+    ours, java = topic(partitions=11), topic(partitions=11)
+    producer = desk.producer()
+    for key in keys:
+        producer.send(ours, b"v", key)
+    producer.flush(30)
+    tools.produce(java, [ForeignRecord(b"v", key) for key in keys])
+    assert places_of(desk, ours, len(keys)) == places_of(desk, java, len(keys))
+
+
+def places_of(desk: Desk, topic: str, count: int) -> dict[bytes, int]:
+    consumer = desk.consumer()
+    consumer.assign([place(topic, number) for number in range(11)])
+    found = {one.key: one.partition for one in read(consumer, count)}
+    assert len(found) == count
+    return found
+
+
+def test_records_without_a_key_are_spread_as_java_spreads_them(
+    desk: Desk, topic: Topic, tools: KafkaTools
+) -> None:
+    """Both change the partition with the batch, so that each gets a share."""
+    shares = {}
+    for writer in ("ours", "java"):
+        name = topic(partitions=3)
+        if writer == "ours":
+            producer = desk.producer(batch_size=1_000, linger_ms=0)
+            for number in range(2_000):
+                producer.send(name, b"value-%d" % number)
+            producer.flush(30)
+        else:
+            records = [ForeignRecord(b"value-%d" % number) for number in range(2_000)]
+            tools.produce(name, records, {"batch.size": "1000", "linger.ms": "0"})
+        consumer = desk.consumer()
+        places = [place(name, number) for number in range(3)]
+        shares[writer] = [end for _, end in sorted(consumer.end_offsets(places).items())]
+    for writer, share in shares.items():
+        assert sum(share) == 2_000
+        assert min(share) > 200, f"{writer} put {share} records into the three partitions"

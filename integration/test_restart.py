@@ -1,0 +1,147 @@
+"""Brokers stop, crash and come back under load: clients lose, double and disorder nothing."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from integration.conftest import StartCluster
+from integration.harness.discovery import chosen_versions
+from kclient import Consumer, ConsumerRecord, TopicPartition
+from tests.support.broker_process import BrokerProcess
+from tests.support.desk import Desk, read
+from tests.support.foreign import FOREIGN_CLIENTS
+from tests.support.foreign_record import ForeignRecord
+from tests.support.load import Load, check_intact
+from tests.support.waiting import wait_until
+
+PARTITIONS = 3
+CRASHES = 5
+BETWEEN = 2_000  # records acknowledged between two crashes
+GROUP = "readers"
+
+Bounce = Callable[[], None]
+"""Ends a broker in some way and starts it again; returns when it answers."""
+
+
+class Reader:
+    """A member of a group in a thread: reads, keeps, commits, whatever the broker does."""
+
+    def __init__(self, consumer: Consumer, topic: str) -> None:
+        self.records: list[ConsumerRecord] = []
+        self._failure: BaseException | None = None
+        self._consumer = consumer
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
+
+    def await_records(self, count: int) -> None:
+        """Return when it has read this many records in all."""
+        what = f"{count} records are read"
+        wait_until(lambda: self._failure or len(self.records) >= count, what, 60)
+        if self._failure is not None:
+            raise self._failure
+
+    def found(self) -> list[ForeignRecord]:
+        """Return everything it read, in the order of reading, with that order for an offset."""
+        return [
+            ForeignRecord(one.value, one.key, partition=one.partition, offset=number)
+            for number, one in enumerate(self.records)
+        ]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "poll() or commit() does not return"
+
+    def _run(self) -> None:
+        try:
+            self._consumer.subscribe(self._topic)
+            while not self._stopping.is_set():
+                records = list(self._consumer.poll(0.2))
+                self.records += records
+                if records:
+                    self._consumer.commit()
+        except BaseException as error:  # noqa: BLE001 (the test's own thread raises it)
+            self._failure = error
+
+
+def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce]) -> None:
+    """Produce and consume while a broker goes away and comes back, and check all that was done."""
+    producer = desk.producer(acks="all", linger_ms=1, batch_size=1_000)
+    consumer = desk.consumer(GROUP)
+    with Reader(consumer, topic) as reader:
+        with Load(producer, topic) as load:
+            for bounce in bounces:
+                load.await_more(BETWEEN)
+                reader.await_records(1)
+                bounce()
+                reader.await_records(len(reader.records) + BETWEEN // 2)
+            load.await_more(BETWEEN)
+            sent = load.finish()
+        reader.await_records(len(sent))
+    check_intact(sent, reader.found())
+    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    ends = desk.consumer().end_offsets(places)
+    assert sum(ends.values()) == len(sent)
+    committed = desk.admin().list_consumer_group_offsets(GROUP)
+    assert {one: at.offset for one, at in committed.items()} == ends
+    # What others read there is what we were told of.
+    stored = FOREIGN_CLIENTS["confluent-kafka"](desk.bootstrap).read_all(topic)
+    check_intact(sent, stored)
+    told = sorted(load.placed)
+    assert told == sorted((one.partition, one.offset, one.value) for one in stored)
+    go_on(desk, topic, consumer)
+
+
+def go_on(desk: Desk, topic: str, before: Consumer) -> None:
+    """Check that the next member begins behind everything that was read."""
+    before.close()
+    after = desk.consumer(GROUP)
+    after.subscribe(topic)
+    desk.producer().send(topic, b"next", partition=0).result(20)
+    assert [one.value for one in read(after, 1)] == [b"next"]
+
+
+@pytest.mark.parametrize("version", chosen_versions())
+def test_kafka_stops_crashes_and_comes_back(start_cluster: StartCluster, version: str) -> None:
+    cluster = start_cluster(version=version)
+    node = cluster.nodes[0]
+
+    def crash() -> None:
+        node.kill()
+        node.start()
+
+    with Desk(cluster.bootstrap()) as desk:
+        topic = desk.topic(partitions=PARTITIONS)
+        live_through(desk, topic, [node.restart, crash])
+
+
+def test_the_companion_broker_crashes_again_and_again(tmp_path: Path) -> None:
+    brokers = [BrokerProcess(tmp_path)]
+    address = brokers[0].bootstrap
+
+    def crash() -> None:
+        brokers[-1].kill()
+        brokers.append(BrokerProcess(tmp_path, listen=address))
+
+    try:
+        with Desk(address) as desk:
+            topic = desk.topic(partitions=PARTITIONS)
+            live_through(desk, topic, [crash] * CRASHES)
+        assert brokers[-1].terminate() == 0
+    finally:
+        for broker in brokers:
+            broker.__exit__(None, None, None)
