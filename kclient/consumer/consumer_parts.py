@@ -46,12 +46,7 @@ class ConsumerParts:
         self.backoff = ExponentialBackoff(
             values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
         )
-        self.metrics = Metrics(
-            runtime.clock,
-            runtime.tasks,
-            num_samples=values["metrics_num_samples"],
-            sample_window_ms=values["metrics_sample_window_ms"],
-        )
+        self.metrics = _metrics(config, runtime)
         self.interceptors = ConsumerInterceptors(values["interceptor_classes"])
         self.subscriptions = SubscriptionState(
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
@@ -103,30 +98,7 @@ class ConsumerParts:
         self.collector = FetchCollector(
             self.buffer, self.subscriptions, self.metadata, config.fetch, clock, measured
         )
-        self.positions = PositionUpdater(
-            self.subscriptions,
-            self.metadata,
-            OffsetValidator(
-                self.network,
-                self.metadata,
-                client.api_versions,
-                self.subscriptions,
-                clock,
-                request_timeout_ms=values["request_timeout_ms"],
-                retry_backoff_ms=values["retry_backoff_ms"],
-            ),
-            OffsetFetcher(
-                self.requests,
-                self.metadata,
-                self.subscriptions,
-                measured,
-                clock,
-                request_timeout_ms=values["request_timeout_ms"],
-                retry_backoff_ms=values["retry_backoff_ms"],
-            ),
-            None if self.group is None else self.group.committed,
-            self.backoff,
-        )
+        self.positions = self._position_updater(client, measured)
         self.loop = PollLoop(
             self.network,
             self.fetcher,
@@ -147,10 +119,51 @@ class ConsumerParts:
             )
         )
 
+    def _position_updater(
+        self, client: NetworkClient, measured: ConsumerFetchMetrics
+    ) -> PositionUpdater:
+        values, clock = self.config.values, self.runtime.clock
+        validator = OffsetValidator(
+            self.network,
+            self.metadata,
+            client.api_versions,
+            self.subscriptions,
+            clock,
+            request_timeout_ms=values["request_timeout_ms"],
+            retry_backoff_ms=values["retry_backoff_ms"],
+        )
+        offset_fetcher = OffsetFetcher(
+            self.requests,
+            self.metadata,
+            self.subscriptions,
+            measured,
+            clock,
+            request_timeout_ms=values["request_timeout_ms"],
+            retry_backoff_ms=values["retry_backoff_ms"],
+        )
+        committed = None if self.group is None else self.group.committed
+        return PositionUpdater(
+            self.subscriptions,
+            self.metadata,
+            validator,
+            offset_fetcher,
+            committed,
+            self.backoff,
+        )
+
     def run_callback(self, callback: Callable[[], None]) -> None:
         """Run a callback of the application; heartbeats go on meanwhile."""
         with self.seat.lent():
             callback()
+
+
+def _metrics(config: ConsumerConfig, runtime: Runtime) -> Metrics:
+    return Metrics(
+        runtime.clock,
+        runtime.tasks,
+        num_samples=config.values["metrics_num_samples"],
+        sample_window_ms=config.values["metrics_sample_window_ms"],
+    )
 
 
 def _metadata(config: ConsumerConfig, runtime: Runtime) -> ConsumerMetadata:

@@ -74,12 +74,18 @@ class GroupParts:
             settings.retry_backoff_ms,
             enabled=settings.auto_commit,
         )
-        self.rebalance = Rebalance(
-            GroupJoiner(
-                settings, network, finder, membership, self.heartbeat, clock, self.leader.lead
-            ),
-            membership,
-            subscriptions,
+        joiner = GroupJoiner(
+            settings, network, finder, membership, self.heartbeat, clock, self.leader.lead
+        )
+        self.rebalance = self._rebalance(joiner, backoff, run_callback)
+
+    def _rebalance(
+        self, joiner: GroupJoiner, backoff: ExponentialBackoff, run_callback: Callbacks
+    ) -> Rebalance:
+        return Rebalance(
+            joiner,
+            self.membership,
+            self.subscriptions,
             self.auto_commit,
             backoff,
             self.offers,
