@@ -67,7 +67,20 @@ def table(rows: Sequence[Row]) -> str:
     lines.append("  ".join(f"{title:{form}}" for title, form in _COLUMNS))
     by_name = {row.contender.name: row for row in rows}
     lines += ["  ".join(_cells(row, by_name.get(row.contender.against))) for row in rows]
+    lines += _against_the_nearest_kin(by_name)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _against_the_nearest_kin(rows: dict[str, Row]) -> list[str]:
+    """Returns a line that compares with the other client written in Python, where both ran."""
+    ours, theirs = rows.get("kclient"), rows.get("kafka-python")
+    if ours is None or theirs is None:
+        return []
+    rates, cpus = ratios(ours, theirs)
+    return [
+        f"kclient to kafka-python: {rates.median:.1f} × the rate ({rates.range_text('.1f')}),"
+        f" {cpus.median:.2f} × the CPU"
+    ]
 
 
 def _cells(row: Row, against: Row | None) -> list[str]:
