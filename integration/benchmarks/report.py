@@ -78,8 +78,10 @@ def _against_the_nearest_kin(rows: dict[str, Row]) -> list[str]:
         return []
     rates, cpus = ratios(ours, theirs)
     return [
-        f"kclient to kafka-python: {rates.median:.1f} × the rate ({rates.range_text('.1f')}),"
-        f" {cpus.median:.2f} × the CPU"
+        (
+            f"kclient to kafka-python: {rates.median:.1f} × the rate ({rates.range_text('.1f')}),"
+            f" {cpus.median:.2f} × the CPU"
+        )
     ]
 
 
