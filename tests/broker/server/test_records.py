@@ -10,6 +10,7 @@ from kclient.common.broker_errors import (
     InvalidTopicError,
     OffsetOutOfRangeError,
     RecordTooLargeError,
+    TransactionalIdAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
@@ -157,6 +158,23 @@ def test_internal_topics_are_not_for_clients(wire: Wire) -> None:
     wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
     answer = wire.produce("__consumer_offsets", batch([b"a"]))
     assert answer.error_code == code_of(InvalidTopicError())
+
+
+@pytest.mark.parametrize("plain_first", [False, True])
+def test_a_batch_that_opens_a_transaction_is_refused(
+    wire: Wire, topic: str, plain_first: bool
+) -> None:
+    """Nobody could end it, and read_committed consumers would wait for that for ever."""
+    opening = batch([b"x"], producer_id=77, producer_epoch=0, base_sequence=0, transactional=True)
+    records = (batch([b"plain"]) if plain_first else b"") + opening
+    refused = wire.produce(topic, records)
+    assert refused.error_code == code_of(TransactionalIdAuthorizationError)
+    wire.produce(topic, batch([b"committed"]))
+    read = wire.fetch(topic, 0, isolation=1)
+    assert (read.last_stable_offset, [record.value for record in records_of(read.records)]) == (
+        1,
+        [b"committed"],
+    )
 
 
 def test_idempotent_producers_are_deduplicated(wire: Wire, topic: str) -> None:

@@ -37,6 +37,7 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kclient.record import read_batches
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
@@ -48,7 +49,7 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
     """Append each partition's batches and tell what became of them."""
     if body.acks not in _ACKS:
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
-    if body.transactional_id is not None:
+    if body.transactional_id is not None or _has_transactional_batches(body):
         raise TransactionalIdAuthorizationError("transactions are not served by this broker")
     _check_distinct(body)
     _Production(services, request, body).start()
@@ -169,6 +170,19 @@ def _check_distinct(body: ProduceRequest) -> None:
     ]
     if len(set(named)) != len(named):
         raise InvalidRequestError("a partition comes twice in one request")
+
+
+def _has_transactional_batches(body: ProduceRequest) -> bool:
+    """Return whether a batch would open a transaction, which nobody here could ever end."""
+    try:
+        return any(
+            batch.is_transactional
+            for topic in body.topic_data
+            for partition in topic.partition_data
+            for batch in read_batches(_contiguous(partition.records))
+        )
+    except KafkaError:
+        return False  # what is wrong with the batch is found, and told, where it is appended
 
 
 def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:
