@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from integration.conftest import StartCluster, ToolsFor
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer, TopicPartition
+from kclient.common.broker_errors import UnsupportedVersionError
 from tests.support.desk import Desk, place, poll_until, read, values
 from tests.support.foreign_record import ForeignRecord
 from tests.support.load import Load, check_intact
@@ -201,6 +203,39 @@ def member(desk: Desk, group: str, topic: str) -> Consumer:
     consumer = desk.consumer(group)
     consumer.subscribe(topic)
     return consumer
+
+
+def test_a_group_of_the_new_protocol_takes_us_in(
+    start_cluster: StartCluster, tools_for: ToolsFor
+) -> None:
+    """KIP-848: a Java consumer of the protocol "consumer", and ours, which speaks "classic"."""
+    cluster = start_cluster()
+    tools = tools_for(cluster.bootstrap())
+    with Desk(cluster.bootstrap()) as desk:
+        name, group = desk.topic(partitions=4), desk.group()
+        java = tools.verifiable_consumer(name, group, ["--group-protocol", "consumer"])
+        java.await_events("partitions_assigned")
+        admin = desk.admin()
+        (listed,) = [one for one in admin.list_groups() if one.group_id == group]
+        assert (listed.group_type, listed.state) == ("consumer", "Stable")
+        with pytest.raises(UnsupportedVersionError, match=f"group '{group}': it is of type 'con"):
+            admin.describe_consumer_groups([group])
+        ours = desk.consumer(group, heartbeat_interval_ms=300)
+        ours.subscribe(name)
+        poll_until(ours, lambda: len(ours.assignment()) == 2, "half of the partitions")
+        for number in range(4):
+            desk.fill(name, 10, number)
+        mine = read(ours, 20)
+        ours.commit()
+        told = java.await_events("record_data", lambda events: len(events) >= 20)
+        assert len(told) == 20
+        assert {one.partition for one in mine} | {one["partition"] for one in told} == {0, 1, 2, 3}
+        ours.close()
+        java.stop()
+        found = admin.list_consumer_group_offsets(group)
+        assert {one.partition: at.offset for one, at in found.items()} == dict.fromkeys(
+            range(4), 10
+        )
 
 
 # -- static members, patterns: what the broker has a say in

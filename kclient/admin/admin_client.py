@@ -197,7 +197,11 @@ class AdminClient:
     def describe_consumer_groups(
         self, group_ids: Sequence[str], *, timeout: float | None = None
     ) -> dict[str, ConsumerGroupDescription]:
-        """Describe groups by name; a group that does not exist is in state "Dead"."""
+        """Describe groups by name; a group that does not exist is in state "Dead".
+
+        Raises:
+            UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
+        """
         wanted = _sequence("group_ids", group_ids)
         return self._call(timeout, lambda end: group_calls.describe_groups(self._ask, wanted, end))
 

@@ -11,7 +11,11 @@ from kclient.admin.cluster_calls import describe_cluster
 from kclient.admin.outcomes import item_error, raise_failures
 from kclient.admin.requester import Requester
 from kclient.client.request_builder import SimpleBuilder
-from kclient.common.broker_errors import GroupIdNotFoundError, error_for_code
+from kclient.common.broker_errors import (
+    GroupIdNotFoundError,
+    UnsupportedVersionError,
+    error_for_code,
+)
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.protocol.api_keys import ApiKey
@@ -37,10 +41,22 @@ from kclient.protocol.messages.offset_fetch import (
 Positions = dict[TopicPartition, OffsetAndMetadata]
 
 _STATES_FILTER = 4
+_DEAD = "Dead"
 
 
 def list_groups(ask: Requester, states: Sequence[str], deadline_ms: float) -> list[GroupListing]:
     """List the groups of every broker."""
+    found: dict[str, GroupListing] = {}
+    for node in describe_cluster(ask, deadline_ms).nodes:
+        for group in _groups_of(ask, node, states, deadline_ms):
+            found[group.group_id] = group
+    return list(found.values())
+
+
+def _groups_of(
+    ask: Requester, node: Node, states: Sequence[str], deadline_ms: float
+) -> list[GroupListing]:
+    """List the groups that a broker is in charge of."""
     request = ListGroupsRequest(states_filter=list(states))
     builder = SimpleBuilder(request, oldest=_STATES_FILTER if states else None)
 
@@ -58,11 +74,7 @@ def list_groups(ask: Requester, states: Sequence[str], deadline_ms: float) -> li
             for group in answer.groups
         ]
 
-    found: dict[str, GroupListing] = {}
-    for node in describe_cluster(ask, deadline_ms).nodes:
-        for group in ask.ask_node(node, builder, ListGroupsResponse, read, deadline_ms):
-            found[group.group_id] = group
-    return list(found.values())
+    return ask.ask_node(node, builder, ListGroupsResponse, read, deadline_ms)
 
 
 def describe_groups(
@@ -87,7 +99,22 @@ def _describe_group(ask: Requester, group_id: str, deadline_ms: float) -> Consum
         )
 
     builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
-    return ask.ask_coordinator(group_id, builder, DescribeGroupsResponse, read, deadline_ms)
+    described = ask.ask_coordinator(group_id, builder, DescribeGroupsResponse, read, deadline_ms)
+    if described.state == _DEAD:
+        _refuse_other_type(ask, described, deadline_ms)
+    return described
+
+
+def _refuse_other_type(
+    ask: Requester, described: ConsumerGroupDescription, deadline_ms: float
+) -> None:
+    """Raise if a group is not dead at all, but of a type that DescribeGroups does not know."""
+    for group in _groups_of(ask, described.coordinator, (), deadline_ms):
+        if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
+            raise UnsupportedVersionError(
+                f"group {group.group_id!r}: it is of type {group.group_type!r}, of which this "
+                "version can list the state and the offsets but not the members"
+            )
 
 
 def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescription:
