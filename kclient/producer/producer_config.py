@@ -242,8 +242,7 @@ class ProducerConfig:
         return cls(
             values=values,
             acks=values["acks"],
-            # A batch that no request could carry would only be split by the broker's refusal.
-            batch_size=max(1, min(values["batch_size"], values["max_request_size"])),
+            batch_size=_batch_size(values),
             compression_level=values.get(f"compression_{compression.name.lower()}_level"),
             delivery_timeout_ms=_delivery_timeout(values, explicit="delivery_timeout_ms" in named),
             enable_idempotence=_idempotence(values, explicit="enable_idempotence" in named),
@@ -252,6 +251,17 @@ class ProducerConfig:
             value_serializer=values["value_serializer"],
             partitioner=values["partitioner_class"],
         )
+
+
+def _batch_size(values: Mapping[str, Any]) -> int:
+    # A batch that no request could carry would only be split by the broker's refusal.
+    size: int = max(1, min(values["batch_size"], values["max_request_size"]))
+    if values["buffer_memory"] < size:
+        raise ConfigError(
+            f"buffer_memory: got {values['buffer_memory']}, expected at least batch_size = {size}; "
+            "not one batch would find room"
+        )
+    return size
 
 
 def _delivery_timeout(values: Mapping[str, Any], *, explicit: bool) -> int:

@@ -152,3 +152,11 @@ def test_partitioners_by_name() -> None:
     assert parse(partitioner_class="murmur2").partitioner is murmur2_partition
     assert parse(partitioner_class="murmur3").partitioner is murmur3_partition
     assert parse(partitioner_class=None).partitioner is None
+
+
+def test_a_batch_has_to_fit_the_memory() -> None:
+    with pytest.raises(ConfigError, match="buffer_memory: got 9999, expected at least batch_size"):
+        parse(buffer_memory=9_999, batch_size=10_000)
+    assert parse(buffer_memory=10_000, batch_size=10_000).batch_size == 10_000
+    # What counts is what a batch may take in fact.
+    assert parse(buffer_memory=9_999, batch_size=10_000, max_request_size=5_000).batch_size == 5_000
