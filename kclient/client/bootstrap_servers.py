@@ -41,6 +41,8 @@ def _parse(index: int, entry: object) -> Address:
     text = entry.strip()
     if "://" in text:
         raise _error(index, entry, "leave the part up to '://' out")
+    if not text:
+        raise _error(index, entry, "there is a comma too many")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         raise _error(index, entry, f"add ':{_DEFAULT_PORT}'?")

@@ -188,7 +188,8 @@ def merged(
     if config is None:
         return dict(keywords)
     if not isinstance(config, Mapping):
-        raise ConfigError(f"config: got {describe(config)}, expected a dict of option names")
+        hint = "; addresses go into bootstrap_servers=..." if isinstance(config, str) else ""
+        raise ConfigError(f"config: got {describe(config)}, expected a dict of option names{hint}")
     twice = config.keys() & keywords.keys()
     if twice:
         raise ConfigError(f"{min(twice)}: got it twice, in the dict and as a keyword; give one")

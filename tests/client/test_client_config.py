@@ -42,6 +42,10 @@ def test_servers_are_read(given_value: object, parsed: list[tuple[str, int]]) ->
             ["a:1", "localhost"],
             "bootstrap_servers[1]: got 'localhost', expected 'host:port'; add ':9092'?",
         ),
+        (
+            "a:1,,b:2",
+            "bootstrap_servers[1]: got '', expected 'host:port'; there is a comma too many",
+        ),
         ("localhost", "bootstrap_servers[0]: got 'localhost', expected 'host:port'; add ':9092'?"),
         ("[::1]", "bootstrap_servers[0]: got '[::1]', expected 'host:port'; add ':9092'?"),
         ("::1:9092", "put an IPv6 address in brackets"),
