@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from kclient.common.errors import KafkaError
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidTypeError, KafkaError, KafkaTimeoutError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.arguments import CommitOffsets, check_commit, check_partitions
 from kclient.consumer.consumer_base import ConsumerBase
@@ -60,7 +61,9 @@ class ConsumerCommits(ConsumerBase):
         """
         given = None if offsets is None else check_commit(offsets)
         if callback is not None and not callable(callback):
-            raise TypeError(f"callback: got {callback!r:.80}, expected a callable or None")
+            raise InvalidTypeError(
+                f"callback: got {describe(callback)}, expected a callable or None"
+            )
         with self._call() as parts:
             coordinator = self._coordinator("commit_async")
             coordinator.run_commit_callbacks()
@@ -119,7 +122,8 @@ def commit_and_wait(
         attempts += 1
         now_ms = parts.runtime.clock.monotonic_ms()
         if now_ms + rest_ms >= deadline_ms:
-            raise parts.loop.timed_out("commit") from error
+            late = parts.loop.timed_out("commit")
+            raise KafkaTimeoutError(f"{late}; the last attempt: {error}") from error
         parts.loop.rest(now_ms + rest_ms, coordinator.commit_step)
 
 

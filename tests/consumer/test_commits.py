@@ -122,6 +122,13 @@ def test_a_commit_ends_at_its_timeout_and_is_not_sent_later(world: ConsumerWorld
     ] == [2]
 
 
+def test_a_commit_that_is_refused_until_its_timeout_says_why(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    world.broker.fail(ApiKey.OFFSET_COMMIT, *[3] * 100)  # UNKNOWN_TOPIC_OR_PARTITION
+    with pytest.raises(KafkaTimeoutError, match="timed out; the last attempt: UNKNOWN_TOPIC_OR"):
+        consumer.commit({ORDERS_0: 1}, timeout=3.0)
+
+
 def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     consumer.commit()
