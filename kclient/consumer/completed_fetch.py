@@ -20,6 +20,9 @@ class CompletedFetch:
     Only the batches' headers are read on arrival; a batch is verified and decoded when its turn
     comes, in slices.
 
+    A broker owes one whole batch, however large, to the first partition of its answer that has data
+    (KIP-74); the others may get a part of one, which is of no use.
+
     Attributes:
         state: The assignment of the partition that the fetch was made for.
         data: The partition's part of the response, without its records.
@@ -38,6 +41,8 @@ class CompletedFetch:
         position: FetchPosition,
         backlog: NodeBacklog,
         config: FetchConfig,
+        *,
+        owed_a_batch: bool = True,
     ) -> None:
         self.state = state
         self.data = data
@@ -57,7 +62,7 @@ class CompletedFetch:
         self._unread: list[ConsumerRecord] = []
         self._after_unread = 0
         self._aborted = _aborted(data, config)
-        self.size = self._remaining = self._read_headers(data.records)
+        self.size = self._remaining = self._read_headers(data.records, owed_a_batch)
         self.end = self._end_position(position)
         data.records = None
 
@@ -151,7 +156,7 @@ class CompletedFetch:
 
     # --- inside
 
-    def _read_headers(self, records: WirePart | None) -> int:
+    def _read_headers(self, records: WirePart | None, owed_a_batch: bool) -> int:  # noqa: FBT001
         """Find the batches; return their bytes. A partial batch at the end is left for later."""
         if records is None or isinstance(records, FileSlice) or not len(records):
             return 0
@@ -165,7 +170,7 @@ class CompletedFetch:
                     size -= batch.size_in_bytes
         except KafkaError as error:
             self._tail_error = self._located(error, self.fetch_offset)
-        if not self._batches and self._tail_error is None:
+        if not self._batches and self._tail_error is None and owed_a_batch:
             self._tail_error = CorruptRecordError(
                 f"{self.state.partition} at offset {self.fetch_offset}: {len(records)} bytes came "
                 "without one whole batch; raise max_partition_fetch_bytes and fetch_max_bytes"

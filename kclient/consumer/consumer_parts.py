@@ -68,6 +68,12 @@ class ConsumerParts:
         self.group = self._group(config.group)
         self.coordinator = None if self.group is None else ConsumerCoordinator(self.group)
         self._wire_fetching(client)
+        self._show_levels()
+
+    def _show_levels(self) -> None:
+        self.metrics.gauge("assigned-partitions", lambda: len(self.subscriptions.assigned))
+        self.metrics.gauge("records-lag-max", self.subscriptions.largest_lag)
+        self.metrics.gauge("fetches-buffered", lambda: len(self.buffer))
 
     def _group(self, settings: GroupSettings | None) -> GroupParts | None:
         if settings is None:

@@ -4,7 +4,7 @@ import logging
 from typing import NamedTuple
 
 from kclient.client.client_response import ClientResponse
-from kclient.client.metadata import Metadata
+from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
@@ -179,6 +179,7 @@ class Fetcher:
             self._rest(node)
             _log.info("answer of %s to a fetch is not used: %s", node, problem)
             return
+        self._learn_leaders(response, answers)
         size = self._take_in(node, asked, answers)
         self._metrics.record_answer(size, future.value.latency_ms, response.throttle_time_ms)
 
@@ -211,6 +212,23 @@ class Fetcher:
                 answers.setdefault(TopicPartition(name, data.partition_index), data)
         return answers
 
+    def _learn_leaders(
+        self, response: FetchResponse, answers: dict[TopicPartition, PartitionData]
+    ) -> None:
+        """Take over the new leaders that a refusal names (KIP-951)."""
+        leaders = {
+            partition: LeaderIdAndEpoch(
+                data.current_leader.leader_id, data.current_leader.leader_epoch
+            )
+            for partition, data in answers.items()
+            if data.error_code and data.current_leader.leader_id >= 0
+        }
+        if leaders:
+            nodes = [
+                Node(end.node_id, end.host, end.port, end.rack) for end in response.node_endpoints
+            ]
+            self._metadata.update_partition_leadership(leaders, nodes)
+
     def _take_in(
         self,
         node: Node,
@@ -219,11 +237,24 @@ class Fetcher:
     ) -> int:
         backlog = self._backlogs.setdefault(node.id, NodeBacklog())
         size = 0
+        owed_a_batch = True
         for partition, data in answers.items():
             entry = asked.get(partition)
             if entry is None or not self._subscriptions.holds(entry.state):
                 continue
-            fetch = CompletedFetch(entry.state, data, entry.position, backlog, self._config)
+            has_data = bool(data.records)
+            fetch = CompletedFetch(
+                entry.state,
+                data,
+                entry.position,
+                backlog,
+                self._config,
+                owed_a_batch=owed_a_batch,
+            )
+            owed_a_batch = owed_a_batch and not has_data
+            if fetch.size:
+                # So that the others come first next time, where an answer cannot hold all.
+                self._subscriptions.move_to_end(partition)
             size += fetch.size
             backlog.add(fetch.size)
             self._buffer.add(fetch)

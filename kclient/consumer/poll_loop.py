@@ -4,6 +4,7 @@ One step looks after everything that may be due, without waiting: the group, the
 fetches. Between steps the network is waited for, and nothing else.
 """
 
+import logging
 import math
 from collections.abc import Callable, Sized
 from typing import TypeVar
@@ -15,10 +16,13 @@ from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinato
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.position_updater import PositionUpdater
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T", bound=Sized)
 
 # While buffered records flow, everything else is looked after so often, not at every poll.
 _SERVICE_INTERVAL_MS = 2.0
+_COMPLAINT_INTERVAL_MS = 10_000.0
 
 
 class PollLoop:
@@ -40,6 +44,7 @@ class PollLoop:
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._next_service_ms = 0.0
+        self._next_complaint_ms = 0.0
         self._error: KafkaError | None = None
 
     def disturb(self) -> None:
@@ -68,11 +73,19 @@ class PollLoop:
                 self._fetch_ahead(now_ms)
                 return taken
             if last_look:
+                self._complain(now_ms)
                 return None
             left_ms = deadline_ms - now_ms
             last_look = left_ms <= 0
             self._network.poll(max(0.0, min(wait_ms, left_ms)))
             now_ms = self._clock.monotonic_ms()
+
+    def _complain(self, now_ms: float) -> None:
+        """Say from time to time why nothing comes, where no broker has been reached yet."""
+        error = self._network.bootstrap_error() if now_ms >= self._next_complaint_ms else None
+        if error is not None:
+            self._next_complaint_ms = now_ms + _COMPLAINT_INTERVAL_MS
+            _log.warning("poll() brings nothing: %s", error)
 
     def service(self, now_ms: float) -> float:
         """Look after everything that may be due; return how long to wait for the next time.

@@ -1,5 +1,6 @@
 """What is subscribed to and what is assigned (Kafka: SubscriptionState)."""
 
+import math
 import re
 from collections.abc import Iterable
 from enum import Enum
@@ -127,6 +128,10 @@ class SubscriptionState:
         """Return whether a state is still the present one of its partition."""
         return self.assigned.get(state.partition) is state
 
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Let an assigned partition be the last one asked for."""
+        self.assigned[partition] = self.assigned.pop(partition)
+
     def in_state(self, fetch_state: FetchState, now_ms: float) -> list[TopicPartitionState]:
         """Return the partitions in a state whose next attempt is due."""
         return [
@@ -147,6 +152,17 @@ class SubscriptionState:
             if offset is not None:
                 consumed[partition] = offset
         return consumed
+
+    def largest_lag(self) -> float:
+        """Return how many offsets the partition furthest behind has left, NaN if none is known."""
+        return max(
+            (
+                max(0, state.high_watermark - state.position.offset)
+                for state in list(self.assigned.values())
+                if state.position is not None and state.high_watermark >= 0
+            ),
+            default=math.nan,
+        )
 
     def reset_by_default(self, state: TopicPartitionState) -> None:
         """Start a reset by the configured policy.

@@ -133,6 +133,23 @@ def test_a_batch_larger_than_the_limits_is_read_all_the_same(world: ConsumerWorl
     assert len(world.read(world.assigned(max_partition_fetch_bytes=100), 1)) == 1
 
 
+def test_no_partition_is_starved_where_an_answer_cannot_hold_all(world: ConsumerWorld) -> None:
+    world.fill(*[10] * 50)
+    world.fill(*[10] * 50, number=1)
+    world.broker.response_limit = len(world.log().batches[0][2])
+    consumer = world.assigned(0, 1)
+    taken = [record.partition for record in world.read(consumer, 200)]
+    assert 80 <= sum(taken[:200]) <= 120
+
+
+def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.broker.cut_first_batches = True
+    consumer = world.assigned()
+    with pytest.raises(CorruptRecordError, match="raise max_partition_fetch_bytes"):
+        world.read(consumer, 1)
+
+
 def test_a_wrong_checksum_is_an_error_at_its_place(world: ConsumerWorld) -> None:
     world.fill(2, 2, 2)
     base, end, batch = world.log().batches[1]

@@ -99,6 +99,9 @@ class VirtualLogBroker(VirtualBroker):
         logs: Partitions by name.
         failures: Error codes to answer with, the next first, by API.
         fetches: Every fetch request, in order.
+        response_limit: Bytes of records in an answer, as fetch.max.bytes; the first batch always
+            fits.
+        cut_first_batches: Whether every batch is cut, even where a whole one is owed.
     """
 
     def __init__(self, node: Node, clock: VirtualClock) -> None:
@@ -107,6 +110,8 @@ class VirtualLogBroker(VirtualBroker):
         self.logs: dict[TopicPartition, VirtualLog] = {}
         self.failures: dict[ApiKey, deque[int]] = {}
         self.fetches: list[FetchRequest] = []
+        self.response_limit = 1 << 30
+        self.cut_first_batches = False
         self.group = VirtualGroup(node, self.failures)
         self.versions |= {
             ApiKey.FETCH: (4, 18),
@@ -182,7 +187,7 @@ class VirtualLogBroker(VirtualBroker):
     def fetch_response(self, request: FetchRequest) -> FetchResponse:
         names = {topic_id: name for name, topic_id in self.topic_ids.items()}
         failures = self.failures.get(ApiKey.FETCH)
-        return FetchResponse(
+        response = FetchResponse(
             responses=[
                 FetchableTopicResponse(
                     topic=topic.topic,
@@ -200,6 +205,22 @@ class VirtualLogBroker(VirtualBroker):
                 for topic in request.topics
             ]
         )
+        self._cut(response)
+        return response
+
+    def _cut(self, response: FetchResponse) -> None:
+        """Keep the answer within its limit, except for the first batch of all."""
+        left = self.response_limit
+        for topic in response.responses:
+            for data in topic.partitions:
+                records = data.records
+                assert isinstance(records, bytes | None)
+                if records and self.cut_first_batches:
+                    data.records = records[:70]
+                elif records:
+                    owed = RecordBatch(records).size_in_bytes if left == self.response_limit else 0
+                    data.records = records[: max(left, owed)]
+                    left = max(0, left - len(data.records))
 
     def _fetched(
         self, name: TopicPartition, asked: FetchPartition, isolation: int, error: int

@@ -99,9 +99,11 @@ class ConsumerCoordinator:
     # --- subscription
 
     def subscribed(self, metadata_version: int) -> None:
-        """Join with a new subscription, once an answer later than this tells of its topics."""
+        """Take note of a subscription, whose topics an answer later than this tells of.
+
+        A member joins again when the next step finds that the topics are others.
+        """
         self._metadata_version = metadata_version
-        self.rejoin("the subscription changed")
 
     def rejoin(self, reason: str) -> None:
         """Join again at the next step."""

@@ -1,0 +1,180 @@
+"""The consumer over real sockets, with real threads, against the companion broker."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kclient import Consumer, NewTopic, Producer, TopicPartition
+from kclient.admin.admin_client import AdminClient
+from kclient.common.errors import (
+    ConcurrentAccessError,
+    ForkedClientError,
+    KafkaTimeoutError,
+    WakeupError,
+)
+from kclient.testing import EmbeddedCluster
+
+COUNT = 3000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"group.min.session.timeout.ms": 500}) as running:
+        with AdminClient(bootstrap_servers=running.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("orders", 4, 1)])
+        with Producer(bootstrap_servers=running.bootstrap_servers) as producer:
+            for number in range(COUNT):
+                producer.send("orders", b"%d" % number, partition=number % 4)
+        yield running
+
+
+def make(cluster: EmbeddedCluster, **options: object) -> Consumer:
+    servers = cluster.bootstrap_servers
+    return Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest"} | options)
+
+
+def everything(cluster: EmbeddedCluster, **options: object) -> Consumer:
+    consumer = make(cluster, **options)
+    consumer.assign([TopicPartition("orders", number) for number in range(4)])
+    return consumer
+
+
+def heartbeat_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if "heartbeat" in thread.name]
+
+
+def test_every_record_is_read_once_by_every_way(cluster: EmbeddedCluster) -> None:
+    expected = sorted(range(COUNT))
+    with everything(cluster, max_partition_fetch_bytes=4000) as consumer:
+        polled: list[int] = []
+        while len(polled) < COUNT:
+            polled += [int(record.value) for record in consumer.poll(1.0)]
+        assert sorted(polled) == expected
+        consumer.seek_to_beginning()
+        assert sorted(int(next(consumer).value) for _ in range(COUNT)) == expected
+        consumer.seek_to_beginning()
+        columns: list[int] = []
+        while len(columns) < COUNT:
+            values = consumer.poll_columns(1.0)["value"].to_pylist()
+            columns += [int(value) for value in values if isinstance(value, bytes)]
+        assert sorted(columns) == expected
+    assert heartbeat_threads() == []
+
+
+def test_two_members_share_and_one_takes_over(cluster: EmbeddedCluster) -> None:
+    seen: list[int] = []
+    first = make(cluster, group_id="pair", heartbeat_interval_ms=100, session_timeout_ms=6000)
+    second = make(cluster, group_id="pair", heartbeat_interval_ms=100, session_timeout_ms=6000)
+    with first, second:
+        first.subscribe("orders")
+        second.subscribe("orders")
+        ends = time.monotonic() + 30
+        while len(first.assignment()) != 2 or len(second.assignment()) != 2 or len(seen) < COUNT:
+            assert time.monotonic() < ends
+            for consumer in (first, second):
+                seen += [int(record.value) for record in consumer.poll(0.05)]
+                consumer.commit()
+        assert len(heartbeat_threads()) == 2
+        second.close()
+        while len(first.assignment()) != 4:
+            assert time.monotonic() < ends
+            seen += [int(record.value) for record in first.poll(0.05)]
+    assert sorted(set(seen)) == list(range(COUNT))
+    assert heartbeat_threads() == []
+
+
+def test_a_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None:
+    lost: list[object] = []
+    with make(
+        cluster, group_id="busy", heartbeat_interval_ms=100, session_timeout_ms=1000
+    ) as consumer:
+        consumer.subscribe("orders", on_lost=lost.append, on_revoked=lost.append)
+        while not consumer.poll(0.5):
+            pass
+        generation = consumer.group_metadata().generation_id
+        threading.Event().wait(2.5)  # the application works
+        consumer.commit()
+        assert consumer.group_metadata().generation_id == generation
+        assert lost == []
+
+
+def test_wakeup_from_another_thread(cluster: EmbeddedCluster) -> None:
+    with make(cluster) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.seek_to_end()
+        consumer.poll(0.1)
+        timer = threading.Timer(0.3, consumer.wakeup)
+        timer.start()
+        before = time.monotonic()
+        with pytest.raises(WakeupError):
+            consumer.poll(20.0)
+        assert time.monotonic() - before < 2.0
+        timer.join()
+
+
+def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
+    with make(cluster) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.seek_to_end()
+        consumer.poll(0.1)
+        caught: list[BaseException] = []
+
+        def intrude() -> None:
+            try:
+                consumer.position(TopicPartition("orders", 0))
+            except ConcurrentAccessError as error:
+                caught.append(error)
+            consumer.wakeup()
+
+        timer = threading.Timer(0.3, intrude)
+        timer.start()
+        with pytest.raises(WakeupError):
+            consumer.poll(20.0)
+        timer.join()
+        assert len(caught) == 1
+
+
+def test_ctrl_c_ends_a_poll_and_costs_nothing(cluster: EmbeddedCluster) -> None:
+    with everything(cluster) as consumer:
+        seen = [int(record.value) for record in consumer.poll(5.0)]
+        for delay in (0.05, 0.1, 0.2):
+            consumer.seek_to_end()
+            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(20.0)
+            timer.join()
+        consumer.seek_to_beginning()
+        seen = []
+        while len(seen) < COUNT:
+            seen += [int(record.value) for record in consumer.poll(1.0)]
+        assert sorted(seen) == list(range(COUNT))
+
+
+def test_a_forked_child_is_turned_away(cluster: EmbeddedCluster) -> None:
+    with everything(cluster) as consumer:
+        consumer.poll(1.0)
+        child = os.fork()
+        if child == 0:
+            try:
+                consumer.poll(0.0)
+            except ForkedClientError:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert len(consumer.poll(5.0)) > 0
+
+
+def test_nobody_there_is_told_in_time() -> None:
+    with Consumer(bootstrap_servers="127.0.0.1:1", group_id="g") as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        before = time.monotonic()
+        assert not consumer.poll(0.3)
+        with pytest.raises(KafkaTimeoutError, match=r"127\.0\.0\.1:1.*refused"):
+            consumer.commit({TopicPartition("orders", 0): 1}, timeout=0.5)
+        consumer.close(timeout=0.5)
+        assert time.monotonic() - before < 2.5
