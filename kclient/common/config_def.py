@@ -188,9 +188,13 @@ def merged(
     if config is None:
         return dict(keywords)
     if not isinstance(config, Mapping):
-        hint = "; addresses go into bootstrap_servers=..." if isinstance(config, str) else ""
-        raise ConfigError(f"config: got {describe(config)}, expected a dict of option names{hint}")
+        raise _no_dict(config)
     twice = config.keys() & keywords.keys()
     if twice:
         raise ConfigError(f"{min(twice)}: got it twice, in the dict and as a keyword; give one")
     return {**config, **keywords}
+
+
+def _no_dict(config: object) -> ConfigError:
+    hint = "; addresses go into bootstrap_servers=..." if isinstance(config, str) else ""
+    return ConfigError(f"config: got {describe(config)}, expected a dict of option names{hint}")
