@@ -23,11 +23,3 @@ class ApiVersions:
     def get(self, node_id: str) -> NodeApiVersions | None:
         """Return what a node said, or None if it is not connected."""
         return self._nodes.get(node_id)
-
-    def finalized_feature(self, name: str) -> int:
-        """Return a feature's level as the best informed node tells it; 0 if none does."""
-        nodes = list(self._nodes.values())
-        if not nodes:
-            return 0
-        newest = max(nodes, key=lambda node: node.finalized_features_epoch)
-        return newest.finalized_features.get(name, 0)

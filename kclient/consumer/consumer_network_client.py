@@ -1,7 +1,6 @@
 """Requests of a consumer, sent when their broker is ready (Kafka: ConsumerNetworkClient)."""
 
 from collections import deque
-from collections.abc import Callable
 
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_response import ClientResponse
@@ -116,21 +115,6 @@ class ConsumerNetworkClient:
         self._transmit(now_ms)
         self._finish_completed()
         self._metadata.maybe_raise_any_error()
-
-    def poll_until(self, done: Callable[[], bool], deadline_ms: float) -> bool:
-        """Poll until `done()` holds or the deadline has passed; return whether it holds.
-
-        Raises:
-            WakeupError: `wakeup` was called.
-        """
-        while not done():
-            left_ms = deadline_ms - self._clock.monotonic_ms()
-            if left_ms <= 0:
-                self.poll(0.0)
-                return done()
-            self.poll(left_ms)
-            self.maybe_raise_wakeup()
-        return True
 
     def wakeup(self) -> None:
         """Make the blocking call in progress, or the next one, raise `WakeupError`."""

@@ -27,13 +27,6 @@ class RequestFuture(Generic[T]):
         future.succeed(value)
         return future
 
-    @classmethod
-    def failed_with(cls, error: KafkaError) -> "RequestFuture[T]":
-        """Return a future that has failed."""
-        future = cls()
-        future.fail(error)
-        return future
-
     @property
     def value(self) -> T:
         """The value; raise the error of a future that failed."""

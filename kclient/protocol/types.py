@@ -1,9 +1,9 @@
 """Wire primitives: the variable-length forms that generated codecs and headers are built from.
 
 Fixed-size values are big-endian and read by `struct` directly. What is left are the variable-length
-integers of KIP-482 and of record batches, and the helpers that refuse malformed input. Readers take
-a buffer and a position and return the value with the position after it; they never read past the
-end and never allocate before the length was compared with the bytes that are there.
+integers of KIP-482, and the helpers that refuse malformed input. Readers take a buffer and a
+position and return the value with the position after it; they never read past the end and never
+allocate before the length was compared with the bytes that are there.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ OWN_PART_SIZE = 4096
 """Record sets of at least this many bytes travel as a part of their own, uncopied."""
 
 _UVARINT_MAX_BYTES = 5
-_UVARLONG_MAX_BYTES = 10
+_UVARINT_MAX_BITS = 32
 _NOTHING_LEFT = "ends where at least 1 more byte is needed"
 
 SMALL_UVARINTS = tuple(bytes((value,)) for value in range(128))
@@ -48,61 +48,24 @@ def encode_uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def encode_varint(value: int) -> bytes:
-    """Encode a signed 32-bit integer by zigzag, as records do."""
-    return encode_uvarint((value << 1) ^ (value >> 31))
-
-
-def encode_varlong(value: int) -> bytes:
-    """Encode a signed 64-bit integer by zigzag, as records do."""
-    return encode_uvarint((value << 1) ^ (value >> 63))
-
-
 def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 5 bytes and 32 bits.
 
     Raises:
         ProtocolError: It is longer, larger, or ends early.
     """
-    return _read_bits(buffer, position, _UVARINT_MAX_BYTES, 32)
-
-
-def read_uvarlong(buffer: Sequence[int], position: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most 10 bytes and 64 bits.
-
-    Raises:
-        ProtocolError: It is longer, larger, or ends early.
-    """
-    return _read_bits(buffer, position, _UVARLONG_MAX_BYTES, 64)
-
-
-def read_varint(buffer: Sequence[int], position: int) -> tuple[int, int]:
-    """Read a zigzag varint of at most 5 bytes."""
-    value, position = read_uvarint(buffer, position)
-    return (value >> 1) ^ -(value & 1), position
-
-
-def read_varlong(buffer: Sequence[int], position: int) -> tuple[int, int]:
-    """Read a zigzag varint of at most 10 bytes."""
-    value, position = read_uvarlong(buffer, position)
-    return (value >> 1) ^ -(value & 1), position
-
-
-def _read_bits(
-    buffer: Sequence[int], position: int, max_bytes: int, max_bits: int
-) -> tuple[int, int]:
     value = 0
-    for index in range(max_bytes):
+    for index in range(_UVARINT_MAX_BYTES):
         if position >= len(buffer):
             raise ProtocolError(_NOTHING_LEFT)
         byte = buffer[position]
         position += 1
         value |= (byte & 127) << (7 * index)
         if byte < 128:
-            if value >> max_bits:
-                raise ProtocolError(f"varint {value} does not fit in {max_bits} bits")
+            if value >> _UVARINT_MAX_BITS:
+                raise ProtocolError(f"varint {value} does not fit in {_UVARINT_MAX_BITS} bits")
             return value, position
-    raise ProtocolError(f"varint is longer than {max_bytes} bytes")
+    raise ProtocolError(f"varint is longer than {_UVARINT_MAX_BYTES} bytes")
 
 
 def read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None, int]:

@@ -17,33 +17,10 @@ def test_uvarint(value: int, encoded: str) -> None:
     assert types.read_uvarint(b"\xff" + data, 1) == (value, 1 + len(data))
 
 
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [(0, "00"), (-1, "01"), (1, "02"), (-2, "03"), (300, "d804"), (0x7FFFFFFF, "feffffff0f"),
-     (-0x80000000, "ffffffff0f")],
-)  # fmt: skip
-def test_varint(value: int, encoded: str) -> None:
-    assert types.encode_varint(value).hex() == encoded
-    assert types.read_varint(bytes.fromhex(encoded), 0) == (value, len(encoded) // 2)
-
-
-@given(st.integers(-(1 << 63), (1 << 63) - 1))
-def test_varlong(value: int) -> None:
-    data = types.encode_varlong(value)
-    assert len(data) <= 10
-    assert types.read_varlong(data, 0) == (value, len(data))
-
-
 @pytest.mark.parametrize("data", ["", "80", "ffffffff", "ffffffff10", "ffffffffff01", "8080808080"])
 def test_bad_uvarints(data: str) -> None:
     with pytest.raises(ProtocolError):
         types.read_uvarint(bytes.fromhex(data), 0)
-
-
-@pytest.mark.parametrize("data", ["80" * 10 + "00", "ff" * 9 + "02", "ff" * 9])
-def test_bad_uvarlongs(data: str) -> None:
-    with pytest.raises(ProtocolError):
-        types.read_uvarlong(bytes.fromhex(data), 0)
 
 
 def test_a_negative_uvarint_is_refused() -> None:

@@ -1,7 +1,7 @@
 """Who wrote what to a log last: how duplicates are refused (Kafka: ProducerStateManager)."""
 
 import logging
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -171,11 +171,6 @@ class ProducerStateManager:
             for offset in self.snapshots
             if offset not in segments and not (offset == newest and newest > last_segment)
         )
-
-    def latest_snapshot_at_most(self, offset: int) -> int | None:
-        """Return the newest snapshot that is not after an offset, or None."""
-        index = bisect_right(self._snapshots, offset)
-        return self._snapshots[index - 1] if index else None
 
     def moved_to(self, directory: Path) -> None:
         """Note that the directory was renamed."""

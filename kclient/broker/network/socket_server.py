@@ -10,7 +10,7 @@ from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.listener import Endpoint
 from kclient.common.errors import IllegalStateError
-from kclient.common.runtime import Address, Listener, Runtime, Task
+from kclient.common.runtime import Listener, Runtime, Task
 from kclient.network.channel_builder import PlaintextChannelBuilder
 from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
 from kclient.network.selector import Selector
@@ -98,14 +98,6 @@ class SocketServer:
         for processor in self._processors:
             processor.close()
         self._processors = []
-
-    def connection_count(self) -> int:
-        """Return the number of open connections."""
-        return self._quotas.total()
-
-    def bound_address(self) -> Address | None:
-        """Return where the broker listens, or None if it does not."""
-        return None if self._listener is None else self._listener.local_address()
 
     def _new_processor(self, number: int, dispatch: Dispatch) -> Processor:
         runtime, config = self._runtime, self._config

@@ -120,10 +120,6 @@ class ConsumerCoordinator:
         self._parts.leader.step_down()
         return told
 
-    def is_member(self) -> bool:
-        """Return whether the membership stands."""
-        return self._parts.membership.is_stable()
-
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Return what a transactional producer needs to commit on this consumer's behalf."""
         generation = self._parts.membership.generation

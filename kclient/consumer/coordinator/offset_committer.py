@@ -99,11 +99,6 @@ class OffsetCommitter:
         self._flush()
         return wait_ms
 
-    def fail_waiting(self, error: KafkaError) -> None:
-        """Give up what was not sent."""
-        while self._waiting:
-            self._waiting.popleft().future.fail(error)
-
     # --- inside
 
     def _flush(self) -> None:
