@@ -12,6 +12,7 @@ from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer, TopicPartition
 from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk, place, poll_until, read, values
 from tests.support.foreign_record import ForeignRecord
 from tests.support.load import Load, check_intact
@@ -78,10 +79,7 @@ def group(desk: Desk, topic: Topic, tmp_path: Path) -> Iterator[Group]:
 # -- rebalances
 
 
-@pytest.mark.parametrize("other", ["kclient", "kafka-python", "confluent-kafka"])
-def test_members_come_and_go_and_every_record_is_read_once(
-    desk: Desk, group: Group, other: str
-) -> None:
+def come_and_go(desk: Desk, group: Group, other: str) -> None:
     with Load(desk.producer(linger_ms=10), group.topic, ahead=20) as load:
         ours = group.start()
         group.share(ours)
@@ -96,6 +94,23 @@ def test_members_come_and_go_and_every_record_is_read_once(
         group.share(ours, third)
         sent = load.finish()
     group.check(sent)
+
+
+@pytest.mark.parametrize("other", ["kclient", "kafka-python", "confluent-kafka"])
+def test_members_come_and_go_and_every_record_is_read_once(
+    desk: Desk, group: Group, other: str
+) -> None:
+    come_and_go(desk, group, other)
+
+
+@pytest.mark.parametrize("other", ["kafka-python", "confluent-kafka"])
+def test_the_companion_broker_leads_others_as_well(tmp_path: Path, other: str) -> None:
+    with (
+        EmbeddedCluster() as cluster,
+        Desk(cluster.bootstrap_servers) as desk,
+        ExitStack() as ending,
+    ):
+        come_and_go(desk, Group(desk, desk.topic(PARTITIONS), tmp_path, ending), other)
 
 
 # -- positions, by Kafka's tools and by ours
