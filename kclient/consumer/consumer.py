@@ -165,6 +165,8 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # Records that were handed out and met an exception may not have been processed.
+        self._may_commit_last = kind is None
         self.close()
 
     def __del__(self) -> None:

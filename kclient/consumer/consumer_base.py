@@ -16,6 +16,7 @@ class ConsumerBase:
     def __init__(self, parts: ConsumerParts) -> None:
         self._parts = parts
         self._closed = False
+        self._may_commit_last = True
         # Records taken for the iteration; those from _next_in_hand on were not handed out yet.
         self._in_hand: list[ConsumerRecord] = []
         self._next_in_hand = 0

@@ -20,8 +20,9 @@ class ConsumerClosing(ConsumerBase):
     def close(self, timeout: float | None = _DEFAULT_TIMEOUT_S) -> None:
         """Commit where that is automatic, give the partitions up, leave the group, and disconnect.
 
-        A second call does nothing. What fails on the way is logged, since there is nothing to be
-        done about it any more; only the error of an application's callback is raised, at the end.
+        A second call does nothing, and neither does one in a forked child. What fails on the way is
+        logged, since there is nothing to be done about it any more; only the error of an
+        application's callback is raised, at the end.
 
         Args:
             timeout: Longest time for all of it, seconds; None takes ``default.api.timeout.ms``.
@@ -33,6 +34,8 @@ class ConsumerClosing(ConsumerBase):
         parts = self._parts
         if self._closed:
             return
+        if parts.seat.is_foreign_process():
+            return  # a child has nothing to close: the sockets and the membership are its parent's
         parts.seat.take()
         try:
             if self._in_hand:
@@ -57,7 +60,8 @@ class ConsumerClosing(ConsumerBase):
         parts, coordinator = self._parts, self._parts.coordinator
         if coordinator is None:
             return
-        offsets = parts.subscriptions.all_consumed() if coordinator.auto_commits else {}
+        by_itself = coordinator.auto_commits and self._may_commit_last
+        offsets = parts.subscriptions.all_consumed() if by_itself else {}
         if coordinator.may_commit() and offsets:
             try:
                 commit_and_wait(parts, coordinator, offsets, deadline_ms)

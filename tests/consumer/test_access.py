@@ -58,9 +58,10 @@ def test_threads_may_take_turns(world: ConsumerWorld) -> None:
 def test_a_child_process_is_turned_away(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     world.tasks.process = 2
-    for call in (consumer.assignment, consumer.close, lambda: consumer.poll(0.0)):
+    for call in (consumer.assignment, consumer.commit, lambda: consumer.poll(0.0)):
         with pytest.raises(ForkedClientError, match="created in process 1"):
             call()
+    consumer.close()
     assert world.net.connects == []
 
 

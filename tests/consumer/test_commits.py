@@ -252,3 +252,23 @@ def test_wrong_positions_are_refused_before_anything_is_asked(
     with pytest.raises(error, match=text):
         consumer.commit(given)  # type: ignore[arg-type]  # the wrong use under test
     assert world.broker.asked == []
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_leaving_a_block_by_an_exception_commits_nothing(
+    world: ConsumerWorld, failing: bool
+) -> None:
+    world.fill(10)
+
+    def process() -> None:
+        with world.assigned(group_id="g", auto_commit_interval_ms=60_000) as consumer:
+            world.read(consumer, 10)
+            if failing:
+                raise LookupError("the application's own")
+
+    if failing:
+        with pytest.raises(LookupError):
+            process()
+    else:
+        process()
+    assert world.broker.group.committed == ({} if failing else {ORDERS_0: (10, "", 1)})

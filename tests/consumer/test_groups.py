@@ -7,7 +7,12 @@ from kclient.common.broker_errors import (
     GroupAuthorizationError,
     InconsistentGroupProtocolError,
 )
-from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
+from kclient.common.errors import (
+    CommitFailedError,
+    FatalError,
+    IllegalStateError,
+    KafkaError,
+)
 from kclient.common.types import TopicPartition
 from kclient.consumer import Consumer
 from kclient.consumer.assignors import AbstractPartitionAssignor, Assignment, MemberSubscription
@@ -465,4 +470,22 @@ def test_an_assignor_that_raises_is_an_error_of_poll(world: ConsumerWorld) -> No
     consumer.subscribe("orders")
     with pytest.raises(KafkaError, match="assignor 'shy' failed") as caught:
         world.poll_until(consumer, lambda: bool(consumer.assignment()))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_unexpected_error_of_the_heartbeats_reaches_the_application(
+    world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = world.subscribed()
+    coordinator = consumer._parts.coordinator
+    assert coordinator is not None
+
+    def broken(_: float) -> float:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(coordinator, "background_step", broken)
+    (loop,) = world.tasks.started
+    assert loop.step() is False
+    with pytest.raises(FatalError, match="ZeroDivisionError: planted") as caught:
+        consumer.poll(0.0)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -1,6 +1,6 @@
 """The loop that keeps a membership alive while the application works (Kafka: HeartbeatThread)."""
 
-from kclient.common.errors import KafkaError
+from kclient.common.errors import FatalError, KafkaError
 from kclient.common.runtime import Clock, Task, Tasks
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
@@ -49,6 +49,9 @@ class HeartbeatTask:
             return not self._seat.stopped
         try:
             self._wait_ms = self._drive()
+        except Exception as error:  # noqa: BLE001 (the application hears of it in its next poll)
+            self._coordinator.fail_in_background(_stopped_by(error))
+            return False
         finally:
             self._seat.give_up_in_background()
         return True
@@ -69,3 +72,11 @@ class HeartbeatTask:
             return min(wait_ms, self._look_ms) if wait_ms > 0 else self._look_ms
         self._look_ms = _FIRST_LOOK_MS
         return max(1.0, min(wait_ms, self._longest_wait_ms))
+
+
+def _stopped_by(error: Exception) -> FatalError:
+    failure = FatalError(
+        f"the heartbeats stopped by {type(error).__name__}: {error}; close this consumer"
+    )
+    failure.__cause__ = error
+    return failure

@@ -474,3 +474,27 @@ def test_listing_and_deleting() -> None:
 def test_partitions_are_those_java_computes(group_id: str, partition: int) -> None:
     # Reference: Utils.abs(groupId.hashCode()) % 50, computed by a JVM.
     assert partition_for(group_id, 50) == partition
+
+
+def test_groups_that_hold_nothing_are_forgotten_in_time() -> None:
+    world = World(offsets_retention_check_ms=1_000)
+    world.join(group_id="refused", protocols=[])
+    world.stable_pair()
+    for member in [m.member_id for m in world.coordinator.describe_group("g").members]:
+        world.leave(MemberIdentity(member_id=member))
+    world.join(group_id="alive")
+    world.join(group_id="promised", version=4)
+    assert len(world.coordinator.list_groups()) == 4
+    world.pass_time(1_100)
+    assert {g.group_id for g in world.coordinator.list_groups()} == {"alive", "promised"}
+    again = World(world.log)
+    assert "g" not in {g.group_id for g in again.coordinator.list_groups()}
+
+
+def test_a_group_with_positions_is_kept() -> None:
+    world = World(offsets_retention_check_ms=1_000)
+    leader, follower, generation = world.stable_pair()
+    world.commit(5, leader, generation)
+    world.leave(MemberIdentity(member_id=leader), MemberIdentity(member_id=follower))
+    world.pass_time(5_000)
+    assert world.state() == "Empty"

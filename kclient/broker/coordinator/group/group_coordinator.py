@@ -107,11 +107,26 @@ class GroupCoordinator:
             if now_ms >= self._next_expiry_ms:
                 self._next_expiry_ms = now_ms + self._config.offsets_retention_check_ms
                 self._offsets.expire(self._clock.wall_ms(), self._groups.get)
+                self._forget_empty_groups()
             next_ms = self._timers.next_deadline_ms()
             replies = self._replies.take()
         for reply, response in replies:
             reply(response)
         return self._next_expiry_ms if next_ms is None else min(next_ms, self._next_expiry_ms)
+
+    def _forget_empty_groups(self) -> None:
+        """Drop groups that nobody is in, waits for, or has left a position with."""
+        for group in list(self._groups.values()):
+            unused = group.state is GroupState.EMPTY and not group.pending_members
+            if unused and not self._store.of_group(group.group_id):
+                self._drop(group)
+
+    def _drop(self, group: ClassicGroup) -> None:
+        if group.generation > 0:  # before that the log has not heard of it
+            partition = partition_for(group.group_id, self._log.partition_count)
+            self._log.append(partition, [(group_key(group.group_id), None)])
+        group.transition_to(GroupState.DEAD, self._clock.wall_ms())
+        del self._groups[group.group_id]
 
     def _replay(self, raw_key: bytes, raw_value: bytes | None) -> None:
         key = decode_group_key(raw_key)
@@ -338,10 +353,7 @@ class GroupCoordinator:
                 raise GroupNotEmptyError
             self._offsets.forget(group_id, positions)
             if group is not None:
-                partition = partition_for(group_id, self._log.partition_count)
-                self._log.append(partition, [(group_key(group_id), None)])
-                group.transition_to(GroupState.DEAD, self._clock.wall_ms())
-                del self._groups[group_id]
+                self._drop(group)
 
         self._decide(decide)
 

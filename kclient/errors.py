@@ -1,0 +1,8 @@
+"""Every error that kclient raises, in one place to import from.
+
+`KafkaError` is the root. `kclient.common.errors` says what the families mean, and
+docs/reference/errors.md lists the classes that stand for a broker's error codes.
+"""
+
+from kclient.common.broker_errors import *  # noqa: F403 (a table of a hundred classes)
+from kclient.common.errors import *  # noqa: F403 (the families they belong to)
