@@ -96,13 +96,13 @@ class DeliveryFuture:
 
     def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
         outcome, index = self._result.find(self._index)
-        if outcome is not None:
+        if outcome is not None and self._result.is_over:
             return outcome, index
         deadline = Deadline(self._result.clock, check_timeout("timeout", timeout))
         while True:
             in_time = self._result.latest(self._index).wait(deadline.remaining())
             outcome, index = self._result.find(self._index)
-            if outcome is not None:
+            if outcome is not None and in_time:
                 return outcome, index
             if not in_time:
                 raise KafkaTimeoutError(

@@ -63,6 +63,8 @@ class ProduceRequestResult:
         clock: Tells those who wait how long they have waited.
         deliveries: Whom to tell of which record, in the records' order. The lock of the batch's
             queue guards it until the batch is drained; then it is the sender's.
+        is_over: Whether the outcome is known and everybody who wanted to hear of it has. Whoever
+            waits, waits for that: after a flush, every callback has run.
     """
 
     __slots__ = (
@@ -72,6 +74,7 @@ class ProduceRequestResult:
         "_runner",
         "clock",
         "deliveries",
+        "is_over",
         "topic_partition",
     )
 
@@ -86,7 +89,8 @@ class ProduceRequestResult:
         self.clock = clock
         self.deliveries: list[tuple[int, Reporting, OnDelivery]] = []
         self._runner = runner
-        self._latch = latch  # guards: the two below
+        self._latch = latch  # guards: all below
+        self.is_over = False
         self._outcome: Appended | Failed | Split | None = None
         self._callbacks: list[tuple[int, Callable[[], object]]] | None = None
 
@@ -107,29 +111,39 @@ class ProduceRequestResult:
         for index, future, on_delivery in deliveries:
             part, inner = split.locate(index)
             part.deliveries.append((inner, future, on_delivery))
-        for index, callback in self._finish(split):
+        for index, callback in self._publish(split):
             part, inner = split.locate(index)
             part.add_callback(inner, callback)
+        self._let_go()
 
     def _settle(self, outcome: Appended | Failed) -> bool:
         if self._outcome is not None:
             return False
-        callbacks = self._finish(outcome)
-        if self.deliveries:
-            deliveries, self.deliveries = self.deliveries, []
-            self._runner.run_all(
-                partial(future.report, on_delivery) for _, future, on_delivery in deliveries
-            )
-        if callbacks:
-            self._runner.run_all(callback for _, callback in callbacks)
+        callbacks = self._publish(outcome)
+        try:
+            if self.deliveries:
+                deliveries, self.deliveries = self.deliveries, []
+                self._runner.run_all(
+                    partial(future.report, on_delivery) for _, future, on_delivery in deliveries
+                )
+            if callbacks:
+                self._runner.run_all(callback for _, callback in callbacks)
+        finally:
+            self._let_go()
         return True
 
-    def _finish(self, outcome: Appended | Failed | Split) -> list[tuple[int, Callable[[], object]]]:
+    def _publish(
+        self, outcome: Appended | Failed | Split
+    ) -> list[tuple[int, Callable[[], object]]]:
         with self._latch:
             self._outcome = outcome
             callbacks, self._callbacks = self._callbacks, None
-            self._latch.notify_all()
         return callbacks or []
+
+    def _let_go(self) -> None:
+        with self._latch:
+            self.is_over = True
+            self._latch.notify_all()
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Call back when the record at `index` has its outcome; False if it has it already."""
@@ -173,11 +187,13 @@ class ProduceRequestResult:
     def wait(self, timeout: float | None) -> bool:
         """Wait up to `timeout` seconds until this batch is over; return whether it is.
 
+        A delivery callback is content with the outcome; the callbacks after it wait for it.
+
         Raises:
             IllegalStateError: The caller is a delivery callback, which would wait for itself.
         """
-        if self._outcome is None:
-            self._runner.refuse_inside("result()")
-            with self._latch:
-                self._latch.wait_for(self.settled, timeout)
-        return self._outcome is not None
+        if self.is_over or (self._outcome is not None and self._runner.inside()):
+            return True
+        self._runner.refuse_inside("result()")
+        with self._latch:
+            return self._latch.wait_for(lambda: self.is_over, timeout)

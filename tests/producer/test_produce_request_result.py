@@ -1,0 +1,42 @@
+"""Whoever waits for an outcome finds that everybody has been told of it."""
+
+import threading
+
+from kclient.common.errors import KafkaError
+from kclient.common.metrics import Metrics, Total
+from kclient.common.system_tasks import SystemClock, SystemTasks
+from kclient.common.types import RecordMetadata, TopicPartition
+from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.produce_request_result import ProduceRequestResult
+
+
+def result_of_a_batch() -> ProduceRequestResult:
+    tasks, clock = SystemTasks(), SystemClock()
+    errors = Metrics(clock, tasks).sensor(Total("errors"))
+    runner = CallbackRunner(tasks, errors)
+    return ProduceRequestResult(TopicPartition("t", 0), tasks.condition(), runner, clock)
+
+
+def test_waiting_ends_when_the_last_callback_has_run() -> None:
+    result = result_of_a_batch()
+    future = DeliveryFuture(result, 0, 0, -1, -1)
+    entered, released = threading.Event(), threading.Event()
+    told: list[RecordMetadata | None] = []
+
+    def slow(metadata: RecordMetadata | None, _: KafkaError | None) -> None:
+        told.append(future.result(0))  # a callback does not wait for itself
+        entered.set()
+        released.wait(10)
+
+    result.deliveries.append((0, future, slow))
+    sender = threading.Thread(target=result.complete, args=(7, -1))
+    sender.start()
+    assert entered.wait(10)
+    assert future.done()
+    assert not result.wait(0.01)
+    released.set()
+    assert result.wait(10)
+    assert future.result(10) == told[0]
+    assert future.result(10).offset == 7
+    sender.join(10)
