@@ -3,7 +3,7 @@
 import threading
 
 from kclient.common.errors import KafkaError
-from kclient.common.metrics import Metrics, Total
+from kclient.common.metrics import Metrics
 from kclient.common.system_tasks import SystemClock, SystemTasks
 from kclient.common.types import RecordMetadata, TopicPartition
 from kclient.producer.callback_runner import CallbackRunner
@@ -13,7 +13,7 @@ from kclient.producer.produce_request_result import ProduceRequestResult
 
 def result_of_a_batch() -> ProduceRequestResult:
     tasks, clock = SystemTasks(), SystemClock()
-    errors = Metrics(clock, tasks).sensor(Total("errors"))
+    errors = Metrics(clock, tasks).sensor(total="errors")
     runner = CallbackRunner(tasks, errors)
     return ProduceRequestResult(TopicPartition("t", 0), tasks.condition(), runner, clock)
 
