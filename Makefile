@@ -26,6 +26,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
+EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
@@ -44,18 +45,22 @@ $(INSTALLED): pyproject.toml
 
 # The editable install compiles too, but in silence; this compiles what is missing or old and shows the compiler's
 # words. Without a C compiler setuptools goes on (the extension is optional): the Python implementation serves then.
-$(COMPILED): $(INSTALLED) $(wildcard kclient/record/*.pyx kclient/record/*.pxd)
-	@suffix=$$($(RUN) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'); \
-	compiled=kclient/record/_speed$$suffix; \
-	if [ ! "$$compiled" -nt kclient/record/_speed.pyx ]; then \
-		rm -rf "$$compiled" build; \
+$(COMPILED): $(INSTALLED) $(wildcard $(EXTENSIONS:=.pyx) $(EXTENSIONS:=.pxd))
+	@suffix=$$($(RUN) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'); old=; \
+	for extension in $(EXTENSIONS); do for source in $$extension.pyx kclient/record/_speed.pxd; do \
+		if [ ! "$$extension$$suffix" -nt $$source ]; then old+=" $$extension$$suffix"; fi; \
+	done; done; \
+	if [ -n "$$old" ]; then \
+		rm -rf $$old build; \
 		$(RUN) -W ignore -c 'from setuptools import setup; setup()' --quiet build_ext --inplace; \
 	fi
 	@touch $@
 
 .PHONY: build-ext
 build-ext: $(COMPILED)
-	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then $(RUN) -c 'import kclient.record._speed'; fi
+	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then \
+		$(RUN) -c 'import kclient.record._speed, kclient.producer.hot_path._speed'; \
+	fi
 
 .PHONY: test
 test: build-ext
@@ -85,5 +90,5 @@ demo: build-ext
 .PHONY: clean
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -f kclient/record/*.c kclient/record/*.so $(INSTALLED) $(COMPILED)
+	rm -f $(EXTENSIONS:=.c) $(EXTENSIONS:=.*.so) $(INSTALLED) $(COMPILED)
 	find kclient tests integration examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,6 +35,10 @@ class Clock(Protocol):
         """Return milliseconds since the Unix epoch; may jump."""
         ...
 
+    def wall_ns(self) -> int:
+        """Return the same in nanoseconds; cheaper, for those who ask at every record."""
+        ...
+
 
 class Lock(Protocol):
     """A re-entrant lock for what nobody waits for; under simulation there is nothing to guard."""

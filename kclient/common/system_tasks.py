@@ -37,6 +37,8 @@ class SystemClock:
         """Return milliseconds since the Unix epoch."""
         return time.time_ns() // 1_000_000
 
+    wall_ns = staticmethod(time.time_ns)
+
 
 class ThreadTask:
     """A step function called in a loop by a daemon thread."""

@@ -6,35 +6,21 @@ from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import RecordMetadata
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.deadline import Deadline, check_timeout
+from kclient.producer.hot_path import RecordHandle
 from kclient.producer.produce_request_result import (
     Appended,
     Failed,
     OnDelivery,
-    ProduceRequestResult,
 )
 
 
-class DeliveryFuture:
+class DeliveryFuture(RecordHandle):
     """The pending outcome of one `Producer.send` (Kafka: FutureRecordMetadata).
 
     It is a small handle on its batch's one result, so keeping many costs little.
     """
 
-    __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
-
-    def __init__(
-        self,
-        result: ProduceRequestResult,
-        index: int,
-        timestamp_ms: int,
-        key_size: int,
-        value_size: int,
-    ) -> None:
-        self._result = result
-        self._index = index
-        self._timestamp_ms = timestamp_ms
-        self._key_size = key_size
-        self._value_size = value_size
+    __slots__ = ()
 
     def __repr__(self) -> str:
         outcome, _ = self._result.find(self._index)

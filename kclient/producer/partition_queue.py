@@ -4,10 +4,11 @@ from collections import deque
 
 from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
+from kclient.producer.hot_path import OpenQueue
 from kclient.producer.producer_batch import ProducerBatch
 
 
-class PartitionQueue:
+class PartitionQueue(OpenQueue):
     """Batches of one partition, the oldest first (Kafka: the deques of RecordAccumulator).
 
     Attributes:
@@ -20,14 +21,15 @@ class PartitionQueue:
     """
 
     __slots__ = (
-        "batches", "drained", "leader_id", "lock", "muted", "open_batch", "topic_partition"
+        "batches", "drained", "leader_id", "muted", "topic_partition"
     )  # fmt: skip
 
+    open_batch: ProducerBatch | None
+
     def __init__(self, topic_partition: TopicPartition, lock: Lock) -> None:
+        super().__init__(lock)
         self.topic_partition = topic_partition
-        self.lock = lock
         self.batches: deque[ProducerBatch] = deque()
-        self.open_batch: ProducerBatch | None = None
         self.muted = False
         self.leader_id = -1
         self.drained = 0

@@ -4,6 +4,7 @@ import itertools
 import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -19,6 +20,7 @@ from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.metadata_waiter import MetadataWaiter
 from kclient.producer.partition_chooser import PartitionChooser
@@ -38,14 +40,14 @@ from kclient.producer.send_arguments import (
 )
 from kclient.producer.sender_thread import SenderThread
 from kclient.producer.topic_info import TopicInfo
-from kclient.record import Header, murmur2
+from kclient.record import Header
 
 _log = logging.getLogger(__name__)
 
 _numbers = itertools.count(1)
 
 
-class Producer:
+class Producer(SendPath[TopicInfo]):
     """Sends records to topics (Kafka: KafkaProducer). Safe for use by many threads.
 
     Records gather in memory and a thread of the producer's own sends them, so `send` returns at
@@ -83,13 +85,14 @@ class Producer:
         settings = ProducerConfig.parse(merged(config, options))
         runtime = system_runtime() if runtime is None else runtime
         parts = assemble(settings, runtime)
+        super().__init__(
+            parts.metadata.cluster,
+            partial(parts.accumulator.append, max_wait_ms=settings.max_block_ms),
+            runtime.clock.wall_ns,
+            runtime.tasks.process_id,
+        )
         self._clock = runtime.clock
-        self._wall_ms = runtime.clock.wall_ms
-        self._process_id = runtime.tasks.process_id
-        self._created_in = runtime.tasks.process_id()
         self._accumulator = parts.accumulator
-        self._append = parts.accumulator.append
-        self._cluster = parts.metadata.cluster
         self._metrics = parts.metrics
         self._runner = parts.runner
         self._sender = parts.sender
@@ -99,7 +102,10 @@ class Producer:
         )
         self._interceptors = ProducerInterceptors(settings.values["interceptor_classes"])
         self._intake = RecordIntake(
-            settings.key_serializer, settings.value_serializer, self._interceptors, self._wall_ms
+            settings.key_serializer,
+            settings.value_serializer,
+            self._interceptors,
+            runtime.clock.wall_ms,
         )
         self._waiter = MetadataWaiter(
             parts.metadata,
@@ -110,99 +116,34 @@ class Producer:
             runtime.clock,
             parts.metrics.metadata_wait_ns,
         )
-        # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
-        self._is_plain = self._chooser.is_plain and not self._intake.changes_records
-        self._topics: dict[str, TopicInfo] = {}
-        self._checked_callback: OnDelivery | None = None
         name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
         self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks)
         self._closed = False
+        # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
+        self._takes_plain = self._chooser.is_plain and not self._intake.changes_records
 
     # -- sending ----------------------------------------------------------------------------------
 
-    def send(
-        self,
-        topic: str,
-        value: Any = None,
-        key: Any = None,
-        *,
-        headers: Sequence[Header] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        on_delivery: OnDelivery | None = None,
-    ) -> DeliveryFuture:
-        """Queue a record and return the future of its delivery.
-
-        The partition is the one named, else that of the key (murmur2, as in Java), else one that
-        changes with every batch.
-
-        Args:
-            topic: Topic name.
-            value: Bytes-like, None for a tombstone, or what ``value.serializer`` takes.
-            key: Bytes-like, None, or what ``key.serializer`` takes.
-            headers: Pairs of str and bytes or None.
-            partition: Partition number.
-            timestamp_ms: Milliseconds since the epoch; the present where it is left out.
-            on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the
-                producer's thread. It must not wait; what it raises is logged.
-
-        Raises:
-            InvalidTypeError: An argument has a type that cannot be used.
-            InvalidArgumentError: An argument has a value that cannot be used.
-            SerializationError: A serializer failed.
-            RecordTooLargeError: The record is larger than ``max.request.size`` or all memory.
-            BufferExhaustedError: Memory did not come free within ``max.block.ms``.
-            KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``;
-                BootstrapError, with the cause for each address, if no broker could be reached.
-            ClosedError: The producer was closed.
-            ForkedClientError: The producer was created in another process.
-            ProducerFatalError: The producer has stopped for good; the cause says why.
-        """
-        if self._closed or self._process_id() != self._created_in:
-            self._refuse("send")
-        if on_delivery is not None and on_delivery is not self._checked_callback:
-            check_on_delivery(on_delivery)
-            self._checked_callback = on_delivery
-        if (
-            self._is_plain
-            and (type(value) is bytes or value is None)
-            and (key is None or type(key) is bytes)
-            and type(topic) is str
-        ):
-            info = self._topics.get(topic)
-            if (
-                info is not None
-                and info.cluster is self._cluster()
-                and (partition is None or info.has_partition(partition))
-                and (timestamp_ms is None or (type(timestamp_ms) is int and timestamp_ms >= 0))
-            ):
-                # The hot path: everything else stands in _send_with_care.
-                info.used = True
-                if partition is None and key is not None:
-                    partition = (murmur2(key) & 0x7FFFFFFF) % info.partition_count
-                try:
-                    return self._append(
-                        info,
-                        None if partition is None else info.queues[partition],
-                        self._wall_ms() if timestamp_ms is None else timestamp_ms,
-                        key,
-                        value,
-                        headers,
-                        on_delivery,
-                        self._max_block_ms,
-                    )
-                except ClosedError:
-                    self._refuse("send")
-        record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
-        return self._send_with_care(record, on_delivery)
+    # `send` is the hot path: see kclient/producer/hot_path/reference.py.
 
     def _send_with_care(
-        self, record: ProducerRecord, on_delivery: OnDelivery | None
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: Sequence[Header] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
     ) -> DeliveryFuture:
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("send")
+        check_on_delivery(on_delivery)
+        record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
         try:
             taken = self._intake.take_in(record)
             info, left_ms = self._topic(taken.topic, taken.partition)
-            return self._append(
+            return self._accumulator.append(
                 info,
                 self._chooser.queue(info, taken.partition, taken.key),
                 taken.timestamp_ms,
@@ -279,7 +220,7 @@ class Producer:
         if not rows:
             return BatchDelivery([], self._clock)
         if times is None:
-            times = self._wall_ms()
+            times = self._clock.wall_ms()
         segments: list[Segment] = []
         try:
             info, left_ms = self._topic(topic, partition)
@@ -384,10 +325,12 @@ class Producer:
         seconds = check_timeout("timeout", timeout)
         if self._process_id() != self._created_in:
             self._closed = True  # the thread and the connections are the parent's
+            self._takes_plain = False
             return
         self._runner.refuse_inside("close()")
         first = not self._closed
         self._closed = True
+        self._takes_plain = False
         lost = self._thread.close(seconds)
         if first:
             self._interceptors.close()

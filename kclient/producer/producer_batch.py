@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.hot_path import OpenBatch
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
     RECORD_BATCH_OVERHEAD,
@@ -20,8 +22,6 @@ NO_SEQUENCE = -1
 _SMALLEST_RECORD = 7
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-
-Append = Callable[[int, bytes | None, bytes | None, Sequence[Header] | None], int]
 
 AppendMany = Callable[
     [
@@ -47,15 +47,13 @@ class ProducerIdAndEpoch(NamedTuple):
         return self.producer_id != NO_PRODUCER_ID
 
 
-class ProducerBatch:
+class ProducerBatch(OpenBatch):
     """Records on their way to one partition (Kafka: ProducerBatch).
 
     Until the batch is drained, its queue's lock guards it; from then on only the sender touches
     it. The outcome is in `result`, which outlives the batch.
 
     Attributes:
-        try_append: Appends (timestamp_ms, key, value, headers) and returns the record's index, or
-            -1 where it does not fit. It is the builder's own method: one call less per record.
         append_many: The builder's own method for many records at once.
         created_ms: When the first record came; ``delivery.timeout.ms`` counts from here.
         attempts: How often the batch came back and was queued again.
@@ -76,7 +74,6 @@ class ProducerBatch:
         "attempts",
         "base_sequence",
         "buffer",
-        "builder",
         "created_ms",
         "drained_ms",
         "last_error",
@@ -84,11 +81,9 @@ class ProducerBatch:
         "outcome_unknown",
         "pooled",
         "producer",
-        "result",
         "retry_at_ms",
         "send_order",
         "topic_partition",
-        "try_append",
     )
 
     def __init__(
@@ -99,12 +94,10 @@ class ProducerBatch:
         *,
         pooled: bool = True,
     ) -> None:
+        super().__init__(result, RecordBatchBuilder(buffer), DeliveryFuture)
         self.topic_partition = result.topic_partition
         self.buffer: bytearray | None = buffer
         self._capacity = len(buffer)
-        self.result = result
-        self.builder = RecordBatchBuilder(buffer)
-        self.try_append: Append = self.builder.append
         self.append_many: AppendMany = self.builder.append_many
         self.created_ms = created_ms
         self.drained_ms = created_ms
@@ -214,7 +207,7 @@ class ProducerBatch:
         part = ProducerBatch(bytearray(size), result, self.created_ms, pooled=False)
         part.send_order = (*self.send_order, position)
         for record in records:
-            part.try_append(record.timestamp, record.key, record.value, record.headers)
+            part.builder.append(record.timestamp, record.key, record.value, record.headers)
         return part
 
 

@@ -141,39 +141,14 @@ class RecordAccumulator:
             RecordTooLargeError: The record is larger than a request or all memory may be.
             ClosedError: The producer was closed.
         """
-        # The hot path: one lock, and no call that is not needed.
         target = queue or info.sticky_queue
         if target is not None:
-            with target.lock:
-                batch = target.open_batch
-                if batch is not None:
-                    index = batch.try_append(timestamp_ms, key, value, headers)
-                    if index >= 0:
-                        future = DeliveryFuture(
-                            batch.result,
-                            index,
-                            timestamp_ms,
-                            -1 if key is None else len(key),
-                            -1 if value is None else len(value),
-                        )
-                        if on_delivery is not None:
-                            batch.result.deliveries.append((index, future, on_delivery))
-                        return future
+            future = target.try_append(timestamp_ms, key, value, headers, on_delivery)
+            if future is not None:
+                return future
 
         def fill(batch: ProducerBatch) -> DeliveryFuture | None:
-            index = batch.try_append(timestamp_ms, key, value, headers)
-            if index < 0:
-                return None
-            future = DeliveryFuture(
-                batch.result,
-                index,
-                timestamp_ms,
-                -1 if key is None else len(key),
-                -1 if value is None else len(value),
-            )
-            if on_delivery is not None:
-                batch.result.deliveries.append((index, future, on_delivery))
-            return future
+            return batch.try_append(timestamp_ms, key, value, headers, on_delivery)
 
         size = record_size_upper_bound(key, value, headers)
         return self._append_to_new_batch(info, queue, size, max_wait_ms, fill)

@@ -1,7 +1,7 @@
 """Checks of what the application hands to `send`, before anything else happens."""
 
 import inspect
-from types import NoneType
+from types import FunctionType, MethodType, NoneType
 from typing import Any
 
 from kclient.common.config_def import describe
@@ -103,7 +103,7 @@ def check_on_delivery(on_delivery: object) -> None:
     Raises:
         InvalidTypeError: It is not callable, or a coroutine function.
     """
-    if on_delivery is None:
+    if on_delivery is None or _is_plain_function(on_delivery):
         return
     if not callable(on_delivery):
         raise InvalidTypeError(
@@ -114,6 +114,17 @@ def check_on_delivery(on_delivery: object) -> None:
             f"on_delivery: got the coroutine function {on_delivery!r:.80}, expected a plain "
             "function; nobody would await it"
         )
+
+
+def _is_plain_function(function: object) -> bool:
+    """Return whether this is what callbacks mostly are; `inspect` takes its time to find out."""
+    if type(function) is MethodType:
+        function = function.__func__
+    return (
+        type(function) is FunctionType
+        and not function.__code__.co_flags & inspect.CO_COROUTINE
+        and not function.__dict__  # where it may be marked as a coroutine function
+    )
 
 
 def to_bytes(what: str, data: object) -> bytes | None:

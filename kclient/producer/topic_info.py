@@ -5,27 +5,24 @@ from collections.abc import Callable
 from kclient.client.cluster import Cluster
 from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
+from kclient.producer.hot_path import TopicView
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.producer_batch import ProducerBatch
 
 
-class TopicInfo:
+class TopicInfo(TopicView):
     """Queues and partitioner of a topic (Kafka: RecordAccumulator.TopicInfo).
 
-    Attributes:
-        cluster: View of the cluster from which the fields below were taken.
-        partition_count: Number of partitions; 0 until the topic was first described.
-        queues: One for each partition; it may be longer than `partition_count` where a topic was
-            made anew with fewer partitions.
-        sticky_queue: Where records without key and partition go at present.
-        used: Whether records came since the sender last looked.
+    What a view shows of the cluster, the queues and the sticky queue is kept up to date here.
     """
 
     __slots__ = (
-        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "cluster", "partition_count",
-        "partitioner", "queues", "sticky_queue", "topic", "used",
+        "_available", "_lags", "_lock", "_make_lock", "_sticky_batch", "partitioner", "topic",
     )  # fmt: skip
+
+    queues: tuple[PartitionQueue, ...]
+    sticky_queue: PartitionQueue | None
 
     def __init__(
         self,
@@ -43,22 +40,14 @@ class TopicInfo:
             lags: Whether a queue's leader is too slow to be drawn; None draws without regard to
                 the length of queues.
         """
+        super().__init__()
         self.topic = topic
         self.partitioner = partitioner
-        self.cluster: Cluster | None = None
-        self.partition_count = 0
-        self.queues: tuple[PartitionQueue, ...] = ()
-        self.sticky_queue: PartitionQueue | None = None
-        self.used = True
         self._make_lock = make_lock
         self._lags = lags
         self._lock = make_lock()  # guards: writes to the above, the partitioner, and the below
         self._available: list[int] = []
         self._sticky_batch: ProducerBatch | None = None
-
-    def has_partition(self, partition: object) -> bool:
-        """Return whether the topic has a partition of this number."""
-        return type(partition) is int and 0 <= partition < self.partition_count
 
     def refresh(self, cluster: Cluster) -> int:
         """Take over the partitions of a new view of the cluster; return their number.

@@ -32,8 +32,6 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
     Py_buffer *PyMemoryView_GET_BUFFER(object)
 
-ctypedef const uint8_t *Place
-
 cdef enum:
     OVERHEAD = 61
     MIN_RECORD_SIZE = 7
@@ -45,10 +43,6 @@ cdef enum:
 
 cdef tuple CONSUMER_RECORD_FIELDS = reference.ConsumerRecord.__slots__
 cdef bytes NO_HEADERS = b"\x00"
-
-cdef struct Memory:
-    uint8_t *at
-    Py_ssize_t size
 
 cdef inline Memory memory_of(object view) noexcept:
     """Return where the memory of a memoryview of bytes lies; its owner must keep the view.
@@ -118,7 +112,7 @@ cdef inline int64_t as_int64(object value, str what, int64_t least) except -2:
 cdef inline int64_t as_timestamp(object value) except -2:
     return as_int64(value, "timestamp_ms", -1)
 
-def murmur2(data):
+cpdef int32_t murmur2(object data) except? -1:
     """Return Kafka's 32-bit MurmurHash2 of `data`, signed (Kafka: Utils.murmur2)."""
     cdef bytes copy = data if PyBytes_Check(data) else bytes(data)
     cdef Place at = <Place>PyBytes_AS_STRING(copy)
@@ -151,10 +145,6 @@ cdef inline object as_bytes(object data, str what):
 
 cdef inline bytes pack_headers(object headers):
     return record_encoder.encode_headers(headers) if headers else NO_HEADERS
-
-cdef struct Blob:
-    Place at  # NULL stands for null
-    int64_t size
 
 cdef inline Blob blob_of(object data) noexcept:
     cdef Blob blob = Blob(NULL, -1)
@@ -231,13 +221,6 @@ cdef class ColumnReader:
 
 cdef class RecordBatchBuilder:
     """Appends records to a buffer and makes a batch of them (Kafka: MemoryRecordsBuilder)."""
-    cdef readonly object buffer
-    cdef object _sealed, _view
-    cdef Memory _memory
-    cdef Py_ssize_t _end
-    cdef readonly int32_t record_count
-    cdef int64_t _last_delta
-    cdef readonly int64_t base_offset, first_timestamp, max_timestamp
 
     def __cinit__(self, buffer, *, base_offset=0):
         if memoryview(buffer).readonly:
@@ -270,7 +253,16 @@ cdef class RecordBatchBuilder:
 
     def append(self, timestamp_ms, key, value, headers=None):
         """Append a record; return its index, or -1 if it does not fit or the batch is sealed."""
-        return self._append_objects(self._last_delta + 1, timestamp_ms, key, value, headers)
+        return self.append_next(timestamp_ms, key, value, headers)
+
+    cdef int64_t append_next(
+        self, object timestamp_ms, object key, object value, object headers
+    ) except -2:
+        cdef int64_t timestamp = as_timestamp(timestamp_ms)
+        cdef bytes tail = pack_headers(headers)
+        key = as_bytes(key, "key")
+        value = as_bytes(value, "value")
+        return self._append(self._last_delta + 1, timestamp, blob_of(key), blob_of(value), tail)
 
     def append_with_offset(self, offset, timestamp_ms, key, value, headers=None):
         """Append a record at an offset, leaving a hole before it; otherwise as `append`."""
@@ -282,7 +274,7 @@ cdef class RecordBatchBuilder:
             )
         return self._append_objects(delta, timestamp_ms, key, value, headers)
 
-    cdef inline int64_t _append_objects(
+    cdef int64_t _append_objects(
         self, int64_t delta, object timestamp_ms, object key, object value, object headers
     ) except -2:
         cdef int64_t timestamp = as_timestamp(timestamp_ms)

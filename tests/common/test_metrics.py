@@ -14,6 +14,9 @@ class StillClock:
     def wall_ms(self) -> int:
         return int(self.now_ms)
 
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
+
 
 def metrics(clock: StillClock) -> Metrics:
     return Metrics(clock, SystemTasks(), num_samples=2, sample_window_ms=1_000.0)

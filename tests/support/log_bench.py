@@ -26,6 +26,9 @@ class ManualClock:
     def wall_ms(self) -> int:
         return NOW_MS + self.elapsed_ms
 
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
+
 
 def make_batch(
     count: int = 1,

@@ -42,6 +42,9 @@ class VirtualClock:
     def wall_ms(self) -> int:
         return self._wall_offset + int(self.now_ms)
 
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
+
     def after(self, delay_ms: float, event: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self.now_ms + delay_ms, next(self._order), event))
 

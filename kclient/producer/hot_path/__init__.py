@@ -1,0 +1,33 @@
+"""What `Producer.send` does once a record, from its arguments to its future.
+
+It exists twice with the same behaviour, as the record code does: compiled, in ``_speed.pyx``, and
+as a readable reference. They are base classes: those derived from them, in Python and one for both,
+do everything that happens less often. The compiled one serves where the compiled record code does.
+"""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kclient.record import IMPLEMENTATION
+
+if TYPE_CHECKING:
+    from kclient.producer.hot_path.reference import (
+        OpenBatch,
+        OpenQueue,
+        RecordHandle,
+        SendPath,
+        TopicView,
+    )
+else:
+    from kclient.producer.hot_path import reference as _implementation
+
+    if IMPLEMENTATION == "compiled":
+        with suppress(ImportError):  # built without a compiler
+            from kclient.producer.hot_path import _speed as _implementation
+    OpenBatch = _implementation.OpenBatch
+    OpenQueue = _implementation.OpenQueue
+    RecordHandle = _implementation.RecordHandle
+    SendPath = _implementation.SendPath
+    TopicView = _implementation.TopicView
+
+__all__ = ["OpenBatch", "OpenQueue", "RecordHandle", "SendPath", "TopicView"]

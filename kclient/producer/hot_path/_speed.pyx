@@ -1,0 +1,219 @@
+# cython: language_level=3, wraparound=False, embedsignature=True
+"""The hot path, compiled: same behaviour as `kclient.producer.hot_path.reference`, which explains it.
+
+A batch is appended to with its queue's lock held, as everywhere: the interpreter's does not count.
+"""
+
+cimport cython
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+
+from kclient.record._speed cimport RecordBatchBuilder, murmur2
+
+from types import GenericAlias
+
+from kclient.common.errors import ClosedError
+from kclient.producer.hot_path import reference
+from kclient.producer.send_arguments import check_on_delivery
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void *)
+    bint PyObject_IS_GC(object)
+
+cdef extern from *:
+    """
+    static CYTHON_INLINE PyObject *new_instance(PyTypeObject *kind, PyObject *no_arguments) {
+        return kind->tp_new(kind, no_arguments, NULL);
+    }
+    """
+    object new_instance(type kind, tuple no_arguments)
+
+cdef tuple NO_ARGUMENTS = ()
+cdef tuple NO_ERROR = (None, None, None)
+
+
+@cython.no_gc
+cdef class RecordHandle:
+    """What a record's future knows by itself; the rest its batch's result knows."""
+    cdef readonly object _result
+    cdef readonly int64_t _timestamp_ms
+    cdef readonly int32_t _index, _key_size, _value_size
+
+    def __init__(self, result, index, timestamp_ms, key_size, value_size):
+        self._result = result
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = key_size
+        self._value_size = value_size
+
+
+cdef inline int32_t size_of(object data) except -2:
+    return -1 if data is None else <int32_t>len(data)
+
+
+cdef class OpenBatch:
+    """A batch as far as appending goes."""
+    cdef readonly object result
+    cdef readonly RecordBatchBuilder builder
+    cdef type _future_type
+
+    def __init__(self, result, RecordBatchBuilder builder not None, type future_type not None):
+        if not issubclass(future_type, RecordHandle):
+            raise TypeError(f"future_type: got {future_type}, expected a kind of RecordHandle")
+        self.result = result
+        self.builder = builder
+        self._future_type = future_type
+
+    def try_append(self, timestamp_ms, key, value, headers, on_delivery):
+        """Append a record and return its future, or None where the record does not fit."""
+        return self._try_append(timestamp_ms, key, value, headers, on_delivery)
+
+    cdef object _try_append(
+        self, object timestamp_ms, object key, object value, object headers, object on_delivery
+    ):
+        cdef int64_t index = self.builder.append_next(timestamp_ms, key, value, headers)
+        cdef RecordHandle future
+        if index < 0:
+            return None
+        future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
+        if PyObject_IS_GC(future):
+            PyObject_GC_UnTrack(<void *>future)  # as its base does
+        future._result = self.result
+        future._timestamp_ms = timestamp_ms
+        future._index = <int32_t>index
+        future._key_size = size_of(key)
+        future._value_size = size_of(value)
+        if on_delivery is not None:
+            (<list?>self.result.deliveries).append((index, future, on_delivery))
+        return future
+
+
+cdef class OpenQueue:
+    """A partition's queue as far as appending goes."""
+    cdef readonly object lock
+    cdef object _enter, _exit
+    cdef public OpenBatch open_batch
+
+    def __init__(self, lock):
+        self.lock = lock
+        self._enter = lock.__enter__
+        self._exit = lock.__exit__
+
+    def try_append(self, timestamp_ms, key, value, headers, on_delivery):
+        """Append a record and return its future, or None where a new batch is needed."""
+        return self._try_append(timestamp_ms, key, value, headers, on_delivery)
+
+    cdef object _try_append(
+        self, object timestamp_ms, object key, object value, object headers, object on_delivery
+    ):
+        cdef OpenBatch batch
+        self._enter()
+        try:
+            batch = self.open_batch
+            if batch is None:
+                return None
+            return batch._try_append(timestamp_ms, key, value, headers, on_delivery)
+        finally:
+            self._exit(*NO_ERROR)
+
+
+cdef class TopicView:
+    """A topic as far as choosing a partition goes."""
+    cdef public object cluster
+    cdef public int32_t partition_count
+    cdef public tuple queues
+    cdef public OpenQueue sticky_queue
+    cdef public bint used
+
+    def __init__(self):
+        self.queues = ()
+        self.used = True
+
+
+cdef class SendPath:
+    """Base of the producer: sends what needs no care, plain bytes to a partition that is known."""
+    cdef public bint _takes_plain
+    cdef readonly dict _topics
+    cdef readonly object _cluster, _process_id, _created_in
+    cdef object _append, _wall_ns, _checked_callback
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __init__(self, cluster, append, wall_ns, process_id):
+        self._topics = {}
+        self._cluster = cluster
+        self._append = append
+        self._wall_ns = wall_ns
+        self._process_id = process_id
+        self._created_in = process_id()
+
+    def send(
+        self, topic, value=None, key=None, *, headers=None, partition=None, timestamp_ms=None,
+        on_delivery=None,
+    ):
+        future = self._try_send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+        if future is not None:
+            return future
+        return self._send_with_care(
+            topic, value, key, headers, partition, timestamp_ms, on_delivery
+        )
+
+    cdef object _try_send(
+        self, object topic, object value, object key, object headers, object partition,
+        object timestamp_ms, object on_delivery,
+    ):
+        cdef TopicView info
+        cdef OpenQueue queue = None
+        if not self._takes_plain or self._process_id() != self._created_in:
+            return None
+        if type(topic) is not str or not (is_plain(value) and is_plain(key)):
+            return None
+        info = self._topics.get(topic)
+        if info is None or info.cluster is not self._cluster():
+            return None
+        if not (
+            (partition is None or is_within(partition, info.partition_count - 1))
+            and (timestamp_ms is None or is_within(timestamp_ms, INT64_MAX))
+        ):
+            return None
+        if on_delivery is not None and on_delivery is not self._checked_callback:
+            check_on_delivery(on_delivery)
+            self._checked_callback = on_delivery
+        if partition is not None:
+            queue = info.queues[<Py_ssize_t>partition]
+        elif key is not None:
+            queue = info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
+        if timestamp_ms is None:
+            timestamp_ms = <int64_t>self._wall_ns() // 1_000_000
+        return self._append_plain(info, queue, timestamp_ms, key, value, headers, on_delivery)
+
+    cdef object _append_plain(
+        self, TopicView info, OpenQueue queue, object timestamp_ms, object key, object value,
+        object headers, object on_delivery,
+    ):
+        cdef OpenQueue target = info.sticky_queue if queue is None else queue
+        info.used = True
+        if target is not None:
+            future = target._try_append(timestamp_ms, key, value, headers, on_delivery)
+            if future is not None:
+                return future
+        try:
+            return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
+        except ClosedError:
+            return None
+
+# The description that users see stands in one place.
+SendPath.send.__doc__ = reference.SendPath.send.__doc__
+
+
+cdef inline bint is_plain(object data) noexcept:
+    return data is None or type(data) is bytes
+
+
+cdef inline bint is_within(object number, int64_t most) except -1:
+    cdef int overflow = 0
+    cdef int64_t found
+    if type(number) is not int:
+        return False
+    found = PyLong_AsLongLongAndOverflow(number, &overflow)
+    return overflow == 0 and 0 <= found <= most

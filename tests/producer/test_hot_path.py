@@ -1,0 +1,284 @@
+"""The compiled hot path does what the readable one does."""
+
+import gc
+import inspect
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from os import environ
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kclient import Producer
+from kclient.common.errors import ClosedError, InvalidTypeError, KafkaError
+from kclient.record import IMPLEMENTATION, reference
+
+NOW_NS = 1_700_000_000_123_999_999
+
+
+class Twin(NamedTuple):
+    path: Any
+    record: Any
+
+
+def twins() -> list[Twin]:
+    readable = Twin(import_module("kclient.producer.hot_path.reference"), reference)
+    try:
+        compiled = import_module("kclient.producer.hot_path._speed")
+    except ImportError:  # built without a compiler
+        return [readable]
+    return [readable, Twin(compiled, import_module("kclient.record._speed"))]
+
+
+TWINS = twins()
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Blob(bytes):
+    __slots__ = ()
+
+
+class Result:
+    def __init__(self) -> None:
+        self.deliveries: list[tuple[int, object, object]] = []
+
+
+class World:
+    """A producer of one twin with a topic of three partitions."""
+
+    def __init__(self, twin: Twin) -> None:
+        self.seen: list[object] = []
+        self.cluster = object()
+        self.pid = 7
+        self.closed = False
+        path, seen = twin.path, self.seen
+
+        def send_with_care(_: object, *arguments: object) -> str:
+            seen.append(arguments)
+            return "with care"
+
+        future = type("Future", (path.RecordHandle,), {"__slots__": ()})
+        sending = type("Sending", (path.SendPath,), {"_send_with_care": send_with_care})
+        self.batches = [
+            path.OpenBatch(Result(), twin.record.RecordBatchBuilder(bytearray(140)), future)
+            for _ in range(3)
+        ]
+        self.locks = [threading.RLock() for _ in self.batches]
+        self.queues = tuple(path.OpenQueue(lock) for lock in self.locks)
+        for queue, batch in zip(self.queues, self.batches, strict=True):
+            queue.open_batch = batch
+        self.topic = path.TopicView()
+        self.topic.cluster = self.cluster
+        self.topic.partition_count = 3
+        self.topic.queues = self.queues
+        self.topic.sticky_queue = self.queues[1]
+        self.topic.used = False
+        self.sending = sending(lambda: self.cluster, self.append, lambda: NOW_NS, lambda: self.pid)
+        self.sending._topics["t"] = self.topic
+        self.sending._takes_plain = True
+
+    def append(self, info: object, queue: object, *rest: object) -> str:
+        if self.closed:
+            raise ClosedError("closed")
+        assert info is self.topic
+        number = None if queue is None else self.queues.index(queue)
+        self.seen.append((number, *rest))
+        return "to a new batch"
+
+    def send(self, topic: Any, arguments: dict[str, Any]) -> object:
+        try:
+            sent = self.sending.send(topic, **arguments)
+        except KafkaError as error:
+            return type(error), str(error)
+        if isinstance(sent, str):
+            return sent
+        size_fields = sent._timestamp_ms, sent._key_size, sent._value_size
+        batch = next(batch for batch in self.batches if batch.result is sent._result)
+        return self.batches.index(batch), sent._index, *size_fields
+
+    def outcome(self) -> object:
+        assert not any(held(lock) for lock in self.locks)
+        return (
+            self.topic.used,
+            self.seen,
+            [
+                (
+                    bytes(batch.builder.seal()),
+                    [(index, f._index, call) for index, f, call in batch.result.deliveries],
+                )
+                for batch in self.batches
+                if batch.builder.record_count
+            ],
+        )
+
+
+def held(lock: Any) -> bool:
+    """Return whether somebody holds a lock."""
+    free: list[bool] = []
+    asking = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
+    asking.start()
+    asking.join()
+    return free == [False]
+
+
+def on_delivery(*_: object) -> None:
+    """Do nothing."""
+
+
+async def coroutine(*_: object) -> None:
+    """Do nothing, later."""
+
+
+def mostly(usual: st.SearchStrategy[Any], *odd: object) -> st.SearchStrategy[Any]:
+    return st.one_of(usual, usual, usual, st.sampled_from(odd))
+
+
+PAYLOADS = mostly(st.none() | st.binary(max_size=20), Blob(b"b"), bytearray(b"b"), "text", 7)
+ARGUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "value": PAYLOADS,
+        "key": PAYLOADS,
+        "headers": mostly(st.none(), [], [("h", b"v")], (("h", None),), [(1, b"v")], "wrong"),
+        "partition": mostly(st.none() | st.integers(0, 2), 3, -1, True, 1.0, 2**64, "0"),
+        "timestamp_ms": mostly(
+            st.none() | st.integers(0, 2**63 - 1), -1, True, 2**63, 2**70, -(2**70), 1.5
+        ),
+        "on_delivery": mostly(st.none(), on_delivery, print, coroutine, 7),
+    },
+)
+SENDS = st.lists(st.tuples(mostly(st.just("t"), Text("t"), "other", None, b"t"), ARGUMENTS))
+
+
+@given(sends=SENDS)
+def test_twins_do_the_same(sends: list[tuple[Any, dict[str, Any]]]) -> None:
+    worlds = [World(twin) for twin in TWINS]
+    for topic, arguments in sends:
+        first, *others = [world.send(topic, arguments) for world in worlds]
+        assert others == [first] * len(others)
+    first_outcome, *other_outcomes = [world.outcome() for world in worlds]
+    assert other_outcomes == [first_outcome] * len(other_outcomes)
+
+
+@pytest.fixture(params=TWINS, ids=lambda twin: twin.path.__name__.rpartition(".")[2])
+def world(request: pytest.FixtureRequest) -> World:
+    return World(request.param)
+
+
+def test_a_plain_record_goes_to_the_sticky_partition(world: World) -> None:
+    assert world.send("t", {"value": b"abc"}) == (1, 0, NOW_NS // 1_000_000, -1, 3)
+    assert world.topic.used
+
+
+def test_a_key_decides_the_partition(world: World) -> None:
+    chosen = (reference.murmur2(b"k") & 0x7FFFFFFF) % 3
+    assert world.send("t", {"key": b"k"}) == (chosen, 0, NOW_NS // 1_000_000, 1, -1)
+
+
+def test_a_callback_is_kept_with_its_future(world: World) -> None:
+    world.send("t", {"value": b"a"})
+    world.send("t", {"value": b"b", "on_delivery": on_delivery})
+    [(index, future, call)] = world.batches[1].result.deliveries
+    assert (index, future._index, call) == (1, 1, on_delivery)
+
+
+def test_a_full_batch_leads_to_a_new_one(world: World) -> None:
+    world.send("t", {"value": b"a"})
+    assert world.send("t", {"value": bytes(200)}) == "to a new batch"
+    assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), None, None)]
+
+
+def test_no_open_batch_leads_to_a_new_one(world: World) -> None:
+    world.queues[2].open_batch = None
+    assert world.send("t", {"partition": 2, "timestamp_ms": 5}) == "to a new batch"
+    assert world.seen == [(2, 5, None, None, None, None)]
+
+
+def test_no_sticky_partition_leads_to_a_new_batch(world: World) -> None:
+    world.topic.sticky_queue = None
+    assert world.send("t", {}) == "to a new batch"
+
+
+def shut(world: World) -> None:
+    world.sending._takes_plain = False
+
+
+def fork(world: World) -> None:
+    world.pid += 1
+
+
+def move_on(world: World) -> None:
+    world.cluster = object()
+
+
+def close(world: World) -> None:
+    world.closed = True
+    for queue in world.queues:
+        queue.open_batch = None
+
+
+@pytest.mark.parametrize("change", [shut, fork, move_on, close])
+def test_what_is_not_usual_is_sent_with_care(world: World, change: Callable[[World], None]) -> None:
+    change(world)
+    assert world.send("t", {"value": b"v", "key": b"k"}) == "with care"
+    assert world.seen == [("t", b"v", b"k", None, None, None, None)]
+    assert world.batches[0].builder.record_count == 0
+
+
+def test_an_append_that_fails_leaves_the_lock_free(world: World) -> None:
+    with pytest.raises(InvalidTypeError):
+        world.sending.send("t", headers=[(1, b"")])
+    assert not held(world.locks[1])
+
+
+def test_compiled_futures_stay_out_of_the_garbage_collector() -> None:
+    for twin in TWINS[1:]:
+        world = World(twin)
+        future = world.sending.send("t", b"v")
+        assert not gc.is_tracked(future)
+
+
+def active_with(**environment: str) -> str:
+    program = "from kclient.producer import hot_path; print(hot_path.SendPath.__module__)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environ, "KCLIENT_PURE_PYTHON": "", **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.strip()
+
+
+def test_the_environment_forces_the_reference() -> None:
+    assert active_with(KCLIENT_PURE_PYTHON="1") == "kclient.producer.hot_path.reference"
+
+
+def test_the_extension_serves_where_it_was_built() -> None:
+    expected = TWINS[-1].path.__name__
+    assert active_with() == expected
+    if environ.get("KCLIENT_REQUIRE_EXTENSION") == "1":
+        assert expected == "kclient.producer.hot_path._speed"
+
+
+def test_send_is_described_whichever_serves() -> None:
+    assert "on_delivery: Called as" in (Producer.send.__doc__ or "")
+    readable = inspect.signature(TWINS[0].path.SendPath.send).parameters
+    for twin in TWINS:
+        parameters = inspect.signature(twin.path.SendPath.send).parameters
+        assert [(each.name, each.kind, each.default) for each in parameters.values()] == [
+            (each.name, each.kind, each.default) for each in readable.values()
+        ]
+
+
+def test_the_twin_fits_the_record_code() -> None:
+    compiled = Producer.__mro__[1].__module__.endswith("_speed")
+    assert compiled <= (IMPLEMENTATION == "compiled")
