@@ -29,7 +29,8 @@ class DeliveryFuture(RecordHandle):
 
     def done(self) -> bool:
         """Return whether the record was acknowledged or has failed."""
-        return self._result.find(self._index)[0] is not None
+        result = self._result
+        return type(result.outcome) is Appended or result.find(self._index)[0] is not None
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait for the acknowledgement and return where the record lies.
@@ -57,6 +58,9 @@ class DeliveryFuture(RecordHandle):
         Raises:
             KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
         """
+        result = self._result
+        if result.is_over and type(result.outcome) is Appended:  # what it mostly is: be quick
+            return None
         outcome, index = self._await(timeout)
         return outcome.error_of(index) if isinstance(outcome, Failed) else None
 

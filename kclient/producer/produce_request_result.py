@@ -65,16 +65,17 @@ class ProduceRequestResult:
             queue guards it until the batch is drained; then it is the sender's.
         is_over: Whether the outcome is known and everybody who wanted to hear of it has. Whoever
             waits, waits for that: after a flush, every callback has run.
+        outcome: What became of the batch, None while nothing is known; it is set once.
     """
 
     __slots__ = (
         "_callbacks",
         "_latch",
-        "_outcome",
         "_runner",
         "clock",
         "deliveries",
         "is_over",
+        "outcome",
         "topic_partition",
     )
 
@@ -91,7 +92,7 @@ class ProduceRequestResult:
         self._runner = runner
         self._latch = latch  # guards: all below
         self.is_over = False
-        self._outcome: Appended | Failed | Split | None = None
+        self.outcome: Appended | Failed | Split | None = None
         self._callbacks: list[tuple[int, Callable[[], object]]] | None = None
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> bool:
@@ -117,7 +118,7 @@ class ProduceRequestResult:
         self._let_go()
 
     def _settle(self, outcome: Appended | Failed) -> bool:
-        if self._outcome is not None:
+        if self.outcome is not None:
             return False
         callbacks = self._publish(outcome)
         try:
@@ -136,7 +137,7 @@ class ProduceRequestResult:
         self, outcome: Appended | Failed | Split
     ) -> list[tuple[int, Callable[[], object]]]:
         with self._latch:
-            self._outcome = outcome
+            self.outcome = outcome
             callbacks, self._callbacks = self._callbacks, None
         return callbacks or []
 
@@ -148,7 +149,7 @@ class ProduceRequestResult:
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Call back when the record at `index` has its outcome; False if it has it already."""
         with self._latch:
-            outcome = self._outcome
+            outcome = self.outcome
             if outcome is None:
                 if self._callbacks is None:
                     self._callbacks = []
@@ -161,7 +162,7 @@ class ProduceRequestResult:
 
     def find(self, index: int) -> tuple[Appended | Failed | None, int]:
         """Return the outcome of a record, or None, and its index in the batch that has it."""
-        outcome = self._outcome
+        outcome = self.outcome
         if isinstance(outcome, Split):
             part, inner = outcome.locate(index)
             return part.find(inner)
@@ -169,11 +170,11 @@ class ProduceRequestResult:
 
     def settled(self) -> bool:
         """Return whether this batch is over, its records possibly handed on to parts."""
-        return self._outcome is not None
+        return self.outcome is not None
 
     def latest(self, index: int) -> "ProduceRequestResult":
         """Return the result that a record's outcome is to be awaited from, after splits."""
-        outcome = self._outcome
+        outcome = self.outcome
         if isinstance(outcome, Split):
             part, inner = outcome.locate(index)
             return part.latest(inner)
@@ -181,7 +182,7 @@ class ProduceRequestResult:
 
     def parts(self) -> Sequence["ProduceRequestResult"]:
         """Return the results that this one was split into; empty if it was not."""
-        outcome = self._outcome
+        outcome = self.outcome
         return outcome.parts if isinstance(outcome, Split) else ()
 
     def wait(self, timeout: float | None) -> bool:
@@ -192,7 +193,7 @@ class ProduceRequestResult:
         Raises:
             IllegalStateError: The caller is a delivery callback, which would wait for itself.
         """
-        if self.is_over or (self._outcome is not None and self._runner.inside()):
+        if self.is_over or (self.outcome is not None and self._runner.inside()):
             return True
         self._runner.refuse_inside("result()")
         with self._latch:
