@@ -12,10 +12,10 @@ PACKAGE = Path(__file__).parents[2] / "kclient"
 ALLOWED: dict[str, tuple[str, ...]] = {
     "socket": ("network/",),
     "selectors": ("network/",),
-    "ssl": ("network/", "security/"),
+    "ssl": ("network/",),
     "time": ("common/system_tasks.py", "cli/"),
     "random": ("common/runtime.py", "network/system_runtime.py"),
-    "secrets": ("security/",),
+    "secrets": (),
     "uuid": ("common/uuids.py",),
     "threading.Thread": ("common/system_tasks.py",),
     "concurrent": ("producer/compression_pool.py",),

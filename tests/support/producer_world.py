@@ -8,6 +8,7 @@ sequences as Kafka's ProducerAppendInfo does, and remembers what it holds.
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_response import ClientResponse, ResponseCallback
@@ -516,3 +517,23 @@ def builder_of(sent: Sent) -> ProduceRequestBuilder:
 
 def tp(partition: int = 0) -> TopicPartition:
     return TopicPartition(TOPIC, partition)
+
+
+def world(**options: object) -> ProducerWorld:
+    return ProducerWorld(WorldOptions(**options))  # type: ignore[arg-type]  # by name
+
+
+def noting(seen: list[Any], what: object) -> Callable[..., None]:
+    """Returns a callback that notes what it was made with."""
+    return lambda *_: seen.append(what)
+
+
+def sent_sequences(of: ProducerWorld) -> list[int]:
+    return [
+        RecordBatch(data.records).base_sequence
+        for sent in of.client.requests()
+        if isinstance(sent.body, ProduceRequest)
+        for topic in sent.body.topic_data
+        for data in topic.partition_data
+        if isinstance(data.records, memoryview)
+    ]

@@ -1,1 +1,0 @@
-"""Secrets, and later the SASL mechanisms and TLS settings."""

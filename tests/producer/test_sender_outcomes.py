@@ -1,0 +1,393 @@
+"""The sender against a scripted client: time, splitting, callbacks, the end, producer ids."""
+
+import logging
+
+import pytest
+
+from kclient.common.broker_errors import (
+    NetworkError,
+    NotLeaderOrFollowerError,
+    RecordTooLargeError,
+)
+from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
+from kclient.producer.deadline import Deadline
+from kclient.producer.errors import DeliveryTimeoutError, ProducerFatalError
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.protocol.messages.produce import (
+    ProduceResponse,
+)
+from kclient.record import CompressionType
+from tests.support.producer_world import (
+    ProducerWorld,
+    WorldOptions,
+    builder_of,
+    noting,
+    world,
+)
+
+NOT_LEADER, UNKNOWN_TOPIC, TIMED_OUT, TOO_LARGE, STORAGE, CORRUPT = 6, 3, 7, 10, 56, 2
+NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 19, 20
+
+
+# -- time: W4, W10, W11 ----------------------------------------------------------------------------
+
+
+def test_a_record_that_waits_too_long_fails_once_and_was_not_written() -> None:
+    producer = world(delivery_timeout_ms=1_000)
+    producer.client.down.add(0)
+    told: list[KafkaError | None] = []
+    future = producer.send(b"x", on_delivery=lambda metadata, error: told.append(error))
+    producer.step(999)
+    assert not future.done()
+    assert producer.client.polled_ms[-1] == 1
+    producer.step(1)
+    with pytest.raises(DeliveryTimeoutError, match=r"1 record\(s\) for t-0.*were not written"):
+        future.result(0)
+    error = future.exception(0)
+    assert isinstance(error, DeliveryTimeoutError)
+    assert not error.possibly_written
+    assert told == [error]
+    assert producer.pool.available() == producer.pool.total
+
+
+def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> None:
+    producer = world(delivery_timeout_ms=1_000, idempotence=False, acks=1)
+    future = producer.send(b"precious")
+    producer.step()
+    (sent,) = producer.client.requests()
+    buffer = builder_of(sent).batches[0].buffer
+    producer.step(1_000)
+    error = future.exception(0)
+    assert isinstance(error, DeliveryTimeoutError)
+    assert error.possibly_written
+    assert buffer is not None
+    assert producer.pool.available() < producer.pool.total
+    producer.send(b"other")
+    assert b"precious" in bytes(buffer)
+    producer.answer_all()
+    producer.step()
+    assert len(producer.client.requests()) == 1
+    producer.answer_all()
+    assert producer.pool.available() == producer.pool.total
+
+
+def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
+    producer = world(max_in_flight=1, delivery_timeout_ms=1_000)
+    producer.client.down.add(0)
+    late = producer.send(b"late")
+    producer.step()
+    producer.client.down.clear()
+    producer.step(5_000)  # the machine slept meanwhile
+    assert isinstance(late.exception(0), DeliveryTimeoutError)
+    assert producer.client.requests() == []
+    after = producer.send(b"after")
+    producer.settle()
+    assert after.result(0).offset == 0
+
+
+def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
+    producer = world(delivery_timeout_ms=1_000)
+    future = producer.send(b"x")
+    producer.step()
+    producer.answer_one(NOT_LEADER)
+    producer.client.down.add(0)
+    producer.step(1_000)
+    error = future.exception(0)
+    assert isinstance(error, DeliveryTimeoutError)
+    assert not error.possibly_written
+    assert "were not written; the last error was: NOT_LEADER_OR_FOLLOWER" in str(error)
+    assert isinstance(error.__cause__, NotLeaderOrFollowerError)
+
+
+def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
+    producer = world(delivery_timeout_ms=1_000)
+    future = producer.send(b"x")
+    producer.update_metadata(error_code=UNKNOWN_TOPIC)
+    producer.step()
+    assert producer.client.requests() == []
+    producer.step(1_000)
+    assert isinstance(future.exception(0), DeliveryTimeoutError)
+
+
+def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:
+    producer = world(delivery_timeout_ms=1_000)
+    future = producer.send(b"x")
+    producer.step()
+    producer.client.disconnect("0")
+    producer.client.down.add(0)
+    producer.step(1_000)
+    error = future.exception(0)
+    assert isinstance(error, DeliveryTimeoutError)
+    assert error.possibly_written
+
+
+def test_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() -> None:
+    producer = world()
+    future = producer.send(b"x")
+    producer.step()
+    producer.process(producer.client.requests()[0])
+    producer.client.disconnect("0")
+    producer.step()
+    producer.settle()
+    assert future.result(0).offset == 0
+    assert producer.broker[0].values() == [b"x"]
+
+
+def test_a_disconnect_without_sequences_may_write_twice() -> None:
+    producer = world(idempotence=False, acks=1)
+    future = producer.send(b"x")
+    producer.step()
+    producer.process(producer.client.requests()[0])
+    producer.client.disconnect("0")
+    producer.step()
+    producer.settle()
+    assert future.result(0).offset == 1
+    assert producer.broker[0].values() == [b"x", b"x"]
+
+
+# -- splitting: W8 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
+@pytest.mark.parametrize("idempotence", [True, False])
+def test_a_batch_too_large_is_split_and_keeps_its_order(
+    codec: CompressionType, idempotence: bool
+) -> None:
+    producer = world(compression=codec, idempotence=idempotence, acks=-1)
+    told: list[bytes] = []
+    values = [b"%02d" % number + bytes(range(100)) for number in range(16)]
+    futures = [producer.send(value, on_delivery=noting(told, value)) for value in values]
+    done: list[int] = []
+    for number, future in enumerate(futures):
+        future.add_done_callback(noting(done, number))
+    producer.broker[0].max_batch_bytes = 600
+    producer.settle()
+    assert [future.result(0).offset for future in futures] == list(range(16))
+    assert producer.broker[0].values() == values
+    assert told == values
+    assert done == list(range(16))
+    assert producer.pool.available() == producer.pool.total
+
+
+def test_a_single_record_too_large_fails_alone() -> None:
+    producer = world()
+    values = [bytes(10), bytes(900), bytes(20), bytes(30)]
+    futures = [producer.send(value) for value in values]
+    producer.broker[0].max_batch_bytes = 400
+    producer.settle()
+    assert isinstance(futures[1].exception(0), RecordTooLargeError)
+    assert [futures[index].result(0).offset for index in (0, 2, 3)] == [0, 1, 2]
+    assert producer.broker[0].values() == [values[0], values[2], values[3]]
+
+
+def test_waiting_goes_on_over_a_split() -> None:
+    producer = world()
+    futures = [producer.send(bytes(300)) for _ in range(4)]
+    producer.broker[0].max_batch_bytes = 700
+    producer.step()
+    producer.answer_all()
+    assert not any(future.done() for future in futures)
+    assert producer.accumulator.incomplete.all()
+    producer.settle()
+    assert futures[3].result(0).offset == 3
+
+
+# -- callbacks: W15 --------------------------------------------------------------------------------
+
+
+def test_callbacks_that_raise_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    producer = world()
+
+    def fail(metadata: object, error: object) -> None:
+        raise ValueError("mine")
+
+    seen: list[int] = []
+    producer.send(b"a", on_delivery=fail)
+    future = producer.send(b"b", on_delivery=lambda metadata, error: seen.append(1))
+    with caplog.at_level(logging.ERROR):
+        producer.settle()
+    assert seen == [1]
+    assert future.result(0).offset == 1
+    assert "mine" in caplog.text
+    assert producer.metrics.registry.snapshot()["callback-error-total"] == 1
+
+
+def test_callbacks_may_send_and_may_not_wait() -> None:
+    producer = world(buffer_memory=40_000)
+    errors: list[BaseException] = []
+    sent_again = []
+
+    def again(metadata: object, error: object) -> None:
+        future = producer.send(b"again", max_wait_ms=60_000)
+        sent_again.append(future)
+        for wait in (future.result, future.exception, flush):
+            try:
+                wait()
+            except IllegalStateError as refused:
+                errors.append(refused)
+
+    def flush() -> None:
+        producer.accumulator.flush(Deadline(producer.clock, 1))
+
+    producer.send(b"a", on_delivery=again)
+    producer.settle()
+    assert len(errors) == 3
+    assert sent_again[0].result(0).offset == 1
+
+
+def test_done_callbacks_run_at_once_where_the_outcome_is_known() -> None:
+    producer = world()
+    future = producer.send(b"a")
+    seen: list[object] = []
+    future.add_done_callback(seen.append)
+    producer.settle()
+    future.add_done_callback(seen.append)
+    assert seen == [future, future]
+
+
+# -- the end: W7, W16, W20 -------------------------------------------------------------------------
+
+
+def test_closing_sends_the_rest_and_ends() -> None:
+    producer = world(linger_ms=10_000)
+    future = producer.send(b"x")
+    producer.sender.initiate_close()
+    assert producer.sender.step()
+    producer.answer_all()
+    assert future.result(0).offset == 0
+    assert not producer.sender.step()
+    assert producer.client.closed
+    assert producer.sender.lost_records() == 0
+
+
+def test_a_forced_close_fails_what_is_left_once() -> None:
+    producer = world()
+    told: list[object] = []
+    on_wire = producer.send(b"x", on_delivery=lambda *outcome: told.append(outcome))
+    producer.step()
+    queued = producer.send(b"y")
+    producer.sender.force_close()
+    assert not producer.sender.step()
+    for future in (on_wire, queued):
+        with pytest.raises(KafkaError, match="closed before"):
+            future.result(0)
+    assert producer.sender.lost_records() == 2
+    assert len(told) == 1
+    assert producer.pool.available() == producer.pool.total
+    assert producer.client.closed
+
+
+def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
+    producer = world()
+    futures = [producer.send(b"x")]
+    producer.step()
+    futures.append(producer.send(b"y"))
+
+    def explode() -> None:
+        raise ZeroDivisionError("surprise")
+
+    producer.client.on_poll = explode
+    assert not producer.sender.step()
+    for future in futures:
+        error = future.exception(0)
+        assert isinstance(error, ProducerFatalError)
+        assert isinstance(error.__cause__, ZeroDivisionError)
+    assert producer.sender.failure is futures[0].exception(0)
+    assert producer.client.closed
+
+
+def test_an_error_while_handling_an_answer_is_not_lost_in_the_client() -> None:
+    producer = world()
+    future = producer.send(b"x")
+    producer.step()
+    producer.client.end("0", ProduceResponse(responses=[None]))  # type: ignore[list-item]  # nonsense
+    assert not producer.sender.step()
+    assert isinstance(future.exception(0), ProducerFatalError)
+
+
+def test_a_fenced_producer_fails_for_good() -> None:
+    producer = world(partitions=2)
+    future, other = producer.send(b"x", 0), producer.send(b"y", 1)
+    producer.step()
+    queued = producer.send(b"z", 1)
+    producer.answer_one(90)
+    for each in (future, other, queued):
+        producer.step()
+        assert isinstance(each.exception(0), KafkaError)
+    assert isinstance(producer.sender.failure, ProducerFatalError)
+    assert "PRODUCER_FENCED" in str(producer.sender.failure)
+
+
+# -- producer ids ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
+    producer = ProducerWorld(WorldOptions(idempotence=False))
+    fresh = ProducerWorld(WorldOptions())
+    assert producer.transactions is None
+    transactions = fresh.transactions
+    assert transactions is not None
+    transactions.producer = transactions.producer._replace(producer_id=-1)
+    transactions.state = type(transactions.state).UNINITIALIZED
+    fresh.send(b"x")
+    fresh.step()
+    assert fresh.client.requests() == []
+    (asked,) = fresh.client.requests(InitProducerIdRequest)
+    assert asked.body == InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=2**31 - 1
+    )
+    fresh.step()
+    assert len(fresh.client.requests(InitProducerIdRequest)) == 1
+    assert fresh.client.polled_ms[-1] == 100
+
+
+@pytest.mark.parametrize("code", [14, 15, 7])
+def test_asking_for_an_id_is_tried_again(code: int) -> None:
+    producer = ProducerWorld.__new__(ProducerWorld)
+    ProducerWorld.__init__(producer, WorldOptions())
+    transactions = producer.transactions
+    assert transactions is not None
+    transactions.state = type(transactions.state).UNINITIALIZED
+    producer.step()
+    producer.client.end("0", InitProducerIdResponse(error_code=code))
+    producer.step()
+    producer.step(50)
+    assert producer.client.requests(InitProducerIdRequest) == []
+    producer.step(60)
+    producer.client.end("0", error=DisconnectedError("gone"))
+    producer.step()
+    producer.step(250)
+    producer.client.end("0", InitProducerIdResponse(producer_id=9, producer_epoch=0))
+    producer.send(b"x")
+    producer.settle()
+    assert producer.broker[0].log[0].producer_id == 9
+
+
+def test_being_refused_an_id_is_final() -> None:
+    producer = world()
+    transactions = producer.transactions
+    assert transactions is not None
+    transactions.state = type(transactions.state).UNINITIALIZED
+    future = producer.send(b"x")
+    producer.step()
+    producer.client.end("0", InitProducerIdResponse(error_code=31))
+    producer.step()
+    producer.step()
+    with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        future.result(0)
+    assert isinstance(producer.sender.failure, ProducerFatalError)
+
+
+def test_a_missing_answer_counts_as_a_network_error() -> None:
+    producer = world()
+    future = producer.send(b"x")
+    producer.step()
+    producer.client.end("0", ProduceResponse())
+    producer.step()
+    assert not future.done()
+    assert NetworkError.retriable
+    producer.settle()
+    assert producer.broker[0].values() == [b"x"]
