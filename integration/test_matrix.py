@@ -1,0 +1,83 @@
+"""Every codec with every kind of acknowledgement, from us to the others and from them to us.
+
+A cell of the matrix is a partition of one topic, so that one reader sees all cells in one go.
+"""
+
+from collections.abc import Callable, Sequence
+
+from integration.harness.kafka_tools import KafkaTools
+from integration.harness.running_kafka import RunningKafka
+from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord, Sending
+from tests.support.own_client import OwnClient
+
+Topic = Callable[..., str]
+Content = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
+
+# Idempotence needs acks=all; every other combination is a cell.
+CELLS = [
+    Sending(codec=codec, acks=acks, idempotence=idempotence)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd")
+    for acks, idempotence in (("0", False), ("1", False), ("all", False), ("all", True))
+]
+PER_CELL = 12
+
+
+def records_of(cell: int) -> list[ForeignRecord]:
+    return [
+        ForeignRecord(
+            value=b"cell-%d value-%d " % (cell, number) * 9,
+            key=b"key-%d" % number if number % 3 else None,
+            headers=(("number", b"%d" % number),) if number % 2 else (),
+            partition=cell,
+        )
+        for number in range(PER_CELL)
+    ]
+
+
+def write_all(writer: OwnClient | ForeignClient, topic: str) -> None:
+    for cell, how in enumerate(CELLS):
+        writer.produce(topic, records_of(cell), how)
+
+
+def check_all(found: Sequence[ForeignRecord]) -> None:
+    cells: dict[int, list[Content]] = {cell: [] for cell in range(len(CELLS))}
+    for record in sorted(found, key=lambda one: (one.partition, one.offset)):
+        cells[record.partition].append(record.content)
+    for cell, how in enumerate(CELLS):
+        assert cells[cell] == [record.content for record in records_of(cell)], how
+
+
+def test_others_read_every_cell_of_ours(
+    kafka: RunningKafka, topic: Topic, tools: KafkaTools
+) -> None:
+    name = topic(partitions=len(CELLS))
+    write_all(OwnClient(kafka.bootstrap), name)
+    total = len(CELLS) * PER_CELL
+    check_all(tools.consume(name, total))
+    for make in FOREIGN_CLIENTS.values():
+        check_all(make(kafka.bootstrap).consume(name, total))
+
+
+def test_we_read_every_cell_of_others(
+    kafka: RunningKafka, topic: Topic, foreign: ForeignClient
+) -> None:
+    name = topic(partitions=len(CELLS))
+    write_all(foreign, name)
+    check_all(OwnClient(kafka.bootstrap).consume(name, len(CELLS) * PER_CELL))
+
+
+def test_we_read_every_cell_of_the_console_producer(
+    kafka: RunningKafka, topic: Topic, tools: KafkaTools
+) -> None:
+    ours = OwnClient(kafka.bootstrap)
+    given = [ForeignRecord(b"v%d" % number, b"k", (("h", b"x"),)) for number in range(PER_CELL)]
+    for how in CELLS:
+        name = topic()
+        properties = {
+            "acks": how.acks,
+            "compression.type": how.codec,
+            "enable.idempotence": str(how.idempotence).lower(),
+        }
+        tools.produce(name, given, properties)
+        found = ours.consume(name, PER_CELL)
+        assert [one.content for one in found] == [one.content for one in given], how
