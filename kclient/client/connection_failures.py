@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kclient.client.find_coordinator import COORDINATOR_ID_BASE
 from kclient.common.errors import BootstrapError, KafkaError
 from kclient.common.types import Node
 
@@ -82,4 +83,14 @@ def address_in_words(node: Node) -> str:
 
 def _in_words(node: Node) -> str:
     where = address_in_words(node)
-    return f"{where} (advertised by broker {node.id})" if node.id >= 0 else where
+    return f"{where} (advertised by {name_of(node.id)})" if node.id >= 0 else where
+
+
+def name_of(node_id: int) -> str:
+    """Return what a node is called in messages, by its id."""
+    if node_id < 0:
+        return "bootstrap server"
+    # Ids from far above any broker's are those of coordinators' own connections.
+    if node_id > COORDINATOR_ID_BASE // 2:
+        return f"broker {COORDINATOR_ID_BASE - node_id} as coordinator"
+    return f"broker {node_id}"

@@ -8,6 +8,12 @@ from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
+COORDINATOR_ID_BASE = 2**31 - 1
+"""A coordinator's connection has this less the broker's id for an id.
+
+It is a connection of its own: group requests must not queue behind a fetch that waits for data.
+"""
+
 _GROUP = 0
 _FIRST_WITH_LIST = 4
 

@@ -7,7 +7,7 @@ from kclient.client.api_versions import ApiVersions
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_settings import ClientSettings
 from kclient.client.cluster_connection_states import ClusterConnectionStates
-from kclient.client.connection_failures import ConnectionFailures, address_in_words
+from kclient.client.connection_failures import ConnectionFailures, address_in_words, name_of
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
@@ -73,8 +73,7 @@ class NodeConnections:
         node = self._nodes.get(node_id)
         if node is None:
             return f"node {node_id}"
-        kind = f"broker {node.id}" if node.id >= 0 else "bootstrap server"
-        return f"{kind} at {address_in_words(node)}"
+        return f"{name_of(node.id)} at {address_in_words(node)}"
 
     def connect(self, node: Node, now_ms: float) -> None:
         """Start connecting to a node; a failure at once is noted as any other.

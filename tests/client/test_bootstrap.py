@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kclient.client.client_settings import ClientSettings
+from kclient.client.connection_failures import name_of
 from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
@@ -222,3 +223,16 @@ def test_without_rebootstrap_the_client_waits_for_the_brokers_it_knows() -> None
     assert list(world.metadata.cluster().nodes) == [1]
     world.net.peers["10.0.0.1", 9092] = lambda: broker
     world.poll_until(lambda: world.client.ready(broker.node, world.now_ms))
+
+
+@pytest.mark.parametrize(
+    ("node_id", "name"),
+    [
+        (-1, "bootstrap server"),
+        (0, "broker 0"),
+        (7, "broker 7"),
+        (2**31 - 1 - 7, "broker 7 as coordinator"),
+    ],
+)
+def test_nodes_are_named_for_people(node_id: int, name: str) -> None:
+    assert name_of(node_id) == name

@@ -5,7 +5,11 @@ import math
 
 from kclient.client.client_response import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
+from kclient.client.find_coordinator import (
+    COORDINATOR_ID_BASE,
+    FindGroupCoordinator,
+    coordinator_of,
+)
 from kclient.common.broker_errors import CoordinatorNotAvailableError, GroupAuthorizationError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
@@ -16,8 +20,6 @@ from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 
 _log = logging.getLogger(__name__)
 
-# A connection of its own: group requests must not queue behind a fetch that waits for data.
-_COORDINATOR_NODE_BASE = 2**31 - 1
 _SETTLED_MS = 2000.0
 
 
@@ -55,7 +57,7 @@ class CoordinatorFinder:
         back until all members have joined: what must not wait for that goes here.
         """
         node = self.coordinator()
-        return None if node is None else node._replace(id=_COORDINATOR_NODE_BASE - node.id)
+        return None if node is None else node._replace(id=COORDINATOR_ID_BASE - node.id)
 
     def step(self, now_ms: float) -> float:
         """Look for the coordinator if it is unknown; return how long to wait for the next step.
@@ -94,7 +96,7 @@ class CoordinatorFinder:
             node = coordinator_of(future.value.body(FindCoordinatorResponse), self._group_id)
             if not node.host:
                 raise CoordinatorNotAvailableError("the answer names no broker")
-            self._node = node._replace(id=_COORDINATOR_NODE_BASE - node.id)
+            self._node = node._replace(id=COORDINATOR_ID_BASE - node.id)
             self._found_ms = self._clock.monotonic_ms()
             _log.info("coordinator of group %s is %s", self._group_id, node)
         except GroupAuthorizationError:
