@@ -3,10 +3,12 @@
 A cell of the matrix is a partition of one topic, so that one reader sees all cells in one go.
 """
 
+import time
 from collections.abc import Callable, Sequence
 
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
+from kclient import Consumer, TopicPartition
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord, Sending
 from tests.support.own_client import OwnClient
 
@@ -34,9 +36,26 @@ def records_of(cell: int) -> list[ForeignRecord]:
     ]
 
 
-def write_all(writer: OwnClient | ForeignClient, topic: str) -> None:
-    for cell, how in enumerate(CELLS):
-        writer.produce(topic, records_of(cell), how)
+def write_all(writer: OwnClient | ForeignClient, topic: str, bootstrap: str) -> None:
+    with Consumer(bootstrap_servers=bootstrap) as observer:
+        for cell, how in enumerate(CELLS):
+            writer.produce(topic, records_of(cell), how)
+            # acks=0 promises nothing: a batch that comes before the leader is up is dropped.
+            tries = 1
+            while how.acks == "0" and not has_arrived(observer, TopicPartition(topic, cell)):
+                assert tries < 5, f"{how}: nothing arrived in {tries} tries"
+                writer.produce(topic, records_of(cell), how)
+                tries += 1
+
+
+def has_arrived(observer: Consumer, partition: TopicPartition) -> bool:
+    """Wait for a cell's records; False if not one of them has come in two seconds."""
+    give_up = time.monotonic() + 2
+    while time.monotonic() < give_up:
+        if observer.end_offsets([partition])[partition] == PER_CELL:
+            return True
+    assert observer.end_offsets([partition])[partition] == 0, f"{partition}: some are missing"
+    return False
 
 
 def check_all(found: Sequence[ForeignRecord]) -> None:
@@ -51,7 +70,7 @@ def test_others_read_every_cell_of_ours(
     kafka: RunningKafka, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=len(CELLS))
-    write_all(OwnClient(kafka.bootstrap), name)
+    write_all(OwnClient(kafka.bootstrap), name, kafka.bootstrap)
     total = len(CELLS) * PER_CELL
     check_all(tools.consume(name, total))
     for make in FOREIGN_CLIENTS.values():
@@ -62,7 +81,7 @@ def test_we_read_every_cell_of_others(
     kafka: RunningKafka, topic: Topic, foreign: ForeignClient
 ) -> None:
     name = topic(partitions=len(CELLS))
-    write_all(foreign, name)
+    write_all(foreign, name, kafka.bootstrap)
     check_all(OwnClient(kafka.bootstrap).consume(name, len(CELLS) * PER_CELL))
 
 
