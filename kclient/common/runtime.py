@@ -130,6 +130,10 @@ class StreamSocket(Protocol):
         """Close the socket; idempotent."""
         ...
 
+    def reset(self) -> None:
+        """Close the socket so that the peer sees a reset instead of an end; idempotent."""
+        ...
+
 
 class Listener(Protocol):
     """A listening TCP socket."""

@@ -6,12 +6,14 @@ import math
 import os
 import selectors
 import socket
+import struct
 import threading
 from typing import Protocol
 
 from kclient.common.runtime import READABLE, Address, Listener, Poller, StreamSocket
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
+_NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class SystemStreamSocket(socket.socket):
@@ -37,6 +39,12 @@ class SystemStreamSocket(socket.socket):
     def local_address(self) -> Address:
         """Return this side's address."""
         return _address(self.getsockname())
+
+    def reset(self) -> None:
+        """Close the socket so that the peer sees a reset instead of an end; idempotent."""
+        if self.fileno() >= 0:
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.close()
 
 
 class SystemListener:

@@ -47,6 +47,7 @@ class Sink:
         return ("10.0.0.2", 2)
 
     def close(self) -> None: ...
+    def reset(self) -> None: ...
 
 
 def everything() -> int:

@@ -74,6 +74,19 @@ def test_two_ends_meet(net: SystemNet, poller: SystemPoller) -> None:
     far.close()
 
 
+def test_the_other_side_sees_a_reset(net: SystemNet, poller: SystemPoller) -> None:
+    near, far = connected(net, poller)
+    near.reset()
+    near.reset()
+    poller.register(far, READABLE, "far")
+    assert poller.poll(5000)
+    poller.unregister(far)
+    with pytest.raises(ConnectionResetError):
+        far.recv_into(memoryview(bytearray(8)))
+    far.close()
+    far.reset()
+
+
 def test_watching_for_nothing_and_again_for_something(net: SystemNet, poller: SystemPoller) -> None:
     near, far = connected(net, poller)
     poller.register(near, 0, "near")

@@ -149,10 +149,16 @@ class VirtualSocket:
         return self._local
 
     def close(self) -> None:
+        self._close(0)
+
+    def reset(self) -> None:
+        self._close(errno.ECONNRESET)
+
+    def _close(self, failure: int) -> None:
         if not self.closed:
             self.closed = True
             self._net.open_sockets -= 1
-            self.end()
+            self.end(failure)
 
 
 class Peer(Protocol):
