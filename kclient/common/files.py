@@ -4,6 +4,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+TEMPORARY_SUFFIX = ".tmp"
+"""What `replace_file` appends to the name of the file it replaces."""
+
 
 class File(Protocol):
     """An open file, addressed by position; there is no cursor."""
@@ -128,6 +131,22 @@ class Files(Protocol):
             BlockingIOError: Another holder has it.
         """
         ...
+
+
+def replace_file(files: Files, path: Path, data: bytes) -> None:
+    """Do what `Files.write_atomic` promises, in its steps: a new file, flushed, takes the name."""
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    file = files.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.write_at(0, data)
+        file.flush()
+    except OSError:
+        file.close()
+        files.remove(temporary)
+        raise
+    file.close()
+    files.rename(temporary, path)
 
 
 class FileSlice:

@@ -8,15 +8,14 @@ import shutil
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from kclient.common.files import File, MappedFile
+from kclient.common.files import File, MappedFile, replace_file
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE_MODE = 0o600
 _DIRECTORY_MODE = 0o700
-_TEMPORARY_SUFFIX = ".tmp"
 _LOCK_WHOLE_FILE = struct.Struct("hhqqi0q")
 
 
@@ -179,24 +178,19 @@ class SystemFiles:
 
     def write_atomic(self, path: Path, data: bytes) -> None:
         """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
-        temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
-        file = SystemFile(temporary, _open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
-        try:
-            file.write_at(0, data)
-            file.flush()
-        except OSError:
-            file.close()
-            self.remove(temporary)
-            raise
-        file.close()
-        self.rename(temporary, path)
+        replace_file(self, path, data)
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename, replacing the target, and flush the directory."""
-        os.rename(source, target)
-        self.flush_directory(target.parent)
-        if source.parent != target.parent:
-            self.flush_directory(source.parent)
+        # Opened before anything changes: where no descriptor is left, nothing was renamed.
+        with ExitStack() as stack:
+            directories = [
+                stack.enter_context(_opened_directory(parent))
+                for parent in dict.fromkeys([target.parent, source.parent])
+            ]
+            os.rename(source, target)
+            for directory in directories:
+                os.fsync(directory)
 
     def remove(self, path: Path) -> None:
         """Delete a file; absent is no error."""
@@ -225,11 +219,8 @@ class SystemFiles:
 
     def flush_directory(self, path: Path) -> None:
         """Force a directory's entries to the disk."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with _opened_directory(path) as directory:
+            os.fsync(directory)
 
     def list_directory(self, path: Path) -> list[str]:
         """Return the names in a directory, sorted."""
@@ -269,6 +260,15 @@ class SystemFiles:
                 raise BlockingIOError(errno.EAGAIN, "locked by another", str(path)) from None
             raise
         return _held(descriptor)
+
+
+@contextmanager
+def _opened_directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

@@ -1,0 +1,1 @@
+"""A world in memory, in virtual time: tasks, network and disk of a few machines."""
