@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from kclient.common.runtime import Condition, Lock, Task
+from kclient.common.system_condition import SystemCondition
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ class ThreadTask:
     def __init__(self, name: str, step: Callable[[], bool]) -> None:
         self.name = name
         self._step = step
-        self._ended = threading.Event()
+        self._state = SystemCondition()  # guards: _ended
+        self._ended = False
         # Daemon: a client that was never closed must not keep the interpreter from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -58,20 +60,23 @@ class ThreadTask:
         except Exception:  # noqa: BLE001 (the top of a thread: nobody above could report it)
             _log.exception("%s ended by an unexpected error", self.name)
         finally:
-            self._ended.set()
+            with self._state:
+                self._ended = True
+                self._state.notify_all()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds for the loop to end; return whether it has."""
         # Not by Thread.join: Ctrl-C in it makes Python 3.11 take a running thread for an ended one.
-        if not self._ended.wait(timeout):
-            return False
+        with self._state:
+            if not self._state.wait_for(lambda: self._ended, timeout):
+                return False
         if not self.is_current():
             self._thread.join()
         return True
 
     def is_alive(self) -> bool:
         """Return whether the loop is still running."""
-        return not self._ended.is_set() and self._thread.is_alive()
+        return not self._ended and self._thread.is_alive()
 
     def is_current(self) -> bool:
         """Return whether the caller runs inside this loop."""
@@ -87,7 +92,7 @@ class SystemTasks:
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""
-        return threading.Condition()
+        return SystemCondition()
 
     def lock(self) -> Lock:
         """Return a re-entrant lock."""

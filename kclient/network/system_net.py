@@ -171,15 +171,19 @@ class _PipeBell:
 
     def close(self) -> None:
         with self._lock:
-            if self._closed:
-                return
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if not self._closed:
             self._closed = True
             os.close(self._reader)
             if self._writer != self._reader:
                 os.close(self._writer)
 
     def __del__(self) -> None:
-        self.close()  # unlike sockets, bare descriptors do not close themselves
+        # Unlike sockets, bare descriptors do not close themselves. Nobody can ring any more; the
+        # lock may be taken for ever where a process was forked in the midst of it.
+        self._let_go()
 
 
 class _SocketBell:

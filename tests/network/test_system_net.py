@@ -212,3 +212,20 @@ def test_the_real_runtime_is_whole() -> None:
     assert runtime.clock.wall_ms() > 1_700_000_000_000
     assert 0 <= runtime.random.random() < 1
     assert runtime.files.exists(Path("/"))
+
+
+@pytest.mark.fault("W19")
+def test_the_child_of_a_fork_ends_although_a_lock_was_taken_at_the_time() -> None:
+    poller = SystemPoller()
+    bell = poller._bell
+    with bell._lock:  # type: ignore[attr-defined]  # as another thread's ring would hold it
+        child = os.fork()
+        if child == 0:
+            threading.Timer(10, os._exit, (1,)).start()  # a hang is told as a failure
+            taken = poller._bell
+            del poller, bell
+            taken.__del__()  # type: ignore[attr-defined]  # as the interpreter does at its end
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    poller.wakeup()
+    poller.close()

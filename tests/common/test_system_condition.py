@@ -1,0 +1,169 @@
+"""The condition of real threads: what `threading.Condition` does, and Ctrl-C anywhere."""
+
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from kclient.common.system_condition import SystemCondition
+from tests.support.interrupts import Interruption, at_every_place
+from tests.support.waiting import wait_until
+
+
+def start(work: object) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)  # type: ignore[arg-type]  # a callable
+    thread.start()
+    return thread
+
+
+def is_free(condition: SystemCondition) -> bool:
+    """Returns whether another thread can take the lock."""
+    taken: list[bool] = []
+
+    def take() -> None:
+        with condition:
+            taken.append(True)
+
+    start(take).join(2)
+    return bool(taken)
+
+
+def has(found: list[int], count: int) -> bool:
+    return len(found) == count
+
+
+def test_a_wait_ends_in_time() -> None:
+    condition = SystemCondition()
+    started = time.monotonic()
+    with condition:
+        assert not condition.wait(0.05)
+        assert not condition.wait_for(lambda: False, 0.05)
+        assert condition.wait_for(lambda: True, 0)
+        assert condition.wait_for(lambda: True)
+        assert not condition.wait(-1)
+    assert 0.1 <= time.monotonic() - started < 1
+
+
+def test_waiters_are_woken_one_by_one_or_all_together() -> None:
+    condition = SystemCondition()
+    woken: list[int] = []
+
+    def work(number: int) -> None:
+        with condition:
+            condition.wait(20)
+            woken.append(number)
+
+    threads = []
+    for number in range(5):
+        threads.append(start(partial(work, number)))
+        wait_until(lambda: len(condition._waiters) == len(threads), "the thread waits")
+    for count in (1, 2):
+        with condition:
+            condition.notify()
+        wait_until(partial(has, woken, count), "one more was woken")
+    assert woken == [0, 1]
+    with condition:
+        condition.notify_all()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(woken) == [0, 1, 2, 3, 4]
+    with condition:
+        condition.notify()  # nobody is there
+
+
+def test_a_lock_taken_twice_is_let_go_as_a_whole() -> None:
+    condition = SystemCondition()
+    go_on: list[bool] = []
+
+    def release() -> None:
+        with condition:
+            go_on.append(True)
+            condition.notify_all()
+
+    with condition, condition:
+        start(release)
+        assert condition.wait_for(lambda: bool(go_on), 10)
+        assert not is_free(condition)
+    assert is_free(condition)
+
+
+def test_a_notification_that_came_too_late_goes_to_the_next_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    condition = SystemCondition()
+    restore = condition._restore
+    woken: list[bool] = []
+
+    def other() -> None:
+        with condition:
+            woken.append(condition.wait(10))
+
+    def notified_meanwhile(state: object) -> None:
+        condition._restore = restore
+        with condition:
+            condition.notify()
+        restore(state)
+
+    condition._restore = notified_meanwhile
+    with condition:
+        thread = start(other)
+        assert not condition.wait(0.2)
+    thread.join(10)
+    assert woken == [True]
+
+
+@pytest.mark.fault("W18")
+@pytest.mark.parametrize("timeout", [0.001, None])
+def test_an_interrupt_leaves_the_lock_free_and_nobody_listed(timeout: float | None) -> None:
+    def try_at(interruption: Interruption) -> bool:
+        condition = SystemCondition()
+        done: list[bool] = []
+
+        def wake() -> None:
+            with condition:
+                done.append(True)
+                condition.notify_all()
+
+        def scenario() -> None:
+            with condition:
+                if timeout is None:
+                    start(wake)
+                condition.wait_for(lambda: bool(done), timeout)
+                condition.notify()
+
+        interrupted = interruption.during(scenario)
+        assert is_free(condition), interruption.place
+        assert not condition._waiters, interruption.place
+        return interrupted
+
+    assert at_every_place(try_at) >= 10
+
+
+@pytest.mark.fault("W18")
+def test_an_interrupt_while_notifying_loses_no_notification() -> None:
+    def try_at(interruption: Interruption) -> bool:
+        condition = SystemCondition()
+        ready: list[bool] = []
+        woken: list[bool] = []
+
+        def work() -> None:
+            with condition:
+                woken.append(condition.wait_for(lambda: bool(ready), 10))
+
+        def scenario() -> None:
+            with condition:
+                ready.append(True)
+                condition.notify()
+
+        thread = start(work)
+        wait_until(lambda: len(condition._waiters) == 1, "the thread waits")
+        interrupted = interruption.during(scenario)
+        if interrupted:  # a caller who is interrupted before may notify again
+            with condition:
+                condition.notify()
+        thread.join(5)
+        assert woken == [True], interruption.place
+        return interrupted
+
+    assert at_every_place(try_at) >= 4
