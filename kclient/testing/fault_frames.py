@@ -1,0 +1,114 @@
+"""Finds Kafka's frames in what passes through a proxy, and tells what each is about."""
+
+import enum
+import struct
+from dataclasses import dataclass
+
+from kclient.protocol.api_keys import ApiKey
+
+_SIZE = struct.Struct(">i")
+_REQUEST = struct.Struct(">ihhi")
+_RESPONSE = struct.Struct(">ii")
+_LARGEST = 256 * 1024 * 1024
+
+
+class Direction(enum.Enum):
+    """Which way bytes go."""
+
+    TO_BROKER = "to broker"
+    TO_CLIENT = "to client"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a proxy saw of one frame.
+
+    Attributes:
+        connection: Number of the connection, the first being 1.
+        direction: Which way it went.
+        api: API of the request, or of the request that it answers; None where it is no frame of
+            Kafka's, or an API of no known number.
+        version: Version of request and response; -1 where `api` is None.
+        correlation_id: Correlation id; -1 where there is none.
+        size: Bytes on the wire, size prefix included.
+    """
+
+    connection: int
+    direction: Direction
+    api: ApiKey | None
+    version: int
+    correlation_id: int
+    size: int
+
+
+class FrameSplitter:
+    """Cuts a stream into frames.
+
+    A stream that turns out not to be Kafka's, by a size that no frame has, is passed on as it
+    comes from there on.
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._is_kafka = True
+
+    def feed(self, data: bytes | memoryview) -> list[bytes]:
+        """Take in bytes; return the frames they complete, each with its size prefix."""
+        self._pending += data
+        frames: list[bytes] = []
+        position = 0
+        while self._is_kafka and len(self._pending) - position >= _SIZE.size:
+            size: int = _SIZE.unpack_from(self._pending, position)[0]
+            if not 0 <= size <= _LARGEST:
+                self._is_kafka = False
+            elif len(self._pending) - position - _SIZE.size < size:
+                break
+            else:
+                end = position + _SIZE.size + size
+                frames.append(bytes(self._pending[position:end]))
+                position = end
+        del self._pending[:position]
+        if not self._is_kafka:
+            frames.append(self.rest())
+        return frames
+
+    def rest(self) -> bytes:
+        """Return what is no whole frame yet, and forget it."""
+        rest = bytes(self._pending)
+        self._pending.clear()
+        return rest
+
+
+class Conversation:
+    """Names the frames of one connection; an answer is known by its question."""
+
+    def __init__(self, connection: int) -> None:
+        self._connection = connection
+        self._asked: dict[int, tuple[ApiKey | None, int]] = {}
+
+    def name(self, direction: Direction, data: bytes) -> Frame:
+        """Return what a frame is about."""
+        if direction is Direction.TO_BROKER:
+            return self._request(data)
+        return self._response(data)
+
+    def _request(self, data: bytes) -> Frame:
+        if len(data) < _REQUEST.size:
+            return self._nameless(Direction.TO_BROKER, data)
+        _, key, version, correlation_id = _REQUEST.unpack_from(data)
+        try:
+            api = ApiKey(key)
+        except ValueError:
+            return self._nameless(Direction.TO_BROKER, data)
+        self._asked[correlation_id] = api, version
+        return Frame(self._connection, Direction.TO_BROKER, api, version, correlation_id, len(data))
+
+    def _response(self, data: bytes) -> Frame:
+        if len(data) < _RESPONSE.size:
+            return self._nameless(Direction.TO_CLIENT, data)
+        correlation_id: int = _RESPONSE.unpack_from(data)[1]
+        api, version = self._asked.pop(correlation_id, (None, -1))
+        return Frame(self._connection, Direction.TO_CLIENT, api, version, correlation_id, len(data))
+
+    def _nameless(self, direction: Direction, data: bytes) -> Frame:
+        return Frame(self._connection, direction, None, -1, -1, len(data))

@@ -1,0 +1,214 @@
+"""One proxied connection: a client's socket, a broker's socket, and what passes between them."""
+
+import errno
+import logging
+from collections.abc import Callable
+
+from kclient.common.runtime import READABLE, WRITABLE, Address, Net, Poller, StreamSocket
+from kclient.testing.fault_frames import Conversation, Direction, Frame, FrameSplitter
+from kclient.testing.fault_pipe import FaultPipe
+from kclient.testing.fault_rule import Delivery, Ending
+
+_log = logging.getLogger(__name__)
+
+_READ = 64 * 1024
+_ENOUGH = 1024 * 1024
+"""Bytes that may wait in one direction before reading pauses, as in a kernel's buffers."""
+
+Shape = Callable[[Delivery], None]
+"""Lets the rules change a frame."""
+
+
+class Side:
+    """One end: a socket, the frames that come from it and the bytes that wait to go to it.
+
+    Attributes:
+        link: The connection it is an end of.
+        direction: Which way goes what comes from it.
+        socket: The socket; None once it is closed, or while there is none yet.
+        is_connected: Whether bytes can flow.
+        splitter: Makes frames of what comes.
+        pipe: What is to go out here.
+    """
+
+    def __init__(self, link: "FaultLink", direction: Direction, poller: Poller) -> None:
+        self.link = link
+        self.direction = direction
+        self.socket: StreamSocket | None = None
+        self.is_connected = False
+        self.splitter = FrameSplitter()
+        self.pipe = FaultPipe()
+        self._poller = poller
+        self._watched = -1
+
+    def open(self, stream: StreamSocket, *, connected: bool) -> None:
+        """Take a socket."""
+        self.socket = stream
+        self.is_connected = connected
+
+    def watch(self, events: int) -> None:
+        """Ask the poller for these events."""
+        if self.socket is None or events == self._watched:
+            return
+        if self._watched < 0:
+            self._poller.register(self.socket, events, self)
+        else:
+            self._poller.modify(self.socket, events)
+        self._watched = events
+
+    def end(self, ending: Ending) -> None:
+        """Close the socket; idempotent."""
+        stream, self.socket = self.socket, None
+        if stream is None:
+            return
+        if self._watched >= 0:
+            self._poller.unregister(stream)
+            self._watched = -1
+        self.is_connected = False
+        if ending is Ending.RESET:
+            stream.reset()
+        else:
+            stream.close()
+
+
+class FaultLink:
+    """Reads frames on one side, has them shaped, and writes them on the other.
+
+    Attributes:
+        number: Which connection of the proxy it is, from 1 on.
+        is_over: Whether nothing is left of it.
+        is_silent: Whether it swallows whatever comes.
+        is_held: Whether nothing moves at present.
+        dies_at_ms: When it ends by itself.
+    """
+
+    def __init__(self, number: int, client: StreamSocket, poller: Poller, shape: Shape) -> None:
+        self.number = number
+        self.is_over = False
+        self.is_silent = False
+        self.is_held = False
+        self.dies_at_ms = float("inf")
+        self._shape = shape
+        self._conversation = Conversation(number)
+        self._buffer = memoryview(bytearray(_READ))
+        self._client = Side(self, Direction.TO_BROKER, poller)
+        self._broker = Side(self, Direction.TO_CLIENT, poller)
+        self._client.open(client, connected=True)
+
+    def connect(self, net: Net, target: Address) -> None:
+        """Start connecting to the broker; if that fails the client's side is reset."""
+        host, port = target
+        try:
+            addresses = net.resolve(host, port)
+            # "localhost" may stand for ::1 as well; brokers of tests mostly listen on IPv4.
+            address = min(addresses, key=lambda found: ":" in found[0])
+            self._broker.open(net.connect(address, -1, -1), connected=False)
+        except OSError as error:
+            _log.info("connection %d: no way to %s:%d: %s", self.number, host, port, error)
+            self.end(Ending.RESET)
+
+    def step(self, now_ms: float) -> float:
+        """Write what is due; return in how many milliseconds to come again."""
+        if now_ms >= self.dies_at_ms:
+            self.end(Ending.RESET)
+        for source, target in self._ways():
+            if not self.is_held and not self.is_over:
+                self._write(source, target, now_ms)
+        if self.is_over:
+            return 0.0
+        for source, target in self._ways():
+            source.watch(self._interest(source, target))
+        waits = [self.dies_at_ms - now_ms]
+        if not self.is_held:
+            waits += [side.pipe.wait_ms(now_ms) for side in self._sides() if side.is_connected]
+        return min(waits)
+
+    def ready(self, side: Side, events: int, now_ms: float) -> None:
+        """Take note of what the poller says of one side."""
+        if side.socket is None:
+            return
+        if not side.is_connected:
+            self._finish_connect(side, side.socket)
+        elif events & READABLE:
+            self._read(side, side.socket, now_ms)
+
+    def end(self, ending: Ending) -> None:
+        """End the connection; see `Ending`."""
+        self._broker.end(ending)
+        if ending is Ending.SILENCE:
+            self.is_silent = True
+        else:
+            self._client.end(ending)
+        self.is_over = self._client.socket is None
+
+    def _sides(self) -> tuple[Side, Side]:
+        return self._client, self._broker
+
+    def _ways(self) -> tuple[tuple[Side, Side], tuple[Side, Side]]:
+        return (self._client, self._broker), (self._broker, self._client)
+
+    def _interest(self, source: Side, target: Side) -> int:
+        if not source.is_connected:
+            return WRITABLE
+        if self.is_held:
+            return 0
+        events = WRITABLE if source.pipe.is_blocked else 0
+        if self.is_silent or target.pipe.backlog < _ENOUGH:
+            events |= READABLE
+        return events
+
+    def _finish_connect(self, side: Side, stream: StreamSocket) -> None:
+        failure = stream.connect_error()
+        if failure:
+            name = errno.errorcode.get(failure, str(failure))
+            _log.info("connection %d: the broker cannot be reached: %s", self.number, name)
+            self.end(Ending.RESET)
+        else:
+            side.is_connected = True
+
+    def _read(self, side: Side, stream: StreamSocket, now_ms: float) -> None:
+        try:
+            count = stream.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._ended(side, Ending.RESET, now_ms)
+            return
+        if not count:
+            self._ended(side, Ending.CLOSE, now_ms)
+        elif not self.is_silent:
+            for data in side.splitter.feed(self._buffer[:count]):
+                self._pass_on(side, data, now_ms)
+
+    def _pass_on(self, side: Side, data: bytes, now_ms: float) -> None:
+        self._put(side, Delivery(self._conversation.name(side.direction, data), data), now_ms)
+
+    def _put(self, side: Side, delivery: Delivery, now_ms: float) -> None:
+        self._shape(delivery)
+        self._other(side).pipe.put(delivery, now_ms)
+
+    def _ended(self, side: Side, ending: Ending, now_ms: float) -> None:
+        """Let one side's end come out at the other, behind what is still under way."""
+        rest = side.splitter.rest()
+        side.end(ending)
+        if side is self._client and (self.is_silent or self._broker.socket is None):
+            self.end(ending)
+        elif not self.is_silent:
+            if rest:
+                cut_off = Frame(self.number, side.direction, None, -1, -1, len(rest))
+                self._put(side, Delivery(cut_off, rest), now_ms)
+            self._other(side).pipe.put_end(ending, now_ms)
+
+    def _write(self, source: Side, target: Side, now_ms: float) -> None:
+        if self.is_silent or target.socket is None or not target.is_connected:
+            return
+        try:
+            ending = target.pipe.write(target.socket, now_ms)
+        except OSError:
+            self._ended(target, Ending.RESET, now_ms)
+        else:
+            if ending is not None:
+                self.end(ending)
+
+    def _other(self, side: Side) -> Side:
+        return self._broker if side is self._client else self._client

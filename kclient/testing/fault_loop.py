@@ -1,0 +1,166 @@
+"""The moving part of a fault proxy: its ports, its connections, and the loop that serves them."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kclient.common.runtime import READABLE, Address, Listener, Runtime, StreamSocket
+from kclient.testing.fault_link import FaultLink, Shape, Side
+from kclient.testing.fault_rule import Ending
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG = 128
+_IDLE_MS = 1000.0
+
+
+@dataclass(slots=True, eq=False)
+class Door:
+    """A port of the proxy.
+
+    Attributes:
+        target: The broker behind it.
+        address: Where clients reach it.
+        listener: What accepts; None while it refuses.
+    """
+
+    target: Address
+    address: Address
+    listener: Listener | None = None
+
+
+class FaultLoop:
+    """Accepts, reads, shapes and writes. Everything but `wakeup` is for one thread.
+
+    Attributes:
+        links: Open connections.
+        accepted: How many connections were taken so far.
+        is_swallowing: Whether new connections lead nowhere.
+        is_held: Whether nothing moves.
+        lifetime_ms: Returns how long a new connection is to live.
+    """
+
+    def __init__(self, runtime: Runtime, shape: Shape, host: str) -> None:
+        self.links: list[FaultLink] = []
+        self.accepted = 0
+        self.is_swallowing = False
+        self.is_held = False
+        self.lifetime_ms: Callable[[], float] = lambda: float("inf")
+        self._runtime = runtime
+        self._shape = shape
+        self._host = host
+        self._poller = runtime.net.poller()
+        self._doors: list[Door] = []
+
+    def turn(self, timeout_ms: float = _IDLE_MS) -> None:
+        """Do what is due, then wait for the next thing to happen, and take note of it."""
+        now_ms = self._runtime.clock.monotonic_ms()
+        wait_ms = min((link.step(now_ms) for link in self.links), default=timeout_ms)
+        self.links = [link for link in self.links if not link.is_over]
+        ready = self._poller.poll(min(wait_ms, timeout_ms))
+        now_ms = self._runtime.clock.monotonic_ms()
+        for source, events in ready:
+            if isinstance(source, Side):
+                self._serve(source, events, now_ms)
+            elif isinstance(source, Door):
+                self._accept(source, now_ms)
+
+    def wakeup(self) -> None:
+        """End the present wait; may be called by any thread."""
+        self._poller.wakeup()
+
+    def open_door(self, target: Address, port: int = 0) -> Door:
+        """Listen for a broker.
+
+        Raises:
+            OSError: The address is taken, or not one of this machine's.
+        """
+        door = Door(target, (self._host, port))
+        self._listen(door)
+        self._doors.append(door)
+        return door
+
+    def address_for(self, broker: Address) -> Address:
+        """Return where clients reach a broker; opens a door to it where there is none."""
+        for door in self._doors:
+            if broker in (door.target, door.address):
+                return door.address
+        return self.open_door(broker).address
+
+    def refuse(self) -> None:
+        """Stop listening."""
+        for door in self._doors:
+            listener, door.listener = door.listener, None
+            if listener is not None:
+                self._poller.unregister(listener)
+                listener.close()
+
+    def hold(self, *, held: bool) -> None:
+        """Let nothing move, or let everything go on."""
+        self.is_held = held
+        for link in self.links:
+            link.is_held = held
+
+    def swallow(self) -> None:
+        """Turn every connection, present and future, into a black hole."""
+        self.is_swallowing = True
+        for link in self.links:
+            link.is_silent = True
+
+    def end_all(self, ending: Ending) -> None:
+        """End every connection there is."""
+        for link in self.links:
+            link.end(ending)
+        self.links = [link for link in self.links if not link.is_over]
+
+    def heal(self) -> None:
+        """Take back every fault of connections."""
+        self.lifetime_ms = lambda: float("inf")
+        self.is_swallowing = False
+        self.hold(held=False)
+        for link in self.links:
+            link.dies_at_ms = float("inf")
+            if link.is_silent:
+                link.end(Ending.RESET)
+        for door in self._doors:
+            if door.listener is None:
+                self._listen(door)
+
+    def close(self) -> None:
+        """Reset every connection and stop listening."""
+        self.end_all(Ending.RESET)
+        self.refuse()
+        self._poller.close()
+
+    def _listen(self, door: Door) -> None:
+        listener = self._runtime.net.listen(door.address, _BACKLOG)
+        self._poller.register(listener, READABLE, door)
+        door.listener = listener
+        door.address = self._host, listener.local_address()[1]
+
+    def _serve(self, side: Side, events: int, now_ms: float) -> None:
+        try:
+            side.link.ready(side, events, now_ms)
+        except Exception:  # noqa: BLE001 (a fault's own function may fail; others must go on)
+            _log.exception("connection %d: a fault failed; it is reset", side.link.number)
+            side.link.end(Ending.RESET)
+
+    def _accept(self, door: Door, now_ms: float) -> None:
+        if door.listener is None:
+            return
+        try:
+            client = door.listener.accept()
+        except OSError as error:
+            _log.info("a connection was not taken: %s", error)
+            return
+        self._take(client, door.target, now_ms)
+
+    def _take(self, client: StreamSocket, target: Address, now_ms: float) -> None:
+        self.accepted += 1
+        link = FaultLink(self.accepted, client, self._poller, self._shape)
+        link.is_held = self.is_held
+        link.is_silent = self.is_swallowing
+        link.dies_at_ms = now_ms + self.lifetime_ms()
+        if not link.is_silent:
+            link.connect(self._runtime.net, target)
+        self.links.append(link)

@@ -1,0 +1,259 @@
+"""A TCP proxy in front of a broker that knows Kafka's frames and does harm on request."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from kclient.client.bootstrap_servers import parse_bootstrap_servers
+from kclient.common.errors import (
+    ConfigError,
+    IllegalStateError,
+    InvalidArgumentError,
+    KafkaTimeoutError,
+)
+from kclient.common.runtime import Address, Runtime, Task
+from kclient.network.system_runtime import system_runtime
+from kclient.testing.advertised_addresses import rewrite_addresses
+from kclient.testing.fault_frames import Frame
+from kclient.testing.fault_loop import FaultLoop
+from kclient.testing.fault_rule import Delivery, Ending
+from kclient.testing.fault_script import FaultScript
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE = 10.0
+_REMEMBERED = 10_000
+
+
+class FaultProxy(FaultScript):
+    """Stands between clients and brokers and breaks what it is told to break.
+
+    Without a fault it passes everything on, each frame once it is complete. Faults that strike
+    frames are described at `FaultScript`: `delay`, `stall`, `limit_rate`, `chunk`, `cut`, `drop`,
+    `drop_response`, `duplicate`, `corrupt`, `replace`, `edit`. Faults of whole connections are
+    here. All can be set while connections are open, from any thread; `heal` takes them back.
+
+    Every broker that an answer names gets a port of its own, so that the clients of a cluster of
+    several brokers stay behind the proxy too. Any Kafka client and any Kafka broker will do.
+
+    Args:
+        target: The broker, ``host:port``; the name is looked up at each connection.
+        seed: Makes random choices repeatable.
+        advertise: Whether answers that name brokers are rewritten to name the proxy. Without it
+            clients leave the proxy as soon as they know the brokers, unless these advertise it.
+        listen: Where to listen, ``host:port``; port 0 takes a free one. The host is what the proxy
+            advertises.
+        runtime: The doors to the world; the machine's own if None.
+
+    Attributes:
+        frames: What came by, the last ten thousand frames.
+
+    Raises:
+        ConfigError: An address is not of the form ``host:port``.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        seed: int = 0,
+        advertise: bool = True,
+        listen: str = "127.0.0.1:0",
+        runtime: Runtime | None = None,
+    ) -> None:
+        super().__init__(seed)
+        self.frames: deque[Frame] = deque(maxlen=_REMEMBERED)
+        self._target = _parse_target(target)
+        self._host, self._port = _parse_listen(listen)
+        self._advertise = advertise
+        self._runtime = system_runtime() if runtime is None else runtime
+        # guards: the commands, the number of those carried out and the error of the last one;
+        # notified when they were
+        self._condition = self._runtime.tasks.condition()
+        self._commands: deque[Callable[[], object]] = deque()
+        self._obeyed = 0
+        self._refusal: OSError | None = None
+        self._loop: FaultLoop | None = None
+        self._task: Task | None = None
+
+    # --- life
+
+    @property
+    def address(self) -> Address:
+        """Host and port of the proxy.
+
+        Raises:
+            IllegalStateError: It was not started.
+        """
+        self._running()
+        return self._host, self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The ``host:port`` to give to clients.
+
+        Raises:
+            IllegalStateError: The proxy was not started.
+        """
+        host, port = self.address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open, as clients see it."""
+        return len(self._running().links)
+
+    @property
+    def accepted(self) -> int:
+        """How many connections were taken since the start."""
+        return self._running().accepted
+
+    def start(self) -> None:
+        """Start listening; the broker need not be there yet.
+
+        Raises:
+            OSError: The address to listen on is taken, or not one of this machine's.
+            IllegalStateError: It is running already.
+        """
+        if self._loop is not None:
+            raise IllegalStateError("the proxy is running already")
+        loop = FaultLoop(self._runtime, self._shape, self._host)
+        try:
+            self._port = loop.open_door(self._target, self._port).address[1]
+        except BaseException:
+            loop.close()
+            raise
+        self._loop = loop
+        self._task = self._runtime.tasks.spawn("kclient-fault-proxy", self._turn)
+
+    def close(self) -> None:
+        """Reset every connection and stop listening; idempotent."""
+        loop, self._loop = self._loop, None
+        if loop is None or self._task is None:
+            return
+        loop.wakeup()
+        if self._task.join(_PATIENCE):
+            loop.close()
+        else:
+            _log.warning("%s did not end within %s s", self._task.name, _PATIENCE)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- faults of connections; each is in force when its method returns
+
+    def kill_connections(self, ending: Ending = Ending.RESET) -> None:
+        """End every connection there is; new ones are taken as before.
+
+        With `Ending.SILENCE` they are left half-open: the broker sees them end, their clients do
+        not, and get no answer any more.
+        """
+        loop = self._running()
+        self._order(lambda: loop.end_all(ending))
+
+    def limit_lifetime(self, shortest: float, longest: float) -> None:
+        """Reset each connection that is opened from now on after a random time.
+
+        Args:
+            shortest: Seconds that each one lives at least.
+            longest: Seconds that each one lives at most.
+        """
+        if not 0 <= shortest <= longest:
+            raise InvalidArgumentError(
+                f"lifetime: got {shortest!r} to {longest!r}, expected 0 <= shortest <= longest"
+            )
+        self._running().lifetime_ms = lambda: 1000.0 * self._random.uniform(shortest, longest)
+
+    def refuse(self) -> None:
+        """Refuse new connections, as a port does where nobody listens."""
+        self._order(self._running().refuse)
+
+    def black_hole(self) -> None:
+        """Accept connections and swallow all that comes, on those that exist as well."""
+        self._order(self._running().swallow)
+
+    def hold(self) -> None:
+        """Let nothing move: what is sent waits, in the proxy and in front of it, until `heal`."""
+        loop = self._running()
+        self._order(lambda: loop.hold(held=True))
+
+    def heal(self) -> None:
+        """Take back every fault.
+
+        What was held goes on. Connections that were left half-open or in a black hole are reset,
+        since what they have swallowed is lost.
+
+        Raises:
+            OSError: After `refuse`, somebody else took the port.
+        """
+        self._rules = ()
+        self._order(self._running().heal)
+
+    # --- the loop
+
+    def _running(self) -> FaultLoop:
+        if self._loop is None:
+            raise IllegalStateError("the proxy is not running; use it in a with block")
+        return self._loop
+
+    def _order(self, command: Callable[[], object]) -> None:
+        """Carry a command out in the loop, and wait for that."""
+        with self._condition:
+            self._commands.append(command)
+            number = self._obeyed + len(self._commands)
+            self._running().wakeup()
+            if not self._condition.wait_for(lambda: self._obeyed >= number, _PATIENCE):
+                raise KafkaTimeoutError("the proxy did not answer; has its loop ended?")
+            refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise refusal
+
+    def _turn(self) -> bool:
+        loop = self._loop
+        if loop is None:
+            return False
+        if self._commands:
+            self._obey()
+        loop.turn()
+        return True
+
+    def _obey(self) -> None:
+        with self._condition:
+            while self._commands:
+                try:
+                    self._commands.popleft()()
+                except OSError as error:
+                    self._refusal = error
+                self._obeyed += 1
+            self._condition.notify_all()
+
+    def _shape(self, delivery: Delivery) -> None:
+        self.frames.append(delivery.frame)
+        if self._advertise and self._loop is not None:
+            rewrite_addresses(delivery, self._loop.address_for)
+        super()._shape(delivery)
+
+
+def _parse_target(target: str) -> Address:
+    try:
+        return parse_bootstrap_servers([target])[0]
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("bootstrap_servers[0]", "target", 1)) from None
+
+
+def _parse_listen(listen: str) -> Address:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"listen: got {listen!r:.80}, expected 'host:port'")
+    return host.removeprefix("[").removesuffix("]"), int(port)

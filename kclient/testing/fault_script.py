@@ -1,0 +1,248 @@
+"""The faults of a proxy that strike frames: what may be asked for, and in which order they act."""
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Unpack
+
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import FileSlice
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import decode_response, encode_response
+from kclient.protocol.message import Response
+from kclient.protocol.registry import REQUESTS
+from kclient.testing.fault_frames import Direction
+from kclient.testing.fault_rule import Act, Delivery, Ending, FaultRule, Turn, Where
+
+_log = logging.getLogger(__name__)
+
+_PREFIX = 4
+_CORRELATION_END = 8
+
+
+class FaultScript:
+    """Faults by frame. Every method sets one that holds until `heal`, or for `times` frames.
+
+    Each takes the same words to say which frames are meant, see `Where`: ``api``, ``direction``,
+    ``connection``, ``nth`` and ``times``. Faults act in the order in which they were set. Methods
+    may be called from any thread, at any time.
+
+    Args:
+        seed: Makes every random choice repeatable.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rules: tuple[FaultRule, ...] = ()
+        self._random = random.Random(seed)  # noqa: S311 (repeatable on purpose)
+
+    def delay(self, seconds: float, jitter: float = 0.0, **where: Unpack[Where]) -> FaultRule:
+        """Keep frames back, and with them whatever follows on the same connection.
+
+        Args:
+            seconds: How long.
+            jitter: Up to so many seconds more, differently for each frame.
+            **where: Which frames; all in both directions if nothing is said.
+        """
+        _check_not_negative("seconds", seconds)
+        _check_not_negative("jitter", jitter)
+
+        def act(delivery: Delivery) -> None:
+            delivery.delay_ms += 1000.0 * (seconds + jitter * self._random.random())
+
+        return self._set(act, where)
+
+    def stall(self, seconds: float, probability: float, **where: Unpack[Where]) -> FaultRule:
+        """Keep some frames back, picked at random.
+
+        Args:
+            seconds: How long.
+            probability: Of each frame to be picked, 0 to 1.
+            **where: Which frames; all in both directions if nothing is said.
+        """
+        _check_not_negative("seconds", seconds)
+
+        def act(delivery: Delivery) -> None:
+            if self._random.random() < probability:
+                delivery.delay_ms += 1000.0 * seconds
+
+        return self._set(act, where)
+
+    def limit_rate(self, bytes_per_second: float, **where: Unpack[Where]) -> FaultRule:
+        """Let frames through slowly, as over a thin line.
+
+        Args:
+            bytes_per_second: Pace of each direction of each connection.
+            **where: Which frames; all in both directions if nothing is said.
+        """
+        if not bytes_per_second > 0:
+            raise InvalidArgumentError(
+                f"bytes_per_second: got {bytes_per_second!r}, expected more than 0"
+            )
+
+        def act(delivery: Delivery) -> None:
+            # A hundred steps a second look like a slow line and cost little.
+            delivery.chunk = max(1, int(bytes_per_second / 100))
+            delivery.gap_ms = 1000.0 * delivery.chunk / bytes_per_second
+
+        return self._set(act, where)
+
+    def chunk(self, size: int, gap: float = 0.0, **where: Unpack[Where]) -> FaultRule:
+        """Write frames in small pieces.
+
+        Args:
+            size: Most bytes at a time, down to 1.
+            gap: Seconds between two pieces.
+            **where: Which frames; all in both directions if nothing is said.
+        """
+        if size < 1:
+            raise InvalidArgumentError(f"size: got {size!r}, expected 1 or more bytes")
+        _check_not_negative("gap", gap)
+
+        def act(delivery: Delivery) -> None:
+            delivery.chunk, delivery.gap_ms = size, 1000.0 * gap
+
+        return self._set(act, where)
+
+    def cut(
+        self,
+        after_bytes: int | None = None,
+        ending: Ending = Ending.RESET,
+        **where: Unpack[Where],
+    ) -> FaultRule:
+        """End the connection at a frame.
+
+        Args:
+            after_bytes: How many bytes of the frame still go through, its size prefix included;
+                the whole frame if None.
+            ending: How the connection ends.
+            **where: Which frames; the next one in either direction if nothing is said.
+        """
+        if after_bytes is not None:
+            _check_not_negative("after_bytes", after_bytes)
+
+        def act(delivery: Delivery) -> None:
+            if after_bytes is not None:
+                delivery.pieces = [b"".join(delivery.pieces)[:after_bytes]]
+            delivery.ending = ending
+
+        return self._set(act, {"times": 1, **where})
+
+    def drop(self, **where: Unpack[Where]) -> FaultRule:
+        """Swallow frames; the connection stays."""
+
+        def act(delivery: Delivery) -> None:
+            delivery.pieces = []
+
+        return self._set(act, {"times": 1, **where})
+
+    def drop_response(
+        self, api: ApiKey, ending: Ending = Ending.RESET, **turn: Unpack[Turn]
+    ) -> FaultRule:
+        """Let a request through, lose its answer, and end the connection.
+
+        Args:
+            api: API of the request.
+            ending: How the connection ends.
+            **turn: Which of the answers; the next one if nothing is said.
+        """
+        return self.cut(0, ending, api=api, direction=Direction.TO_CLIENT, **turn)
+
+    def duplicate(self, **where: Unpack[Where]) -> FaultRule:
+        """Send frames twice, the one right behind the other."""
+
+        def act(delivery: Delivery) -> None:
+            delivery.pieces = [*delivery.pieces, *delivery.pieces]
+
+        return self._set(act, {"times": 1, **where})
+
+    def corrupt(self, at: int | None = None, **where: Unpack[Where]) -> FaultRule:
+        """Turn one bit of a frame over.
+
+        Args:
+            at: Which byte, counted from the size prefix on, or from the frame's end if negative;
+                a random one behind the correlation id if None.
+            **where: Which frames; the next one in either direction if nothing is said.
+        """
+
+        def act(delivery: Delivery) -> None:
+            data = bytearray(b"".join(delivery.pieces))
+            position = at
+            if position is None:
+                if len(data) <= _CORRELATION_END:
+                    return
+                position = self._random.randrange(_CORRELATION_END, len(data))
+            data[position] ^= 1 << self._random.randrange(8)
+            delivery.pieces = [bytes(data)]
+
+        return self._set(act, {"times": 1, **where})
+
+    def replace(self, data: bytes | Callable[[bytes], bytes], **where: Unpack[Where]) -> FaultRule:
+        """Put other bytes in the place of a frame.
+
+        Args:
+            data: The bytes to send, or what makes them of the frame's; size prefix included.
+            **where: Which frames; the next one in either direction if nothing is said.
+        """
+
+        def act(delivery: Delivery) -> None:
+            given = data(b"".join(delivery.pieces)) if callable(data) else data
+            delivery.pieces = [given]
+
+        return self._set(act, {"times": 1, **where})
+
+    def edit(
+        self, api: ApiKey, change: Callable[[Response], object], **turn: Unpack[Turn]
+    ) -> FaultRule:
+        """Decode answers, let `change` change them, and send what they have become.
+
+        Args:
+            api: API, one of those that kclient speaks.
+            change: Gets the response and changes it in place.
+            **turn: Which of the answers; all if nothing is said.
+        """
+        if api not in REQUESTS:
+            raise InvalidArgumentError(f"api: got {api!r}, expected one that kclient speaks")
+
+        def act(delivery: Delivery) -> None:
+            edited = edit_response(delivery, change)
+            if edited is not None:
+                delivery.pieces = [edited]
+
+        return self._set(act, {"api": api, "direction": Direction.TO_CLIENT, **turn})
+
+    def remove(self, rule: FaultRule) -> None:
+        """Take one fault back; no error if it was taken back before."""
+        self._rules = tuple(known for known in self._rules if known is not rule)
+
+    def _shape(self, delivery: Delivery) -> None:
+        for rule in self._rules:
+            rule.apply(delivery)
+
+    def _set(self, act: Act, where: Where) -> FaultRule:
+        rule = FaultRule(act, **where)
+        self._rules = (*self._rules, rule)
+        return rule
+
+
+def edit_response(delivery: Delivery, change: Callable[[Response], object]) -> bytes | None:
+    """Return an answer as a frame, changed; None where `change` returned False.
+
+    A version that is not spoken here is left alone, with a warning.
+    """
+    frame = delivery.frame
+    request = REQUESTS.get(frame.api) if frame.api is not None else None
+    if request is None or frame.version not in request.response_type.valid_versions:
+        _log.warning("%s is passed on as it is: its version is not known", frame)
+        return None
+    payload = memoryview(b"".join(delivery.pieces))[_PREFIX:]
+    correlation_id, response = decode_response(payload, request.response_type, frame.version)
+    if change(response) is False:
+        return None
+    parts = encode_response(response, frame.version, correlation_id)
+    body = b"".join(part.read() if isinstance(part, FileSlice) else part for part in parts)
+    return len(body).to_bytes(_PREFIX, "big") + body
+
+
+def _check_not_negative(name: str, value: float) -> None:
+    if not value >= 0:
+        raise InvalidArgumentError(f"{name}: got {value!r}, expected 0 or more")
