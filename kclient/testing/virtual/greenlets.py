@@ -1,0 +1,10 @@
+"""The one place that knows the greenlet package, which only those need who simulate."""
+
+try:
+    from greenlet import GreenletExit, getcurrent, greenlet
+except ImportError as missing:
+    raise ImportError(
+        "kclient.testing.virtual needs the 'greenlet' package (pip install 'kclient[testing]')"
+    ) from missing
+
+__all__ = ["GreenletExit", "getcurrent", "greenlet"]

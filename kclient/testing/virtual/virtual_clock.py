@@ -1,0 +1,116 @@
+"""Time that passes only when nobody has anything to do, and what is to happen in it."""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+
+START_MS = 1000.0
+"""Monotonic time at which a world begins."""
+
+WALL_START_MS = 1_700_000_000_000
+"""What its calendars show then: 14 November 2023, 22:13:20 UTC."""
+
+_COMPACT_AT = 4096
+
+
+class Timer:
+    """Something that is to happen once.
+
+    Attributes:
+        due_ms: When.
+        action: What; None after it happened or was called off.
+    """
+
+    __slots__ = ("action", "due_ms")
+
+    def __init__(self, due_ms: float, action: Callable[[], None]) -> None:
+        self.due_ms = due_ms
+        self.action: Callable[[], None] | None = action
+
+
+class VirtualClock:
+    """The one time of a world, and a calendar that starts at `WALL_START_MS`.
+
+    Attributes:
+        now_ms: The present, on the monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+        self._order = itertools.count()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._called_off = 0
+
+    def monotonic_ms(self) -> float:
+        """Return milliseconds since an arbitrary start."""
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        return int(self.now_ms - START_MS) + WALL_START_MS
+
+    def wall_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return self.wall_ms() * 1_000_000
+
+    def after(self, delay_ms: float, action: Callable[[], None]) -> Timer:
+        """Let something happen in `delay_ms` milliseconds.
+
+        It happens between the turns of the tasks, so it must not wait for anything.
+        """
+        timer = Timer(self.now_ms + max(0.0, delay_ms), action)
+        heapq.heappush(self._timers, (timer.due_ms, next(self._order), timer))
+        return timer
+
+    def call_off(self, timer: Timer) -> None:
+        """Let it not happen; harmless if it has."""
+        if timer.action is None:
+            return
+        timer.action = None
+        self._called_off += 1
+        if self._called_off > _COMPACT_AT and self._called_off * 2 > len(self._timers):
+            # In place: it may be in the middle of `run_due`.
+            self._timers[:] = [entry for entry in self._timers if entry[2].action is not None]
+            heapq.heapify(self._timers)
+            self._called_off = 0
+
+    def next_due_ms(self) -> float:
+        """Return when the next thing happens; infinity if nothing will."""
+        timers = self._timers
+        while timers and timers[0][2].action is None:
+            heapq.heappop(timers)
+            self._called_off -= 1
+        return timers[0][0] if timers else math.inf
+
+    def run_due(self) -> None:
+        """Let everything happen whose time has come."""
+        while self.next_due_ms() <= self.now_ms:
+            timer = heapq.heappop(self._timers)[2]
+            action, timer.action = timer.action, None
+            if action is not None:
+                action()
+
+
+class MachineClock:
+    """The clock of one machine: the world's time, and a calendar that may be wrong by itself.
+
+    Attributes:
+        wall_shift_ms: How far the calendar is off; a test may let it jump.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.wall_shift_ms = 0
+        self._clock = clock
+
+    def monotonic_ms(self) -> float:
+        """Return milliseconds since an arbitrary start."""
+        return self._clock.now_ms
+
+    def wall_ms(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        return self._clock.wall_ms() + self.wall_shift_ms
+
+    def wall_ns(self) -> int:
+        """Return the same in nanoseconds."""
+        return self.wall_ms() * 1_000_000

@@ -1,0 +1,70 @@
+"""One machine of a virtual world: an address, a clock, a disk, and processes."""
+
+from typing import TYPE_CHECKING
+
+from kclient.testing.virtual.virtual_clock import MachineClock
+from kclient.testing.virtual.virtual_disk import VirtualDisk
+from kclient.testing.virtual.virtual_host import VirtualHost
+from kclient.testing.virtual.virtual_process import VirtualProcess
+
+if TYPE_CHECKING:
+    from kclient.testing.virtual.virtual_world import VirtualWorld
+
+
+class VirtualMachine:
+    """A machine.
+
+    Attributes:
+        name: Its name, which resolves to its address.
+        ip: Its address.
+        host: Itself as the network knows it.
+        clock: Its clock, whose calendar may be set wrong.
+        disk: Its disk, which outlives its processes.
+        processes: Those that run.
+    """
+
+    def __init__(self, world: "VirtualWorld", host: VirtualHost) -> None:
+        self.name = host.name
+        self.ip = host.ip
+        self.host = host
+        self.clock = MachineClock(world.clock)
+        self.disk = VirtualDisk(self.clock)
+        self._world = world
+        self._processes: list[VirtualProcess] = []
+
+    def __repr__(self) -> str:
+        return f"<machine {self.name} {self.ip}>"
+
+    @property
+    def processes(self) -> list[VirtualProcess]:
+        """The processes that run, the oldest first."""
+        self._processes = [process for process in self._processes if process.alive]
+        return list(self._processes)
+
+    def process(self, name: str) -> VirtualProcess:
+        """Start a process, and the machine first if its power was cut."""
+        self.power_on()
+        made = VirtualProcess(self._world, self, name)
+        self._processes.append(made)
+        return made
+
+    def power_cut(self) -> None:
+        """Kill every process and lose what the disk was not told to keep; nobody is told.
+
+        Does not return to a caller that is a task of one of these processes.
+        """
+        self._world.note("power cut", self.name)
+        self.host.up = False
+        dead = self.processes
+        for process in dead:
+            process.die(told=False)
+        self.disk.lose_unflushed(self._world.random(f"power cut of {self.name}"))
+        for process in dead:
+            process.leave()
+
+    def power_on(self) -> None:
+        """Give the machine power again; what is sent to connections of before is now refused."""
+        if not self.host.up:
+            self._world.note("power on", self.name)
+            self.host.up = True
+            self._world.net.reachable_again(self.host)

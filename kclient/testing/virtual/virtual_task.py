@@ -1,0 +1,105 @@
+"""One flow of control in a virtual world: it gives way wherever a thread would wait."""
+
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kclient.testing.virtual.greenlets import GreenletExit, greenlet
+from kclient.testing.virtual.verdicts import ProcessKilledError
+from kclient.testing.virtual.virtual_clock import Timer
+
+if TYPE_CHECKING:
+    from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
+
+_UNWINDINGS = 10  # a cleanup that waits again is thrown out again
+
+
+class VirtualTask:
+    """A task, or the main program as far as it waits.
+
+    Attributes:
+        name: For people.
+        number: Unique in the world; what `Tasks.caller_id` returns.
+        waits_for: What it waits for, in words; empty while it runs or could.
+        over: Whether it runs no more: it has ended, or was killed.
+        error: The exception that ended it, if one did.
+        result: What its function returned.
+    """
+
+    def __init__(
+        self, scheduler: "VirtualScheduler", name: str, number: int, run: Callable[[], object]
+    ) -> None:
+        self.name = name
+        self.number = number
+        self.waits_for: object = ""
+        self.over = False
+        self.killed = False
+        self.paused = False
+        self.queued = False
+        self.error: BaseException | None = None
+        self.result: object = None
+        self.timer: Timer | None = None
+        self._scheduler = scheduler
+        self._run = run
+        self._joining: list[VirtualTask] = []
+        self.greenlet = greenlet(self._main, scheduler.hub)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait up to `timeout` seconds for the task to end; return whether it has."""
+        scheduler = self._scheduler
+        caller = scheduler.current
+        if not self.over and caller is not self:
+            self._joining.append(caller)
+            scheduler.park(None if timeout is None else timeout * 1000.0, f"the end of {self.name}")
+            if caller in self._joining:
+                self._joining.remove(caller)
+        return self.over
+
+    def is_alive(self) -> bool:
+        """Return whether the task can still run."""
+        return not self.over
+
+    def is_current(self) -> bool:
+        """Return whether the caller runs inside this task."""
+        return self._scheduler.current is self
+
+    def kill(self) -> None:
+        """Let it never run again; nothing in it notices."""
+        self.killed = self.over = True
+        self._scheduler.forget(self)
+
+    def unwind(self) -> None:
+        """Free what a killed task still holds; effects are refused to it meanwhile."""
+        for _ in range(_UNWINDINGS):
+            if not self.greenlet:  # it never began, or is through
+                return
+            self.greenlet.throw(ProcessKilledError(f"{self.name} was killed"))
+
+    def stack(self) -> str:
+        """Return where it stands, as a traceback does, the innermost call last."""
+        frame = self.greenlet.gr_frame
+        if frame is None:
+            return "  it has not begun, or is running\n"
+        return "".join(traceback.format_list(traceback.extract_stack(frame)))
+
+    def _main(self) -> None:
+        try:
+            self.result = self._run()
+        except (ProcessKilledError, GreenletExit):
+            if not self.killed:
+                raise
+        except BaseException as error:  # noqa: BLE001 (the top of a task; the world reports it)
+            if not self.killed:
+                self.error = error
+                self._scheduler.failed(self)
+        if not self.killed:
+            self._end()
+
+    def _end(self) -> None:
+        self.over = True
+        for task in self._joining:
+            self._scheduler.wake(task)
+        self._scheduler.ended(self)

@@ -1,0 +1,145 @@
+"""The whole of a virtual world: machines on a network, in a time of their own, from one seed."""
+
+import gc
+import hashlib
+import random
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from kclient.testing.virtual.trace import Trace
+from kclient.testing.virtual.virtual_clock import VirtualClock
+from kclient.testing.virtual.virtual_link import Latency
+from kclient.testing.virtual.virtual_machine import VirtualMachine
+from kclient.testing.virtual.virtual_net import VirtualNet
+from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
+from kclient.testing.virtual.virtual_task import VirtualTask
+
+_FIRST_PROCESS_ID = 1000
+
+
+class VirtualWorld:
+    """Machines, processes and what happens to them; everything follows from the seed.
+
+    Use it in a ``with`` block. At its end all processes are killed, and the garbage collector,
+    which must not decide what happens in here, works again.
+
+    Args:
+        seed: From which everything follows.
+        latency_ms: How long a segment takes from one machine to another: the least and the most
+            milliseconds, or a function that draws them.
+        switch_probability: How likely a task gives way to others at a lock that is free; 0 for
+            never.
+        keep_lines: Whether the trace keeps a line for each event.
+
+    Attributes:
+        clock: The time.
+        net: The network, with its faults.
+        trace: What happened.
+        scheduler: Runs the tasks.
+        on_step: Functions called between the turns of tasks, to check what must always hold. They
+            must not wait; what they raise ends `run`.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        latency_ms: Latency = (0.1, 5.0),
+        switch_probability: float = 0.05,
+        keep_lines: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.clock = VirtualClock()
+        self.trace = Trace(keep_lines=keep_lines)
+        self._random: dict[str, random.Random] = {}
+        self.net = VirtualNet(self.clock, self.random, self.trace, latency_ms)
+        self.scheduler = VirtualScheduler(
+            self.clock, self.random("scheduler"), self.trace, switch_probability
+        )
+        self.on_step = self.scheduler.on_step
+        self._machines: dict[str, VirtualMachine] = {}
+        self._process_ids = _FIRST_PROCESS_ID
+        self._dead: list[VirtualTask] = []
+        self._was_collecting = False
+
+    def __enter__(self) -> Self:
+        self._was_collecting = gc.isenabled()
+        gc.disable()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        finally:
+            if self._was_collecting:
+                gc.enable()
+        if error is None:
+            self.scheduler.raise_failure()
+
+    def random(self, name: str) -> random.Random:
+        """Return the stream of random numbers with this name.
+
+        Each name has its own, made from the seed, so that a further draw from one shifts no other.
+        """
+        found = self._random.get(name)
+        if found is None:
+            digest = hashlib.sha256(f"{self.seed}/{name}".encode()).digest()
+            found = self._random[name] = random.Random(int.from_bytes(digest))  # noqa: S311 (no secret)
+        return found
+
+    def machine(self, name: str, ip: str | None = None) -> VirtualMachine:
+        """Return the machine with this name, which is made if there is none."""
+        found = self._machines.get(name)
+        if found is None:
+            found = self._machines[name] = VirtualMachine(self, self.net.add_host(name, ip))
+        return found
+
+    def run(self, until: Callable[[], bool] | None = None, timeout_ms: float = 60_000.0) -> None:
+        """Let the world go on until a condition holds; without one, for `timeout_ms`.
+
+        Args:
+            until: Asked between the turns of tasks; must not wait.
+            timeout_ms: How much virtual time it may take.
+
+        Raises:
+            TimeIsUpError: The condition does not hold when the time is up.
+            DeadlockError: Nothing will ever happen again, or tasks wait for each other's locks.
+            LivelockError: Tasks run and run while no time passes.
+            BaseException: Whatever ended a task, or came from `until` or `on_step`.
+        """
+        self.scheduler.run(until, timeout_ms)
+
+    def sleep(self, duration_ms: float) -> None:
+        """Let time pass: for the main program, and for any task."""
+        self.scheduler.park(duration_ms, f"{duration_ms} ms to pass")
+
+    def close(self) -> None:
+        """Kill every process and free what their tasks hold; idempotent."""
+        for machine in self._machines.values():
+            for process in machine.processes:
+                process.die(told=False)
+        dead, self._dead = self._dead, []
+        for task in dead:
+            task.unwind()
+
+    def next_process_id(self) -> int:
+        """Return an id for a new process."""
+        self._process_ids += 1
+        return self._process_ids
+
+    def bury(self, tasks: Iterable[VirtualTask]) -> None:
+        """Keep the tasks of a dead process as they are until the world ends.
+
+        Were they freed, what they have in ``finally`` blocks would run.
+        """
+        self._dead.extend(tasks)
+
+    def note(self, kind: str, who: str) -> None:
+        """Take something down in the trace."""
+        self.trace.note(self.clock.now_ms, kind, who)
