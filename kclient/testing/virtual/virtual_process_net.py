@@ -107,6 +107,6 @@ class VirtualProcessNet:
             raise failure(errno.EMFILE)
 
     def _own(self, end: VirtualSocket) -> None:
-        self._sockets[socket] = None
+        self._sockets[end] = None
         end.gate = self._process.gate
         end.on_close = lambda closed: self._sockets.pop(closed, None)
