@@ -613,22 +613,19 @@ cdef class BatchCursor:
         self._max_timestamp = batch.max_timestamp
         self._last_delta = batch.last_offset_delta
         self._leader_epoch = batch.partition_leader_epoch
-        self._count = batch.count
         self._position = max(as_int64(start_offset, "start_offset", 0), self._base_offset)
+        self._count = batch.count if self._position <= batch.last_offset else 0
         self._previous = -1
-
-    cdef inline bint _is_exhausted(self) noexcept:
-        return self._index >= self._count or self._position > self._base_offset + self._last_delta
 
     @property
     def exhausted(self):
         """Whether nothing is left to take."""
-        return self._is_exhausted()
+        return self._index >= self._count
 
     @property
     def position(self):
         """Offset to read next; behind the whole batch once all its records were taken."""
-        if self._is_exhausted():
+        if self._index >= self._count:
             return max(self._position, self._base_offset + self._last_delta + 1)
         return self._position
 
@@ -665,7 +662,7 @@ cdef class BatchCursor:
         except CorruptRecordError:
             if not taken:
                 raise
-        if self._is_exhausted():
+        if self._index >= self._count:
             columns.next_offset = max(columns.next_offset, self.position)
         return taken
 
@@ -678,7 +675,7 @@ cdef class BatchCursor:
     cdef int _load(self) except -1:
         self._payload = memoryview(self._batch.payload(self._max_decompressed)).cast("B")
         self._data = memory_of(self._payload)
-        if self._count == 0 and self._data.size != 0:
+        if self._batch.count == 0 and self._data.size != 0:
             raise self._surplus(self._data.size)
         return 0
 
@@ -689,7 +686,7 @@ cdef class BatchCursor:
         """Read the next wanted record without passing it; False if there is none."""
         if self._payload is None:
             self._load()
-        while not self._is_exhausted():
+        while self._index < self._count:
             self._parse(out)
             if self._base_offset + out.offset_delta >= self._position:
                 return True

@@ -269,3 +269,25 @@ def test_a_negative_count_is_refused(cursor: Make, arguments: dict[str, int]) ->
 def test_a_negative_start_is_refused(cursor: Make) -> None:
     with pytest.raises(InvalidArgumentError, match="start_offset: got -1"):
         cursor(start_offset=-1)
+
+
+def test_records_behind_the_last_offset_are_not_passed_over(twin: ModuleType) -> None:
+    """A header that claims more records than its offsets leave room for is a lie."""
+    builder = RecordBatchBuilder(bytearray(8192), base_offset=100)
+    for offset in (100, 102):
+        builder.append_with_offset(offset, 1000, None, b"v")
+    sealed = bytearray(builder.seal())
+    sealed += sealed[61 : 61 + (len(sealed) - 61) // 2]  # the first one again
+    sealed[8:12] = (len(sealed) - 12).to_bytes(4)
+    sealed[57:61] = (3).to_bytes(4)
+    sealed[17:21] = crc32c(sealed[21:]).to_bytes(4)
+    batch = twin.RecordBatch(sealed)
+    for read in (batch.records, batch.summary):
+        with pytest.raises(CorruptRecordError, match="record 2: its offset delta 0"):
+            read()
+    reader = twin.BatchCursor(batch, "flights", 3)
+    assert offsets(reader.take(10)) == [100, 102]
+    assert (reader.position, reader.exhausted) == (103, False)
+    with pytest.raises(CorruptRecordError, match="record 2: its offset delta 0"):
+        reader.take(10)
+    assert twin.BatchCursor(batch, "flights", 3, 103).exhausted

@@ -1,6 +1,5 @@
 """The compiled module and the reference do the same, on good bytes and on bad ones."""
 
-from dataclasses import asdict
 from types import ModuleType
 from typing import Any
 
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from kclient.common.errors import KafkaError
 from kclient.record import BinaryColumn, CompressionType, TimestampType, crc32c, reference
+from tests.support.batch_stories import read_all
 
 names = st.text(max_size=8).filter(lambda text: text.isprintable())
 contents = st.none() | st.binary(max_size=60) | st.builds(lambda n: b"v" * n, st.integers(0, 9000))
@@ -94,45 +94,6 @@ def test_they_append_columns_alike(
         except KafkaError as error:
             results.add(type(error))
     assert len(results) == 1
-
-
-def read_all(module: ModuleType, data: bytes, start: int, step: int) -> list[Any]:
-    """Do everything a reader can do, and write down what came of it."""
-    story: list[Any] = []
-    try:
-        for batch in module.read_batches(data, max_batch_size=1 << 20):
-            story.append((batch.base_offset, batch.next_offset, batch.is_valid(), batch.count))
-            story.append(outcome(lambda b=batch: [tuple(r) for r in b.records(100_000)]))
-            story.append(outcome(lambda b=batch: b.summary(100_000)))
-            story.append(outcome(lambda b=batch: slices(module, b, start, step)))
-            story.append(outcome(lambda b=batch: columns(module, b, start)))
-    except KafkaError as error:
-        story.append(type(error))
-    return story
-
-
-def outcome(read: Any) -> Any:
-    try:
-        return read()
-    except KafkaError as error:
-        return type(error)
-
-
-def slices(module: ModuleType, batch: Any, start: int, step: int) -> list[str]:
-    cursor = module.BatchCursor(batch, "t", 1, start, max_decompressed=100_000)
-    story = []
-    while not cursor.exhausted:
-        try:
-            story.append(repr(cursor.take(step)))
-        except KafkaError as error:
-            story.append(type(error).__name__)
-            break
-        story.append(str(cursor.position))
-    return story
-
-
-def columns(module: ModuleType, batch: Any, start: int) -> Any:
-    return asdict(module.decode_columns([batch], start, max_decompressed=100_000))
 
 
 good = st.tuples(st.integers(300, 5000), records, states, options)

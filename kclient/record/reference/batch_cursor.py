@@ -40,6 +40,7 @@ class BatchCursor:
     __slots__ = (
         "_batch",
         "_byte",
+        "_count",
         "_data",
         "_index",
         "_key_deserializer",
@@ -68,6 +69,7 @@ class BatchCursor:
         self._topic = topic
         self._partition = partition
         self._position = max(start_offset, batch.base_offset)
+        self._count = batch.count if self._position <= batch.last_offset else 0
         self._key_deserializer = key_deserializer
         self._value_deserializer = value_deserializer
         self._max_decompressed = max_decompressed
@@ -84,7 +86,7 @@ class BatchCursor:
     @property
     def exhausted(self) -> bool:
         """Whether nothing is left to take."""
-        return self._index >= self._batch.count or self._position > self._batch.last_offset
+        return self._index >= self._count
 
     def take(self, max_records: int = MAX_INT32) -> list[ConsumerRecord]:
         """Return the next records, at most `max_records`; an empty list if there are none.
