@@ -13,6 +13,8 @@ VENV ?= .venv
 JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MINUTES ?= 20
+SOAK_ARGS ?=
 # Set to 1 where a missing compiled extension is an error and not a fallback (CI sets it).
 KCLIENT_REQUIRE_EXTENSION ?= 0
 export KCLIENT_REQUIRE_EXTENSION
@@ -30,7 +32,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration bench build-ext clean'
+	@echo 'targets: demo test lint integration soak bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -78,6 +80,11 @@ lint: $(INSTALLED)
 .PHONY: integration
 integration: build-ext
 	$(RUN) -m pytest integration $(PYTEST_ARGS)
+
+# make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'
+.PHONY: soak
+soak: build-ext
+	$(RUN) -m integration.soak --minutes $(MINUTES) $(SOAK_ARGS)
 
 .PHONY: bench
 bench: build-ext

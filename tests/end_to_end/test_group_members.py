@@ -8,8 +8,7 @@ import pytest
 
 from kclient import TopicPartition
 from tests.support.desk import Desk
-from tests.support.foreign_record import ForeignRecord
-from tests.support.group_member import MOST
+from tests.support.group_member import MOST, Membership
 from tests.support.load import Load, check_intact
 from tests.support.member_process import GroupHistory, MemberProcess
 
@@ -29,10 +28,8 @@ class Group:
         self._ending = ending
 
     def start(self, name: str) -> MemberProcess:
-        member = MemberProcess(
-            self._desk.bootstrap, self.topic, self.name, self._directory / name,
-            session_ms=SESSION_MS,
-        )  # fmt: skip
+        membership = Membership(self._desk.bootstrap, self.name, SESSION_MS)
+        member = MemberProcess(membership, self.topic, self._directory / name)
         self.history.members.append(self._ending.enter_context(member))
         return member
 
@@ -70,13 +67,6 @@ def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:
     first.close()
     assert sum(ends.values()) == len(sent)
     # Only what a killed member had read and not yet committed comes again: one poll at most.
-    assert history.repeated() <= 2 * MOST
+    assert history.ledger.repeated <= 2 * MOST
     assert [member.refusals for member in history.members] == [[], [], [], []]
-    once = {(one.partition, one.offset): one.value for one in history.reads}
-    check_intact(
-        sent,
-        [
-            ForeignRecord(value, value.partition(b":")[0], partition=place[0], offset=place[1])
-            for place, value in once.items()
-        ],
-    )
+    check_intact(sent, history.once())

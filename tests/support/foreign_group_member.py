@@ -1,27 +1,48 @@
 """Other people's clients as members of a consumer group; see tests.support.group_member."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+import aiokafka
+import aiokafka.coordinator.assignors.range as aiokafka_range
+import aiokafka.coordinator.assignors.roundrobin as aiokafka_roundrobin
+import aiokafka.errors
 import confluent_kafka
 import kafka
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from tests.support.group_member import MOST, POLL_S, Read, Tell, heartbeat_ms, main
+from tests.support.group_member import MOST, POLL_S, Membership, Read, Tell, main
+
+_KAFKA_PYTHON_ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+_AIOKAFKA_ASSIGNORS = {
+    "range": aiokafka_range.RangePartitionAssignor,
+    "roundrobin": aiokafka_roundrobin.RoundRobinPartitionAssignor,
+}
 
 
 class KafkaPython(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
     """kafka-python."""
 
-    def __init__(self, bootstrap: str, group: str, session_ms: int, tell: Tell) -> None:
+    def __init__(self, member: Membership, tell: Tell) -> None:
         self._tell = tell
         self._consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap.split(","),
-            group_id=group,
+            bootstrap_servers=member.bootstrap.split(","),
+            group_id=member.group,
+            group_instance_id=member.instance,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_poll_records=MOST,
-            session_timeout_ms=session_ms,
-            heartbeat_interval_ms=heartbeat_ms(session_ms),
+            session_timeout_ms=member.session_ms,
+            heartbeat_interval_ms=member.heartbeat_ms,
+            max_poll_interval_ms=member.max_poll_ms,
+            partition_assignment_strategy=[_KAFKA_PYTHON_ASSIGNORS[member.strategy]],
             metadata_max_age_ms=60_000,
         )
 
@@ -54,28 +75,100 @@ class KafkaPython(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
         self._tell("revoked", [one.partition for one in revoked])
 
 
+class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
+    """aiokafka, whose loop runs while the program polls."""
+
+    def __init__(self, member: Membership, tell: Tell) -> None:
+        self._tell = tell
+        self._loop = asyncio.new_event_loop()
+        self._started = False
+        self._consumer = self._run(self._make(member))
+
+    @staticmethod
+    async def _make(member: Membership) -> Any:
+        return aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=member.bootstrap,
+            group_id=member.group,
+            group_instance_id=member.instance,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=member.session_ms,
+            heartbeat_interval_ms=member.heartbeat_ms,
+            max_poll_interval_ms=member.max_poll_ms,
+            partition_assignment_strategy=[_AIOKAFKA_ASSIGNORS[member.strategy]],
+        )
+
+    def subscribe(self, topic: str) -> None:
+        self._consumer.subscribe([topic], listener=self)
+        if not self._started:
+            self._started = True
+            self._run(self._consumer.start())
+
+    def unsubscribe(self) -> None:
+        self._run(self._unsubscribe())
+
+    async def _unsubscribe(self) -> None:
+        self._consumer.unsubscribe()
+
+    def poll(self) -> list[Read]:
+        polled = self._run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=MOST))
+        return [
+            (one.partition, one.offset, one.value) for batch in polled.values() for one in batch
+        ]
+
+    def commit(self) -> str | None:
+        try:
+            self._run(self._consumer.commit())
+        except (
+            aiokafka.errors.CommitFailedError,
+            aiokafka.errors.RebalanceInProgressError,
+            aiokafka.errors.IllegalStateError,
+        ) as error:
+            return type(error).__name__
+        return None
+
+    def close(self) -> None:
+        self._run(self._consumer.stop())
+        self._loop.close()
+
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+        self._tell("assigned", [one.partition for one in assigned])
+
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+        self._tell("revoked", [one.partition for one in revoked])
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self._loop.run_until_complete(work)
+
+
 class Confluent:
     """confluent-kafka, and so librdkafka."""
 
-    def __init__(self, bootstrap: str, group: str, session_ms: int, tell: Tell) -> None:
+    def __init__(self, member: Membership, tell: Tell) -> None:
         self._tell = tell
+        optional = {} if member.instance is None else {"group.instance.id": member.instance}
         self._consumer = confluent_kafka.Consumer(
             {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
+                "bootstrap.servers": member.bootstrap,
+                "group.id": member.group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
-                "session.timeout.ms": session_ms,
-                "heartbeat.interval.ms": heartbeat_ms(session_ms),
-                "partition.assignment.strategy": "range",
+                "session.timeout.ms": member.session_ms,
+                "heartbeat.interval.ms": member.heartbeat_ms,
+                "max.poll.interval.ms": member.max_poll_ms,
+                "partition.assignment.strategy": member.strategy,
+                **optional,
             }
         )
         self._last: dict[int, confluent_kafka.Message] = {}
 
     def subscribe(self, topic: str) -> None:
         self._consumer.subscribe(
-            [topic], on_assign=self._teller("assigned"), on_revoke=self._teller("revoked")
+            [topic],
+            on_assign=self._teller("assigned"),
+            on_revoke=self._teller("revoked"),
+            on_lost=self._teller("lost"),
         )
 
     def unsubscribe(self) -> None:
@@ -115,4 +208,4 @@ def _as_bytes(value: Any) -> bytes:
 
 
 if __name__ == "__main__":
-    main({"kafka-python": KafkaPython, "confluent-kafka": Confluent})
+    main({"kafka-python": KafkaPython, "aiokafka": Aiokafka, "confluent-kafka": Confluent})

@@ -1,35 +1,64 @@
-"""A member of a consumer group as a program, which a test may let go, come back, or kill.
+"""A member of a consumer group as a program, which a test may let go, come back, stall or kill.
 
 It reads, writes down what it read, and only then commits. Its journal tells, a line each:
 
     assigned 0,3    revoked 0,3    lost 0,3    read <partition> <offset> <value>    refused <error>
+    generation 5    (with each assignment, of clients that tell it)
 
 Commands come by standard input, a byte each; at its end the member closes and ends.
 """
 
 import argparse
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kclient import Consumer, TopicPartition
 from kclient.common.broker_errors import RebalanceInProgressError
 from kclient.common.errors import CommitFailedError
 
-LEAVE, JOIN = b"l", b"j"
+LEAVE, JOIN, STALL = b"l", b"j", b"s"
 
 POLL_S = 0.1
 MOST = 100  # records of one poll, which a crash may repeat
 
-
-def heartbeat_ms(session_ms: int) -> int:
-    return min(500, session_ms // 4)
-
-
 Read = tuple[int, int, bytes]
 Tell = Callable[[str, Iterable[int]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a member is to its group.
+
+    Attributes:
+        instance: Its name where it is a static member.
+        strategy: The assignor, by Kafka's name.
+        max_poll_ms: How long it may work between two polls.
+        work_ms: How long it works on what a poll returned, before it commits.
+    """
+
+    bootstrap: str
+    group: str
+    session_ms: int = 6_000
+    max_poll_ms: int = 300_000
+    instance: str | None = None
+    strategy: str = "range"
+    work_ms: int = 0
+
+    @property
+    def heartbeat_ms(self) -> int:
+        return min(500, self.session_ms // 4)
+
+    def arguments(self) -> list[str]:
+        """Return what `main` makes this of."""
+        given = ["--bootstrap", self.bootstrap, "--group", self.group, "--strategy", self.strategy]
+        given += ["--session-ms", str(self.session_ms), "--max-poll-ms", str(self.max_poll_ms)]
+        given += ["--work-ms", str(self.work_ms)]
+        return given if self.instance is None else [*given, "--instance", self.instance]
 
 
 class Client(Protocol):
@@ -47,22 +76,28 @@ class Client(Protocol):
 class Own:
     """kclient."""
 
-    def __init__(self, bootstrap: str, group: str, session_ms: int, tell: Tell) -> None:
+    def __init__(self, member: Membership, tell: Tell) -> None:
         self._tell = tell
+        optional: dict[str, Any] = {}
+        if member.instance is not None:
+            optional["group_instance_id"] = member.instance
         self._consumer = Consumer(
-            bootstrap_servers=bootstrap,
-            group_id=group,
+            bootstrap_servers=member.bootstrap,
+            group_id=member.group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_poll_records=MOST,
-            session_timeout_ms=session_ms,
-            heartbeat_interval_ms=heartbeat_ms(session_ms),
+            session_timeout_ms=member.session_ms,
+            heartbeat_interval_ms=member.heartbeat_ms,
+            max_poll_interval_ms=member.max_poll_ms,
+            partition_assignment_strategy=[member.strategy],
+            **optional,
         )
 
     def subscribe(self, topic: str) -> None:
         self._consumer.subscribe(
             topic,
-            on_assigned=self._teller("assigned"),
+            on_assigned=self._assigned,
             on_revoked=self._teller("revoked"),
             on_lost=self._teller("lost"),
         )
@@ -85,11 +120,15 @@ class Own:
     def close(self) -> None:
         self._consumer.close()
 
+    def _assigned(self, partitions: list[TopicPartition]) -> None:
+        self._tell("generation", [self._consumer.group_metadata().generation_id])
+        self._tell("assigned", [one.partition for one in partitions])
+
     def _teller(self, what: str) -> Callable[[list[TopicPartition]], None]:
         return lambda partitions: self._tell(what, [one.partition for one in partitions])
 
 
-Clients = Mapping[str, Callable[[str, str, int, Tell], Client]]
+Clients = Mapping[str, Callable[[Membership, Tell], Client]]
 
 
 class Program:
@@ -98,9 +137,19 @@ class Program:
     def __init__(self, clients: Clients, arguments: argparse.Namespace) -> None:
         self._journal = arguments.journal.open("wb")
         self._topic: str = arguments.topic
-        self._client = clients[arguments.client](
-            arguments.bootstrap, arguments.group, arguments.session_ms, self._tell
+        member = Membership(
+            arguments.bootstrap,
+            arguments.group,
+            arguments.session_ms,
+            arguments.max_poll_ms,
+            arguments.instance,
+            arguments.strategy,
+            arguments.work_ms,
         )
+        self._client = clients[arguments.client](member, self._tell)
+        self._stall_s = member.max_poll_ms / 1000 + 2 * POLL_S
+        self._work_s = member.work_ms / 1000
+        self._pause = threading.Event()
         self._joined = True
 
     def run(self) -> None:
@@ -113,6 +162,8 @@ class Program:
                 elif command == JOIN:
                     self._client.subscribe(self._topic)
                     self._joined = True
+                elif command == STALL:
+                    self._pause.wait(self._stall_s)
                 elif self._joined:
                     self._work()
 
@@ -121,6 +172,7 @@ class Program:
         if not read:
             return
         self._write(b"".join(b"read %d %d %s\n" % one for one in read))
+        self._pause.wait(self._work_s)
         refused = self._client.commit()
         if refused is not None:
             self._write(b"refused %s\n" % refused.encode())
@@ -146,10 +198,12 @@ def main(clients: Clients) -> None:
     """Run the member that the command line describes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--client", choices=sorted(clients), required=True)
-    parser.add_argument("--session-ms", type=int, required=True)
     parser.add_argument("--journal", type=Path, required=True)
-    for name in ("bootstrap", "topic", "group"):
+    for name in ("bootstrap", "topic", "group", "strategy"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--instance")
+    for name in ("session-ms", "max-poll-ms", "work-ms"):
+        parser.add_argument(f"--{name}", type=int, required=True)
     Program(clients, parser.parse_args()).run()
 
 

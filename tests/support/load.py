@@ -99,9 +99,9 @@ class Load:
         self._producer.send(self._topic, value, value.partition(b":")[0], on_delivery=delivered)
 
 
-def value_of(number: int) -> bytes:
+def value_of(number: int, prefix: bytes = b"") -> bytes:
     """Return the value of the record with this number: its key, and its place among its key's."""
-    return b"key-%d:%d" % (number % _KEYS, number // _KEYS)
+    return b"%skey-%d:%d" % (prefix, number % _KEYS, number // _KEYS)
 
 
 def check_intact(sent: Iterable[bytes], found: Iterable[ForeignRecord]) -> None:

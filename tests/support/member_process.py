@@ -3,14 +3,15 @@
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from kclient import AdminClient, TopicPartition
-from tests.support.group_member import JOIN, LEAVE
+from tests.support.foreign_record import ForeignRecord
+from tests.support.group_member import JOIN, LEAVE, STALL, Membership
+from tests.support.ledger import Ledger
 from tests.support.waiting import wait_until
 
 _END_S = 30.0
@@ -33,20 +34,16 @@ class MemberProcess:
         owned: The partitions it has, as of the last `look`.
         refusals: Errors of its commits.
         assignments: How often it was given partitions, or none.
+        generation: The group's generation when it was last given partitions; -1 where it does not
+            tell.
     """
 
     def __init__(
-        self,
-        bootstrap: str,
-        topic: str,
-        group: str,
-        journal: Path,
-        *,
-        client: str = "kclient",
-        session_ms: int = 6_000,
+        self, member: Membership, topic: str, journal: Path, *, client: str = "kclient"
     ) -> None:
         self.name = f"{client} {journal.stem}"
         self.read = 0
+        self.generation = -1
         self.owned: set[int] = set()
         self.refusals: list[str] = []
         self.assignments = 0
@@ -57,8 +54,7 @@ class MemberProcess:
         self._log = journal.with_suffix(".log")
         program = "group_member" if client == "kclient" else "foreign_group_member"
         command = [sys.executable, "-m", f"tests.support.{program}", "--client", client]
-        command += ["--bootstrap", bootstrap, "--topic", topic, "--group", group]
-        command += ["--journal", str(journal), "--session-ms", str(session_ms)]
+        command += ["--topic", topic, "--journal", str(journal), *member.arguments()]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[2]
@@ -76,6 +72,9 @@ class MemberProcess:
                 self._note(fresh[-1])
             elif what == b"refused":
                 self.refusals.append(rest.decode())
+            elif what == b"generation":
+                before, self.generation = self.generation, int(rest)
+                assert self.generation > before, f"{self.name}: generation {before}, then {line!r}"
             else:
                 self._note_move(what, {int(number) for number in rest.split(b",") if number})
         code = self._process.poll()
@@ -91,10 +90,23 @@ class MemberProcess:
         """Let it subscribe again."""
         self._tell(JOIN)
 
-    def close(self) -> None:
-        """Let it close its consumer and end."""
+    def stall(self) -> None:
+        """Let it work for longer between two polls than it may."""
+        self._tell(STALL)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def release(self) -> None:
+        """Tell it to close its consumer and end, and do not wait for it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def close(self) -> None:
+        """Let it close its consumer and end."""
+        self.release()
         try:
             code = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -147,21 +159,22 @@ class MemberProcess:
 
 
 class GroupHistory:
-    """All that a group did, held to its promises at every look.
-
-    Every record is processed, and what is committed was processed; commits never go back.
+    """All that a group did, held to its promises at every look; see tests.support.ledger.
 
     Attributes:
         members: All members there ever were.
-        reads: Everything that was processed, repetitions included, as of the last `look`.
-        committed: The group's positions, as of the last `look`.
+        reads: Everything that was processed, repetitions included, as of the last `look`; nothing
+            with `keep_reads` false.
+        ledger: What was processed and committed, as of the last `look`.
     """
 
-    def __init__(self, admin: AdminClient, topic: str, group: str) -> None:
+    def __init__(
+        self, admin: AdminClient, topic: str, group: str, *, keep_reads: bool = True
+    ) -> None:
         self.members: list[MemberProcess] = []
-        self.committed: dict[int, int] = {}
         self.reads: list[Read] = []
-        self._places: Counter[tuple[int, int]] = Counter()
+        self.ledger = Ledger()
+        self._keep_reads = keep_reads
         self._admin = admin
         self._topic = topic
         self._group = group
@@ -171,19 +184,19 @@ class GroupHistory:
         positions = self._admin.list_consumer_group_offsets(self._group)
         for member in self.members:
             fresh = member.look()
-            self.reads += fresh
-            self._places.update((record.partition, record.offset) for record in fresh)
-        for place, position in positions.items():
-            partition, offset = place.partition, position.offset
-            before = self.committed.get(partition, 0)
-            assert offset >= before, f"the commit of {place} went back from {before} to {offset}"
-            skipped = [at for at in range(before, offset) if (partition, at) not in self._places]
-            assert not skipped, f"{place}: {offset} is committed, but {skipped[:5]} were not read"
-            self.committed[partition] = offset
+            if self._keep_reads:
+                self.reads += fresh
+            for record in fresh:
+                self.ledger.note_read(*record)
+        self.ledger.note_committed({one.partition: at.offset for one, at in positions.items()})
 
-    def repeated(self) -> int:
-        """Return how many records were processed more than once."""
-        return len(self.reads) - len(self._places)
+    def once(self) -> list[ForeignRecord]:
+        """Return every record that was processed, each once."""
+        places = {(one.partition, one.offset): one.value for one in self.reads}
+        return [
+            ForeignRecord(value, value.partition(b":")[0], partition=partition, offset=offset)
+            for (partition, offset), value in places.items()
+        ]
 
     def await_sharing(
         self, members: Iterable[MemberProcess], partitions: int, timeout: float = 45.0
@@ -212,6 +225,6 @@ class GroupHistory:
 
         def ended() -> bool:
             self.look()
-            return self.committed == wanted
+            return self.ledger.committed == wanted
 
         wait_until(ended, f"everything is committed: {wanted}", timeout)

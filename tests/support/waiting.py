@@ -10,11 +10,16 @@ T = TypeVar("T")
 _INTERVAL = 0.02
 
 
-def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> T:
-    """Ask `condition` until its answer is true, and return that answer; fail after `timeout` s."""
+def wait_until(
+    condition: Callable[[], T], what: str, timeout: float = 30.0, every: float = _INTERVAL
+) -> T:
+    """Ask `condition` until its answer is true, and return that answer.
+
+    It is asked again after `every` seconds; after `timeout` seconds the test fails.
+    """
     deadline = time.monotonic() + timeout
     pause = threading.Event()
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}; last: {answer!r}"
-        pause.wait(_INTERVAL)
+        pause.wait(every)
     return answer

@@ -1,0 +1,103 @@
+"""A group whose members come, go, stall and die, whatever else happens."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from kclient import TopicPartition
+from tests.support.desk import Desk
+from tests.support.group_member import Membership
+from tests.support.member_process import GroupHistory, MemberProcess
+
+_SESSION_MS = 6_000
+_MAX_POLL_MS = 8_000
+_WORK_MS = 30  # so that some die between reading and committing
+
+
+class Crowd:
+    """A group with a place for each client named; the member in the first place stays for ever.
+
+    Attributes:
+        history: What it did, and what is to hold of that.
+        done: What was done to its members, and how often.
+    """
+
+    def __init__(
+        self, desk: Desk, topic: str, group: str, clients: Sequence[str], directory: Path
+    ) -> None:
+        self.history = GroupHistory(desk.admin(), topic, group, keep_reads=False)
+        self.done: Counter[str] = Counter()
+        self._membership = Membership(
+            desk.bootstrap, group, _SESSION_MS, _MAX_POLL_MS, work_ms=_WORK_MS
+        )
+        self._topic = topic
+        self._clients = clients
+        self._directory = directory
+        self._numbers = itertools.count()
+        self._away: set[int] = set()  # places whose members have unsubscribed
+        self._ending = ExitStack()
+        self._members = [self._start(place) for place in range(len(clients))]
+
+    @property
+    def eldest(self) -> MemberProcess:
+        """The member that stays."""
+        return self._members[0]
+
+    def disturb(self, random: Random) -> str:
+        """Do something to a member, and return what."""
+        place = random.randrange(1, len(self._members))
+        member = self._members[place]
+        if place in self._away:
+            self._away.remove(place)
+            member.join()
+            what = "join"
+        else:
+            what = random.choice(["leave", "close", "kill", "stall"])
+            self._carry_out(what, place, member)
+        self.done[what] += 1
+        return f"{member.name}: {what}"
+
+    def settle(self) -> None:
+        """Let everybody back in."""
+        for place in sorted(self._away):
+            self._members[place].join()
+        self._away.clear()
+
+    def lag(self, ends: dict[TopicPartition, int]) -> int:
+        """Return how many records are not committed, as of the last look."""
+        committed = self.history.ledger.committed
+        return sum(end - committed.get(place.partition, 0) for place, end in ends.items())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ending.close()
+
+    def _carry_out(self, what: str, place: int, member: MemberProcess) -> None:
+        if what == "leave":
+            member.leave()
+            self._away.add(place)
+        elif what == "stall":
+            member.stall()
+        else:
+            member.kill() if what == "kill" else member.release()
+            self._members[place] = self._start(place)
+
+    def _start(self, place: int) -> MemberProcess:
+        client = self._clients[place]
+        name = f"{self._membership.group}-{place}-{next(self._numbers):04}"
+        journal = self._directory / name
+        member = MemberProcess(self._membership, self._topic, journal, client=client)
+        self.history.members.append(self._ending.enter_context(member))
+        return member

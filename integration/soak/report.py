@@ -1,0 +1,87 @@
+"""What a soak showed, in words, and what of it is a fault."""
+
+from collections.abc import Iterator
+
+from integration.soak.soak import Outcome
+from tests.support.vital_signs import Signs, slope
+
+_MIB = 1 << 20
+_BROKER = "broker "
+
+# Growth between warm-up and end that is not yet called a leak: what allocators keep varies so much.
+_CLIENT_GROWTH = 4 * _MIB
+_BROKER_GROWTH = 8 * _MIB
+_ENOUGH_S = 300.0  # a shorter run does not tell growth from the first use of things
+
+
+def lines_of(outcome: Outcome) -> Iterator[str]:
+    """Tell what was found."""
+    pauses = sorted(outcome.pauses)
+    yield f"{outcome.acknowledged} records acknowledged: none lost, none double, all in order"
+    yield (
+        f"{len(pauses)} restarts; longest time without an acknowledgement: "
+        f"median {pauses[len(pauses) // 2]:.2f} s, at most {pauses[-1]:.2f} s"
+    )
+    for number, (done, repeated) in enumerate(
+        zip(outcome.disturbances, outcome.repeated, strict=True)
+    ):
+        shown = ", ".join(f"{what} {count}" for what, count in sorted(done.items()))
+        yield (
+            f"group {number}: {shown or 'left alone'}; "
+            f"{repeated} records processed again, none of them committed before"
+        )
+    for name in _clients(outcome):
+        yield outcome.signs.growth(name, outcome.warm)
+    lives = _broker_lives(outcome)
+    if lives:
+        yield (
+            "broker, at the end of each life: RSS MiB "
+            + " ".join(f"{life.rss / _MIB:.0f}" for life in lives)
+            + f"; {_broker_growth(outcome) / _MIB:+.1f} MiB after warm-up"
+            + f"; files {min(life.files for life in lives)} to {max(life.files for life in lives)}"
+            + f"; threads {min(life.threads for life in lives)}"
+            + f" to {max(life.threads for life in lives)}"
+        )
+
+
+def faults_of(outcome: Outcome) -> list[str]:
+    """Return what grew, where the run was long enough to tell."""
+    faults = []
+    for name in _clients(outcome):
+        course = outcome.signs.course(name, outcome.warm)
+        grown = slope([(one.at, one.rss) for one in course]) * (course[-1].at - course[0].at)
+        if course[-1].at - course[0].at < _ENOUGH_S:
+            continue
+        if grown > _CLIENT_GROWTH:
+            faults.append(f"{name} grew by {grown / _MIB:.1f} MiB")
+        faults += [
+            f"{name}: {what} grew from {before} to {after}"
+            for what, before, after in (
+                ("threads", course[0].threads, course[-1].threads),
+                ("files", max(one.files for one in course[: len(course) // 2]), course[-1].files),
+            )
+            if after > before
+        ]
+    if _broker_growth(outcome) > _BROKER_GROWTH:
+        faults.append(f"the broker grew by {_broker_growth(outcome) / _MIB:.1f} MiB")
+    return faults
+
+
+def _clients(outcome: Outcome) -> list[str]:
+    signs = outcome.signs
+    return [
+        name
+        for name in signs.names()
+        if not name.startswith(_BROKER) and len(signs.course(name, outcome.warm)) > 1
+    ]
+
+
+def _broker_lives(outcome: Outcome) -> list[Signs]:
+    signs = outcome.signs
+    return [signs.course(name)[-1] for name in signs.names() if name.startswith(_BROKER)]
+
+
+def _broker_growth(outcome: Outcome) -> float:
+    """Return the growth in bytes from life to life, each as it was at its end."""
+    late = [(life.at, float(life.rss)) for life in _broker_lives(outcome) if life.at > outcome.warm]
+    return slope(late) * (late[-1][0] - late[0][0]) if len(late) > 1 else 0.0

@@ -1,0 +1,226 @@
+"""The long run itself; see integration.soak.__main__ for what it is good for."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from integration.soak.auditor import Auditor
+from integration.soak.brokers import Brokers
+from integration.soak.crowd import Crowd
+from kclient import TopicPartition
+from tests.support.desk import Desk
+from tests.support.vital_signs import VitalSigns
+from tests.support.waiting import wait_until
+from tests.support.writer_process import WriterProcess
+
+TOPIC = "soak"
+PARTITIONS = 6
+_TICK_S = 1.0
+_SAMPLE_S = 5.0
+_END_S = 120.0
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run does.
+
+    Attributes:
+        rounds: How many times a broker is restarted.
+        between_s: Seconds between two restarts, on average; the moment is random.
+        disturb_s: Seconds between two things done to members; 0 leaves them alone.
+        writers: How many producers.
+        rate: Records a second of each.
+        groups: The clients of each group's members, by name.
+        kills: Which restarts are by kill -9, in turn.
+    """
+
+    rounds: int
+    between_s: float = 60.0
+    disturb_s: float = 8.0
+    writers: int = 4
+    rate: int = 500
+    groups: Sequence[Sequence[str]] = (("kclient",) * 3, ("kclient",) * 3)
+    kills: Sequence[bool] = (False, True)
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run showed; everything that was promised held, or it would have failed.
+
+    Attributes:
+        acknowledged: How many records were; each lies in the topic once, where its writer was told.
+        pauses: For each restart the longest time that any writer had no acknowledgement, seconds.
+        repeated: For each group how many records it processed more than once.
+        disturbances: For each group what was done to its members.
+        signs: What broker and clients used.
+        warm: When the warm-up was over, by the monotonic clock.
+    """
+
+    acknowledged: int = 0
+    pauses: list[float] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
+    disturbances: list[dict[str, int]] = field(default_factory=list)
+    signs: VitalSigns = field(default_factory=VitalSigns)
+    warm: float = 0.0
+
+
+class Soak:
+    """Writers, groups and an auditor on brokers that are restarted under them."""
+
+    def __init__(self, brokers: Brokers, directory: Path, plan: Plan, tell: Tell) -> None:
+        self._brokers = brokers
+        self._directory = directory
+        self._plan = plan
+        self._tell = tell
+        self._random = Random(plan.seed)
+        self._outcome = Outcome()
+        self._places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        self._writers: list[WriterProcess] = []
+        self._crowds: list[Crowd] = []
+        self._next_disturbance = self._next_sample = 0.0
+
+    def run(self) -> Outcome:
+        """Do all rounds and check everything.
+
+        Raises:
+            AssertionError: Something was lost, doubled, out of order, or did not go on.
+        """
+        self._brokers.create_topic(TOPIC, PARTITIONS)
+        with ExitStack() as ending:
+            desk = ending.enter_context(Desk(self._brokers.bootstrap))
+            auditor = ending.enter_context(Auditor(self._brokers.bootstrap, self._places))
+            self._start(desk, ending)
+            started = time.monotonic()
+            kills = itertools.cycle(self._plan.kills)
+            for number in range(1, self._plan.rounds + 1):
+                self._live(auditor, self._plan.between_s * self._random.uniform(0.5, 1.5))
+                if number <= max(1, self._plan.rounds // 4):
+                    self._outcome.warm = time.monotonic()
+                self._bounce(number, kill=next(kills))
+            self._live(auditor, self._plan.between_s)
+            self._tell(f"all rounds done after {time.monotonic() - started:.0f} s; finishing")
+            self._finish(desk, auditor)
+        return self._outcome
+
+    def _start(self, desk: Desk, ending: ExitStack) -> None:
+        for number in range(self._plan.writers):
+            writer = WriterProcess(
+                self._brokers.bootstrap, TOPIC, f"w{number}", self._plan.rate, self._directory
+            )
+            self._writers.append(ending.enter_context(writer))
+        for number, clients in enumerate(self._plan.groups):
+            crowd = Crowd(desk, TOPIC, f"group-{number}", clients, self._directory)
+            self._crowds.append(ending.enter_context(crowd))
+        wait_until(self._all_work, "every writer writes and every group commits", _END_S)
+
+    def _all_work(self) -> bool:
+        self._look()
+        return all(writer.acknowledged for writer in self._writers) and all(
+            crowd.history.ledger.committed for crowd in self._crowds
+        )
+
+    def _live(self, auditor: Auditor, seconds: float) -> None:
+        """Let it go on for so long, and then until everybody has got on since."""
+        written = {writer.name: writer.acknowledged for writer in self._writers}
+        committed = [sum(one.history.ledger.committed.values()) for one in self._crowds]
+        until = time.monotonic() + seconds
+
+        def all_went_on() -> bool:
+            self._look()
+            auditor.look()
+            self._disturb()
+            now = [sum(one.history.ledger.committed.values()) for one in self._crowds]
+            return (
+                time.monotonic() > until
+                and all(one.acknowledged > written[one.name] for one in self._writers)
+                and all(after > before for after, before in zip(now, committed, strict=True))
+            )
+
+        what = f"writers and groups go on ({written}, {committed})"
+        wait_until(all_went_on, what, seconds + _END_S, every=_TICK_S)
+
+    def _look(self) -> None:
+        for writer in self._writers:
+            writer.look()
+        for crowd in self._crowds:
+            crowd.history.look()
+        if time.monotonic() > self._next_sample:
+            self._next_sample = time.monotonic() + _SAMPLE_S
+            self._sample()
+
+    def _sample(self) -> None:
+        watched = {f"writer {one.name}": one.pid for one in self._writers}
+        watched |= {f"consumer {one.eldest.name}": one.eldest.pid for one in self._crowds}
+        for name, pid in (watched | self._brokers.watched()).items():
+            self._outcome.signs.sample(name, pid)
+
+    def _disturb(self) -> None:
+        if not self._plan.disturb_s or time.monotonic() < self._next_disturbance:
+            return
+        self._next_disturbance = time.monotonic() + self._plan.disturb_s
+        self._tell(self._random.choice(self._crowds).disturb(self._random))
+
+    def _bounce(self, number: int, *, kill: bool) -> None:
+        self._sample()
+        marks = [len(writer.told) for writer in self._writers]
+        self._brokers.bounce(self._random.choice(self._places), kill=kill)
+        wait_until(self._goes_on_after(), "every writer goes on", _END_S)
+        pauses = [
+            pause
+            for writer, mark in zip(self._writers, marks, strict=True)
+            for _, pause in writer.told[mark:]
+        ]
+        self._outcome.pauses.append(max(pauses))
+        total = sum(writer.acknowledged for writer in self._writers)
+        how = "kill -9" if kill else "SIGTERM"
+        self._tell(f"round {number}: {how}, {max(pauses):.2f} s without an answer; {total}")
+
+    def _goes_on_after(self) -> Callable[[], bool]:
+        """Return what tells whether each writer has got acknowledgements since, and told so."""
+        for writer in self._writers:
+            writer.look()
+        marks = [len(writer.told) for writer in self._writers]
+
+        def goes_on() -> bool:
+            for writer in self._writers:
+                writer.look()
+            return all(
+                len(one.told) > mark + 1 and one.told[-1][0] > one.told[mark][0]
+                for one, mark in zip(self._writers, marks, strict=True)
+            )
+
+        return goes_on
+
+    def _finish(self, desk: Desk, auditor: Auditor) -> None:
+        for crowd in self._crowds:
+            crowd.settle()
+        for writer in self._writers:
+            writer.finish()
+        ends = desk.consumer().end_offsets(self._places)
+        auditor.await_end(ends, _END_S)
+        for crowd in self._crowds:
+            crowd.history.await_end(ends, _END_S)
+        self._check(auditor, ends)
+
+    def _check(self, auditor: Auditor, ends: dict[TopicPartition, int]) -> None:
+        audit, outcome = auditor.audit, self._outcome
+        outcome.acknowledged = sum(writer.acknowledged for writer in self._writers)
+        assert outcome.acknowledged == sum(ends.values()), "the topic holds other records"
+        for writer in self._writers:
+            found = audit.counted(f"{writer.name}-".encode())
+            assert found == writer.acknowledged, f"{writer.name}: {writer.acknowledged}, {found}"
+        for place in self._places:
+            told = sum(writer.seals[place.partition] for writer in self._writers)
+            assert told == audit.seals[place.partition], f"{place}: writers were told other places"
+        for crowd in self._crowds:
+            ledger = crowd.history.ledger
+            assert ledger.seals == audit.seals, "a group was given other records than there are"
+            outcome.repeated.append(ledger.repeated)
+            outcome.disturbances.append(dict(crowd.done))
