@@ -18,12 +18,15 @@ class KafkaError(Exception):
         error_name: Kafka's name of the code, such as ``NOT_LEADER_OR_FOLLOWER``.
         retriable: Whether the same call may succeed later without a change by the caller.
         invalid_metadata: Whether the client's view of the cluster must be refreshed first.
+        possibly_written: Whether the record that could not be delivered may be in the log
+            nevertheless: it was sent, and no broker has said that it was not written.
     """
 
     code: ClassVar[int | None] = None
     error_name: ClassVar[str] = ""
     retriable: ClassVar[bool] = False
     invalid_metadata: ClassVar[bool] = False
+    possibly_written: bool = False
 
     _by_code: ClassVar[dict[int, type["KafkaError"]]] = {}
 

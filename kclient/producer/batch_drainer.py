@@ -1,12 +1,14 @@
 """Decides which batches are due, and takes them out for a request."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kclient.client.cluster import Cluster
 from kclient.producer.active_queues import ActiveQueues
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.producer_batch import ProducerBatch
+
+NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
 
 
 @dataclass(slots=True)
@@ -78,7 +80,7 @@ class BatchDrainer:
         nodes: Iterable[int],
         max_size: int,
         now_ms: float,
-        may_drain: Callable[[ProducerBatch], bool],
+        next_batch: NextBatch,
     ) -> dict[int, list[ProducerBatch]]:
         """Take at most one batch of each partition for each node, up to a request's size.
 
@@ -88,7 +90,7 @@ class BatchDrainer:
             nodes: Nodes that can take a request.
             max_size: Bytes of a request; a single larger batch is taken nevertheless.
             now_ms: The present.
-            may_drain: Whether the first batch of a queue may be sent now.
+            next_batch: Chooses which of a queue's batches may be sent now, if any.
 
         Returns:
             Batches by node; nodes without any are left out.
@@ -99,7 +101,7 @@ class BatchDrainer:
                 by_node[queue.leader_id].append(queue)
         drained: dict[int, list[ProducerBatch]] = {}
         for node, queues in by_node.items():
-            batches = self._drain_node(node, queues, max_size, now_ms, may_drain)
+            batches = self._drain_node(node, queues, max_size, now_ms, next_batch)
             if batches:
                 drained[node] = batches
         return drained
@@ -110,7 +112,7 @@ class BatchDrainer:
         queues: list[PartitionQueue],
         max_size: int,
         now_ms: float,
-        may_drain: Callable[[ProducerBatch], bool],
+        next_batch: NextBatch,
     ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
@@ -119,13 +121,13 @@ class BatchDrainer:
         for step in range(len(queues)):
             queue = queues[(start + step) % len(queues)]
             with queue.lock:
-                batch = queue.batches[0] if queue.batches else None
-                if batch is None or batch.retry_at_ms > now_ms or not may_drain(batch):
+                batch = next_batch(queue.batches) if queue.batches else None
+                if batch is None or batch.retry_at_ms > now_ms:
                     continue
                 if drained and size + batch.size_in_bytes > max_size:
                     self._drain_index[node] = (start + step) % len(queues)
                     break
-                queue.take_first()
+                queue.take(batch)
                 self.queues.retire(queue)
             size += batch.size_in_bytes
             batch.drained_ms = now_ms

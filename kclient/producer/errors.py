@@ -1,14 +1,18 @@
 """Errors that only a producer raises."""
 
-from kclient.common.errors import FatalError, InvalidArgumentError, KafkaTimeoutError
+from kclient.common.errors import (
+    FatalError,
+    InvalidArgumentError,
+    KafkaError,
+    KafkaTimeoutError,
+)
 
 
 class DeliveryTimeoutError(KafkaTimeoutError):
     """A record was not acknowledged within ``delivery.timeout.ms``.
 
-    Attributes:
-        possibly_written: Whether the record was sent at least once, so that the broker may hold it
-            although no acknowledgement came.
+    `possibly_written` tells whether it was sent at least once, so that the broker may hold it
+    although no acknowledgement came.
     """
 
     def __init__(self, message: str, *, possibly_written: bool = False) -> None:
@@ -31,3 +35,13 @@ class UnknownPartitionError(InvalidArgumentError):
 
 class ProducerFatalError(FatalError):
     """The producer stopped for good; the cause says why. Close it and make a new one."""
+
+
+def possibly_written(error: KafkaError) -> KafkaError:
+    """Return an error of the same kind which says that the record may be in the log."""
+    if error.possibly_written:
+        return error
+    told = type(error)(f"{error}; the record was sent, and the broker may hold it nevertheless")
+    told.possibly_written = True
+    told.__cause__ = error.__cause__
+    return told

@@ -39,15 +39,12 @@ class PartitionQueue(OpenQueue):
         self.batches.append(batch)
         self.open_batch = batch
 
-    def take_first(self) -> ProducerBatch:
-        """Remove the oldest batch; it takes no more records."""
-        batch = self.batches.popleft()
-        if batch is self.open_batch:
-            self.open_batch = None
+    def take(self, batch: ProducerBatch) -> None:
+        """Remove a batch to send it; it takes no more records."""
+        self.remove(batch)
         if not batch.send_order:
             batch.send_order = (self.drained,)
             self.drained += 1
-        return batch
 
     def put_back(self, batch: ProducerBatch) -> None:
         """Insert a batch that was drained before, in the order of first drains."""

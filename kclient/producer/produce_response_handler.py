@@ -11,6 +11,7 @@ from kclient.common.broker_errors import (
     DuplicateSequenceError,
     FencedLeaderEpochError,
     InvalidRecordError,
+    KafkaStorageError,
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
@@ -18,11 +19,12 @@ from kclient.common.broker_errors import (
     RecordTooLargeError,
     RequestTimedOutError,
     TopicAuthorizationError,
+    UnknownServerError,
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.types import Node, TopicPartition
-from kclient.producer.errors import DeliveryTimeoutError
+from kclient.producer.errors import DeliveryTimeoutError, possibly_written
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.producer_metrics import ProducerMetrics
@@ -32,9 +34,10 @@ from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceR
 
 _log = logging.getLogger(__name__)
 
-# After these the broker may hold the batch nevertheless.
+# After these the broker may hold the batch nevertheless. A code that nobody knows is among them.
 _OUTCOME_UNKNOWN = (
-    DisconnectedError, NetworkError, NotEnoughReplicasAfterAppendError, RequestTimedOutError
+    DisconnectedError, KafkaStorageError, NetworkError, NotEnoughReplicasAfterAppendError,
+    RequestTimedOutError, UnknownServerError,
 )  # fmt: skip
 
 
@@ -93,6 +96,8 @@ class ProduceResponseHandler:
         error = answer.error
         if isinstance(error, _OUTCOME_UNKNOWN):
             batch.outcome_unknown = True
+        elif isinstance(error, OutOfOrderSequenceError) and not batch.split_in_the_dark:
+            batch.outcome_unknown = False  # what the broker has it would have known again
         if error is None or isinstance(error, DuplicateSequenceError):
             self._succeed(batch, answer.partition)
         elif batch.result.settled():  # it expired while it was on the wire
@@ -107,8 +112,6 @@ class ProduceResponseHandler:
         else:
             records = _record_errors(answer.partition)
             self.fail(batch, _explained(batch, error, records), now_ms, records)
-            if isinstance(error, OutOfOrderSequenceError):
-                self._fail_overtaken(batch, error, now_ms)
         if error is not None and error.invalid_metadata:
             self._refresh_metadata(batch, error, answer, now_ms)
         if self._keep_order:
@@ -145,8 +148,13 @@ class ProduceResponseHandler:
         record_errors: dict[int, KafkaError] | None = None,
     ) -> None:
         """Give a batch up."""
+        in_the_dark = batch.possibly_written()
+        if in_the_dark:
+            error = possibly_written(error)
+            record_errors = {
+                index: possibly_written(each) for index, each in (record_errors or {}).items()
+            }
         if self._transactions is not None:
-            in_the_dark = batch.on_wire or batch.outcome_unknown
             if in_the_dark and batch.has_sequence:
                 self._transactions.mark_unresolved(batch)
             self._transactions.failed(batch, error, sequence_unused=not in_the_dark)
@@ -154,20 +162,18 @@ class ProduceResponseHandler:
         batch.result.fail(error, record_errors)
         self._accumulator.finish(batch)
 
-    def _fail_overtaken(
-        self, batch: ProducerBatch, error: OutOfOrderSequenceError, now_ms: float
-    ) -> None:
+    def fail_overtaken(self, now_ms: float) -> None:
+        """Give up batches that could only be written out of order."""
         if self._transactions is not None:
-            for other in self._transactions.overtaken(batch):
-                if not other.on_wire:
-                    self._accumulator.unqueue(other)
-                    self.fail(other, _explained(other, error, {}), now_ms)
+            for batch in self._transactions.overtaken():
+                self._accumulator.unqueue(batch)
+                self.fail(batch, _explained(batch, OutOfOrderSequenceError(), {}), now_ms)
 
     def expire(self, batches: Iterable[ProducerBatch], now_ms: float) -> None:
         """Give up batches that have taken ``delivery.timeout.ms``."""
         limit_ms = self._accumulator.settings.delivery_timeout_ms
         for batch in batches:
-            written = batch.on_wire or batch.outcome_unknown
+            written = batch.possibly_written()
             fate = (
                 "they were sent, and the broker may hold them although it did not confirm it"
                 if written
@@ -266,6 +272,12 @@ def _explained(
     if isinstance(error, TopicAuthorizationError):
         return TopicAuthorizationError(
             f"not allowed to write to topic {batch.topic_partition.topic!r}"
+        )
+    if isinstance(error, OutOfOrderSequenceError) and batch.split_in_the_dark:
+        return RecordTooLargeError(
+            f"{batch.topic_partition}: a batch was too large when it was sent again "
+            "(was max.message.bytes lowered?), after its first answer was lost; its parts cannot "
+            "be told from new records"
         )
     if isinstance(error, OutOfOrderSequenceError):
         return OutOfOrderSequenceError(

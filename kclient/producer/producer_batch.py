@@ -59,6 +59,8 @@ class ProducerBatch(OpenBatch):
         attempts: How often the batch came back and was queued again.
         on_wire: Whether a request that holds the batch awaits its response.
         outcome_unknown: Whether the broker may have taken the batch although it did not say so.
+        split_in_the_dark: Whether the batch is part of one whose outcome was unknown. Brokers know
+            batches by their first and last sequence, so a part does not show whether they have it.
         send_order: Place among the batches of its partition, given by the first drain; empty
             before. The parts of a split batch sort right behind it.
         retry_at_ms: When a batch that came back may be sent again.
@@ -83,6 +85,7 @@ class ProducerBatch(OpenBatch):
         "producer",
         "retry_at_ms",
         "send_order",
+        "split_in_the_dark",
         "topic_partition",
     )
 
@@ -105,6 +108,7 @@ class ProducerBatch(OpenBatch):
         self.last_error: KafkaError | None = None
         self.on_wire = False
         self.outcome_unknown = False
+        self.split_in_the_dark = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
         self.pooled = pooled
@@ -143,6 +147,10 @@ class ProducerBatch(OpenBatch):
     def size_in_bytes(self) -> int:
         """Bytes on the wire once sealed; before that, the bytes without compression."""
         return len(self._sealed) if self._sealed is not None else self.builder.size_in_bytes
+
+    def possibly_written(self) -> bool:
+        """Return whether the log may hold the batch: it was sent, and not refused since."""
+        return self.on_wire or self.outcome_unknown
 
     def is_full(self) -> bool:
         """Return whether not even the smallest record would fit."""
@@ -206,6 +214,7 @@ class ProducerBatch(OpenBatch):
         )
         part = ProducerBatch(bytearray(size), result, self.created_ms, pooled=False)
         part.send_order = (*self.send_order, position)
+        part.outcome_unknown = part.split_in_the_dark = self.outcome_unknown
         for record in records:
             part.builder.append(record.timestamp, record.key, record.value, record.headers)
         return part

@@ -1,7 +1,7 @@
 """The loop that moves batches from the accumulator to the brokers."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -100,7 +100,7 @@ class Sender:
         """Run once; return False when there is nothing more to do for ever."""
         try:
             if self._forced or (self._closing and not len(self._accumulator.incomplete)):
-                self._finish(KafkaError("the producer was closed before this record was sent"))
+                self._finish(KafkaError("the producer was closed before an acknowledgement came"))
                 return False
             self.run_once(self._clock.monotonic_ms())
         except Exception as error:  # noqa: BLE001 (nobody above could report it; see below)
@@ -209,7 +209,7 @@ class Sender:
 
     def _drain(self, nodes: Iterable[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
         drained = self._accumulator.drainer.drain(
-            nodes, self._settings.max_request_size, now_ms, self._may_drain
+            nodes, self._settings.max_request_size, now_ms, self._next_batch
         )
         settings = self._settings
         for batches in drained.values():
@@ -223,8 +223,8 @@ class Sender:
                     self._accumulator.mute(batch.topic_partition, muted=True)
         return drained
 
-    def _may_drain(self, batch: ProducerBatch) -> bool:
-        return self._transactions is None or self._transactions.may_drain(batch)
+    def _next_batch(self, queued: Sequence[ProducerBatch]) -> ProducerBatch | None:
+        return queued[0] if self._transactions is None else self._transactions.next_batch(queued)
 
     def _send_produce_request(
         self, node_id: int, batches: list[ProducerBatch], now_ms: float
@@ -265,6 +265,7 @@ class Sender:
         if transactions is None:
             return float("inf")
         transactions.resolve_sequences()
+        self._handler.fail_overtaken(now_ms)
         transactions.bump_epoch_if_needed()
         if not transactions.needs_producer_id():
             return float("inf")

@@ -1,6 +1,7 @@
 """Sequences of an idempotent producer: no record twice, none out of order, over every retry."""
 
 import logging
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from kclient.common.broker_errors import (
@@ -20,6 +21,9 @@ from kclient.producer.txn_partition_entry import NO_LAST_ACKED, TxnPartitionEntr
 _log = logging.getLogger(__name__)
 
 MAX_EPOCH = 2**15 - 1
+
+BATCHES_REMEMBERED = 5
+"""How many batches of a producer a broker knows again (Kafka: ProducerStateEntry)."""
 
 _FATAL = (
     ClusterAuthorizationError,
@@ -52,7 +56,10 @@ class TransactionManager:
     * A batch that expired after it was sent leaves its sequence unresolved; nothing new is drained
       for its partition until the batches around it show whether there is a gap.
     * A gap is closed by a new epoch with sequences from 0. Batches are renumbered only while none
-      of the partition's batches is on the wire.
+      of the partition's batches is on the wire, or may be in the log: those are sent once more
+      under their old numbers first, to learn their fate.
+    * Behind a batch without an outcome no more are sent than a broker remembers. So it answers a
+      batch that it has by saying so, and one that is refused for its sequence is not in the log.
     """
 
     def __init__(self) -> None:
@@ -94,10 +101,11 @@ class TransactionManager:
         self.state = State.FATAL_ERROR
 
     def bump_epoch_if_needed(self) -> None:
-        """Start a new epoch for partitions with a gap, once nothing of theirs is on the wire."""
+        """Start a new epoch for partitions with a gap, once all their batches are accounted for."""
         if self.state is not State.READY or not self._to_rewrite:
             return
-        if any(self._partitions[each].on_wire for each in self._to_rewrite):
+        entries = [self._partitions[each] for each in self._to_rewrite]
+        if any(entry.on_wire or entry.first_in_the_dark() for entry in entries):
             return
         if self.producer.epoch >= MAX_EPOCH:
             self.producer = ProducerIdAndEpoch()  # the epochs of this id are used up
@@ -120,21 +128,29 @@ class TransactionManager:
 
     # -- draining ---------------------------------------------------------------------------------
 
-    def may_drain(self, batch: ProducerBatch) -> bool:
-        """Return whether the first batch of a partition's queue may be sent now."""
-        topic_partition = batch.topic_partition
-        if self.state is not State.READY or topic_partition in self._to_rewrite:
-            return False
-        entry = self._partitions.get(topic_partition)
+    def next_batch(self, queued: Sequence[ProducerBatch]) -> ProducerBatch | None:
+        """Return which of a partition's batches may be sent now, given those in its queue."""
+        if self.state is not State.READY:
+            return None
+        first = queued[0]
+        entry = self._partitions.get(first.topic_partition)
         if entry is None:
-            return True
+            return first
+        if first.topic_partition in self._to_rewrite:
+            asked = entry.first_in_the_dark()
+            return asked if asked in queued and not entry.on_wire else None
+        return first if self._may_send(first, entry) else None
+
+    def _may_send(self, batch: ProducerBatch, entry: TxnPartitionEntry) -> bool:
         if batch.has_sequence:
             return bool(entry.in_flight) and entry.in_flight[0] is batch
+        if entry.begun_since_oldest() >= BATCHES_REMEMBERED:
+            return False
         if entry.in_flight or entry.on_wire:
             is_first = entry.last_acked_sequence == NO_LAST_ACKED
             if is_first or entry.producer != self.producer:
                 return False
-        return topic_partition not in self._unresolved
+        return batch.topic_partition not in self._unresolved
 
     def assign_sequence(self, batch: ProducerBatch, topic_id: bytes | None) -> None:
         """Give a drained batch its place; one that is sent again keeps what it has."""
@@ -191,7 +207,7 @@ class TransactionManager:
         entry.remove(batch)
         if self.state is State.FATAL_ERROR:
             return
-        if sequence_unused or isinstance(error, OutOfOrderSequenceError | UnknownProducerIdError):
+        if sequence_unused:
             self._request_rewrite(batch.topic_partition)
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:
@@ -225,11 +241,16 @@ class TransactionManager:
             return False
         if isinstance(error, UnknownProducerIdError):
             # The broker forgot this producer, by retention say. Without a log start the answer
-            # came from a broker that was just losing the partition: ask again.
-            if log_start_offset != -1:
+            # came from a broker that was just losing the partition: ask again. What an earlier
+            # attempt wrote it cannot tell any more.
+            if log_start_offset == -1:
+                return True
+            if not batch.outcome_unknown:
                 self._request_rewrite(topic_partition)
-            return True
+            return not batch.outcome_unknown
         if isinstance(error, OutOfOrderSequenceError):
+            if batch.split_in_the_dark:
+                return False
             # A batch that is not next in line comes too early: the one before it is on its way
             # again. Only a batch that should have fit proves a gap.
             if topic_partition in self._unresolved:
@@ -240,16 +261,19 @@ class TransactionManager:
             return not entry.was_overtaken(batch)
         return error.retriable
 
-    def overtaken(self, batch: ProducerBatch) -> list[ProducerBatch]:
-        """Return the batches of a partition that can only be written behind later ones.
+    def overtaken(self) -> list[ProducerBatch]:
+        """Return the batches that could only be renumbered to be written behind later ones.
 
         It takes a broker that lost what it knew of the producer, and batches that failed while a
         later one was taken. They must not be renumbered: that would change the order silently.
         """
-        entry = self._partitions.get(batch.topic_partition)
-        if entry is None:
-            return []
-        return [each for each in entry.in_flight if entry.was_overtaken(each)]
+        return [
+            batch
+            for topic_partition in sorted(self._to_rewrite)
+            for batch in self._partitions[topic_partition].in_flight
+            if self._partitions[topic_partition].was_overtaken(batch)
+            and not batch.possibly_written()
+        ]
 
     def _request_rewrite(self, topic_partition: TopicPartition) -> None:
         entry = self._partitions[topic_partition]

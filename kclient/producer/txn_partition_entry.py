@@ -21,6 +21,7 @@ class TxnPartitionEntry:
     """
 
     __slots__ = (
+        "_youngest",
         "in_flight",
         "last_acked_offset",
         "last_acked_sequence",
@@ -33,6 +34,7 @@ class TxnPartitionEntry:
     def __init__(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
         self.in_flight: list[ProducerBatch] = []
         self.on_wire = 0
+        self._youngest = 0  # place in the send order of the last batch that was added
         self.last_acked_offset = -1
         self.start_over(producer, topic_id)
 
@@ -55,6 +57,11 @@ class TxnPartitionEntry:
         batch.assign(self.producer, self.next_sequence)
         self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
         self.in_flight.append(batch)
+        self._youngest = batch.send_order[0]
+
+    def begun_since_oldest(self) -> int:
+        """Return how many batches were begun since the oldest in flight, that one included."""
+        return self._youngest + 1 - self.in_flight[0].send_order[0] if self.in_flight else 0
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Put the parts of a split batch in its place; they share its sequences."""
@@ -82,6 +89,13 @@ class TxnPartitionEntry:
             self.last_acked_offset = max(
                 self.last_acked_offset, base_offset + batch.record_count - 1
             )
+
+    def first_in_the_dark(self) -> ProducerBatch | None:
+        """Return the first batch in flight that the log may hold, if there is one."""
+        for batch in self.in_flight:
+            if batch.possibly_written():
+                return batch
+        return None
 
     def was_overtaken(self, batch: ProducerBatch) -> bool:
         """Return whether a later batch is in the log and this one is not."""

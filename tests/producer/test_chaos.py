@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from kclient.common.broker_errors import RecordTooLargeError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from kclient.protocol.messages.produce import ProduceResponse
@@ -79,12 +80,21 @@ class Chaos:
     def go_down_or_come_up(self, node: int) -> None:
         self.world.client.down ^= {node}
 
+    def squeeze(self, limit: int) -> None:
+        """``max.message.bytes`` of a topic changes, be it between two attempts."""
+        self.world.broker[0].max_batch_bytes = limit
+
     def let_everything_expire(self) -> None:
         self.expiring = True
         self.world.step(600_000)
 
     def check(self) -> None:
-        """In order, nothing twice, the acknowledged in its place, nobody told twice."""
+        """In order, nothing twice, the acknowledged in its place, nobody told twice.
+
+        And nothing is written to memory that is being sent from: see CVE-2026-35554.
+        """
+        for queue in self.world.client.wire.values():
+            assert all(request.is_untouched() for request in queue)
         for partition, sent in self.sent.items():
             log = self.world.broker[partition].values()
             order = {value: place for place, (value, _) in enumerate(sent)}
@@ -108,8 +118,8 @@ class Chaos:
             for value, future in sent:
                 error = future.exception(0)
                 if error is not None:
-                    assert isinstance(error, DeliveryTimeoutError)
-                    assert self.expiring
+                    assert isinstance(error, DeliveryTimeoutError | RecordTooLargeError)
+                    assert self.expiring or error.possibly_written
                     assert error.possibly_written or value not in log
         assert self.world.pool.available() == self.world.pool.total
         assert self.world.client.in_flight_request_count() == 0
@@ -144,6 +154,10 @@ class ChaosMachine(RuleBasedStateMachine):
     def go_down_or_come_up(self, node: int) -> None:
         self.chaos.go_down_or_come_up(node)
 
+    @rule(limit=st.sampled_from([130, 1 << 30]))
+    def squeeze(self, limit: int) -> None:
+        self.chaos.squeeze(limit)
+
     @rule()
     def let_everything_expire(self) -> None:
         self.chaos.let_everything_expire()
@@ -162,11 +176,13 @@ ChaosMachine.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestChaos = ChaosMachine.TestCase
+TestChaos = pytest.mark.fault("W2", "W3", "W4", "W10", "W11", "W13")(ChaosMachine.TestCase)
 
-DEEDS = {"send": 40, "step": 30, "answer": 25, "disconnect": 2, "move": 1, "down": 1, "expire": 0.3}
+DEEDS = {"send": 40, "step": 30, "answer": 25, "disconnect": 2, "move": 1, "down": 1, "expire": 0.3,
+         "squeeze": 1}  # fmt: skip
 
 
+@pytest.mark.fault("W2", "W3", "W4", "W8", "W10", "W11", "W13")
 @pytest.mark.parametrize("seed", range(60))
 def test_loaded_dice(seed: int) -> None:
     dice = random.Random(seed)
@@ -186,6 +202,8 @@ def test_loaded_dice(seed: int) -> None:
             chaos.move_leaders()
         elif deed == "down":
             chaos.go_down_or_come_up(int(node))
+        elif deed == "squeeze":
+            chaos.squeeze(dice.choice([130, 1 << 30]))
         else:
             chaos.let_everything_expire()
         if turn % 25 == 0:

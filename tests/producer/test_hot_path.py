@@ -11,7 +11,7 @@ from os import environ
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient import Producer
@@ -159,6 +159,7 @@ SENDS = st.lists(st.tuples(mostly(st.just("t"), Text("t"), "other", None, b"t"),
 
 
 @given(sends=SENDS)
+@settings(deadline=None)
 def test_twins_do_the_same(sends: list[tuple[Any, dict[str, Any]]]) -> None:
     worlds = [World(twin) for twin in TWINS]
     for topic, arguments in sends:

@@ -295,7 +295,11 @@ def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
         error = future.exception(0)
         assert isinstance(error, ProducerFatalError)
         assert isinstance(error.__cause__, ZeroDivisionError)
-    assert producer.sender.failure is futures[0].exception(0)
+    assert producer.sender.failure is futures[1].exception(0)
+    assert [getattr(each.exception(0), "possibly_written", None) for each in futures] == [
+        True,
+        False,
+    ]
     assert producer.client.closed
 
 

@@ -134,8 +134,14 @@ class Sent:
 
     request: ClientRequest
     body: Request
+    parts: list[bytes | bytearray | memoryview] = field(default_factory=list)
+    wire: bytes = b""
     answer: Response | None = None
     processed: bool = False
+
+    def is_untouched(self) -> bool:
+        """Returns whether the memory it is sent from still holds what it held at first."""
+        return b"".join(self.parts) == self.wire
 
 
 class ScriptedClient:
@@ -188,9 +194,10 @@ class ScriptedClient:
         version = min(builder.latest_allowed_version, builder.request_type.max_version)
         body = builder.build(version)
         # As bytes: what is on the wire may not change when the producer goes on.
-        wire = b"".join(bytes(part) for part in body.encode(version))  # type: ignore[arg-type]  # no files here
+        parts: list[Any] = list(body.encode(version))
+        wire = b"".join(parts)
         copied = type(body).decode(wire, version)
-        self._queue(request.destination).append(Sent(request, copied))
+        self._queue(request.destination).append(Sent(request, copied, parts, wire))
         if not request.expect_response:
             self.end(request.destination)
 

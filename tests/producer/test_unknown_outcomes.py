@@ -1,0 +1,289 @@
+"""Batches of which nobody knows whether the broker has them are asked for, not written anew."""
+
+import random
+
+import pytest
+
+from kclient.common.broker_errors import (
+    KafkaStorageError,
+    OutOfOrderSequenceError,
+    RecordTooLargeError,
+    UnknownProducerIdError,
+    UnknownServerError,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.errors import DeliveryTimeoutError
+from kclient.record import CompressionType
+from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
+
+NOT_LEADER, OUT_OF_ORDER, UNKNOWN_PRODUCER, NOT_ENOUGH, AFTER_APPEND = 6, 45, 59, 19, 20
+
+
+def world(**options: object) -> ProducerWorld:
+    """Returns a producer with one record acknowledged in each partition."""
+    made = ProducerWorld(WorldOptions(**options))  # type: ignore[arg-type]  # by name
+    for partition in range(made.options.partitions):
+        made.send(b"first", partition)
+    made.settle()
+    return made
+
+
+def values(producer: ProducerWorld) -> list[bytes]:
+    return producer.broker[0].values()[1:]
+
+
+def epoch(producer: ProducerWorld) -> int:
+    assert producer.transactions is not None
+    return producer.transactions.producer.epoch
+
+
+def lose_the_answer(producer: ProducerWorld, *, written: int) -> None:
+    """Breaks the connection when the broker has acted on the first few requests only."""
+    for sent in producer.client.requests()[:written]:
+        producer.process(sent)
+    producer.client.disconnect("0")
+    producer.step()
+
+
+def send_in_batches(
+    producer: ProducerWorld, count: int, first: int = 0, size: int = 60
+) -> list[DeliveryFuture]:
+    """Puts batches of one record on the wire."""
+    futures = []
+    for number in range(first, first + count):
+        futures.append(producer.send(b"%d" % number + bytes(size)))
+        producer.step()
+    return futures
+
+
+def fails(future: DeliveryFuture, kind: type[KafkaError], *, written: bool) -> KafkaError:
+    error = future.exception(0)
+    assert isinstance(error, kind)
+    assert error.possibly_written is written
+    return error
+
+
+# -- a batch that has become too large -------------------------------------------------------------
+
+
+@pytest.mark.fault("W8", "W3")
+@pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
+def test_a_batch_that_the_broker_has_is_not_written_again_in_parts(codec: CompressionType) -> None:
+    producer = world(compression=codec)
+    sent = [b"%d" % number + random.Random(number).randbytes(100) for number in range(4)]
+    futures = [producer.send(value) for value in sent]
+    producer.step()
+    lose_the_answer(producer, written=1)
+    producer.broker[0].max_batch_bytes = 250
+    producer.settle()
+    for future in futures:
+        error = fails(future, RecordTooLargeError, written=True)
+        assert "too large when it was sent again" in str(error)
+        assert "the broker may hold it nevertheless" in str(error)
+    assert values(producer) == sent
+    after = producer.send(b"after")
+    producer.settle()
+    assert after.result(0).offset == 5
+    assert values(producer) == [*sent, b"after"]
+    assert producer.pool.available() == producer.pool.total
+
+
+@pytest.mark.fault("W8", "W3")
+def test_a_batch_that_the_broker_never_got_is_written_in_parts() -> None:
+    producer = world()
+    sent = [b"%d" % number + bytes(100) for number in range(5)]
+    futures = [producer.send(value) for value in sent]
+    producer.step()
+    lose_the_answer(producer, written=0)
+    producer.broker[0].max_batch_bytes = 200
+    producer.settle()
+    assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
+    assert values(producer) == sent
+    assert epoch(producer) == 0
+
+
+@pytest.mark.fault("W8", "W3")
+@pytest.mark.parametrize("written", range(4))
+def test_batches_behind_one_that_became_too_large_keep_their_place(written: int) -> None:
+    producer = world(batch_size=200)
+    large = [producer.send(b"a" + bytes(60)), producer.send(b"b" + bytes(60))]
+    producer.step()
+    behind = send_in_batches(producer, 2, size=120)
+    assert len(producer.client.requests()) == 3
+    lose_the_answer(producer, written=written)
+    producer.broker[0].max_batch_bytes = 195
+    producer.settle()
+    for future in large:
+        if written:
+            fails(future, RecordTooLargeError, written=True)
+        else:
+            assert future.exception(0) is None
+    assert [future.exception(0) for future in behind] == [None, None]
+    assert [value[:1] for value in values(producer)] == [b"a", b"b", b"0", b"1"]
+
+
+@pytest.mark.fault("W8", "W3")
+def test_a_single_record_that_became_too_large_may_be_written() -> None:
+    producer = world()
+    future = producer.send(bytes(300))
+    producer.step()
+    lose_the_answer(producer, written=1)
+    producer.broker[0].max_batch_bytes = 200
+    producer.settle()
+    fails(future, RecordTooLargeError, written=True)
+    after = producer.send(b"after")
+    producer.settle()
+    assert after.result(0).offset == 2
+    assert values(producer) == [bytes(300), b"after"]
+
+
+@pytest.mark.fault("W8")
+def test_without_sequences_records_may_be_written_twice_rather_than_lost() -> None:
+    producer = world(idempotence=False, acks=1)
+    futures = [producer.send(bytes(100)) for _ in range(4)]
+    producer.step()
+    lose_the_answer(producer, written=1)
+    producer.broker[0].max_batch_bytes = 250
+    producer.settle()
+    assert [future.result(0).offset for future in futures] == [5, 6, 7, 8]
+
+
+# -- renumbering -----------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("W5", "W3")
+@pytest.mark.parametrize("has_them", [True, False])
+def test_before_a_new_epoch_the_fate_of_batches_in_the_dark_is_asked_for(has_them: bool) -> None:
+    producer = world(batch_size=100)
+    futures = send_in_batches(producer, 3)
+    # The first is refused in passing; a broker that just lost its memory takes the others, or not.
+    producer.client.end("0", producer.process(producer.client.requests()[0], {0: NOT_ENOUGH}))
+    if has_them:
+        producer.broker[0].states.clear()
+    lose_the_answer(producer, written=2 if has_them else 0)
+    assert values(producer) == ([b"1" + bytes(60), b"2" + bytes(60)] if has_them else [])
+    if not has_them:  # a gap where the next in line would fit
+        producer.step(200)
+        producer.answer_one(OUT_OF_ORDER)
+    producer.settle()
+    numbers = [value[:1] for value in values(producer)]
+    if has_them:
+        assert numbers == [b"1", b"2"]
+        fails(futures[0], OutOfOrderSequenceError, written=False)
+        assert [future.exception(0) for future in futures[1:]] == [None, None]
+    else:
+        assert numbers == [b"0", b"1", b"2"]
+        assert [future.exception(0) for future in futures] == [None, None, None]
+
+
+@pytest.mark.fault("W6", "W3")
+def test_what_a_forgetful_broker_cannot_tell_is_not_written_anew() -> None:
+    producer = world()
+    future = producer.send(b"x")
+    producer.step()
+    lose_the_answer(producer, written=1)
+    producer.broker[0].states.clear()
+    producer.step(200)
+    producer.answer_one(UNKNOWN_PRODUCER)
+    fails(future, UnknownProducerIdError, written=True)
+    after = producer.send(b"y")
+    producer.settle()
+    assert after.exception(0) is None
+    assert values(producer) == [b"x", b"y"]
+
+
+@pytest.mark.fault("W2", "W3")
+def test_no_more_batches_are_under_way_than_a_broker_remembers() -> None:
+    producer = world(batch_size=100, nodes=2)
+    futures = send_in_batches(producer, 5)
+    for sent in producer.client.requests():
+        producer.process(sent)  # and their answers take their time
+    producer.leaders = {0: 1}
+    producer.leader_epoch += 1
+    producer.update_metadata()
+    futures += send_in_batches(producer, 5, first=5)
+    assert len(producer.client.wire.get("1", ())) == 0
+    lose_the_answer(producer, written=0)
+    producer.settle()
+    assert [future.result(0).offset for future in futures] == list(range(1, 11))
+    assert [value[:1] for value in values(producer)] == [b"%d" % number for number in range(10)]
+
+
+# -- what errors say -------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("W10", "W13")
+@pytest.mark.parametrize("code", [7, AFTER_APPEND, 56, -1, 9999])
+def test_errors_after_which_the_broker_may_hold_the_batch(code: int) -> None:
+    producer = world(idempotence=False, acks=1, retries=0)
+    future = producer.send(b"x")
+    producer.step()
+    producer.answer_one(code)
+    fails(future, KafkaError, written=True)
+    assert "may hold it nevertheless" in str(future.exception(0))
+
+
+@pytest.mark.fault("W10")
+@pytest.mark.parametrize("code", [NOT_LEADER, NOT_ENOUGH, 10, 17, 29, 87])
+def test_errors_after_which_the_broker_does_not_hold_the_batch(code: int) -> None:
+    producer = world(idempotence=False, acks=1, retries=0)
+    future = producer.send(b"x")
+    producer.step()
+    producer.answer_one(code)
+    fails(future, KafkaError, written=False)
+
+
+@pytest.mark.fault("W4", "W10")
+def test_a_broken_connection_leaves_it_open() -> None:
+    producer = world(idempotence=False, acks=1, retries=0)
+    future = producer.send(b"x")
+    producer.step()
+    producer.client.disconnect("0")
+    producer.step()
+    fails(future, DisconnectedError, written=True)
+
+
+@pytest.mark.fault("W3", "W10")
+def test_a_refusal_says_nothing_of_an_earlier_attempt() -> None:
+    producer = world()
+    future = producer.send(b"x")
+    producer.step()
+    lose_the_answer(producer, written=1)
+    producer.step(200)
+    producer.answer_one(29)
+    error = fails(future, KafkaError, written=True)
+    assert "not allowed to write to topic 't'; the record was sent" in str(error)
+
+
+@pytest.mark.fault("W10", "W11")
+@pytest.mark.parametrize("code", [56, -1])
+def test_a_batch_that_failed_in_the_dark_opens_a_new_epoch_only_if_it_left_a_gap(code: int) -> None:
+    for appended in (True, False):
+        producer = world(delivery_timeout_ms=1_000)
+        lost = producer.send(b"x")
+        producer.step()
+        if appended:
+            producer.process(producer.client.requests()[0])
+        producer.answer_one(code)
+        if code == 56:
+            producer.step(1_000)
+        fails(lost, DeliveryTimeoutError if code == 56 else UnknownServerError, written=True)
+        assert KafkaStorageError.retriable
+        after = producer.send(b"y")
+        producer.settle()
+        assert after.exception(0) is None
+        assert values(producer) == ([b"x", b"y"] if appended else [b"y"])
+
+
+@pytest.mark.fault("W16", "W10")
+def test_a_forced_close_tells_what_was_sent_from_what_was_not() -> None:
+    producer = world()
+    on_wire = producer.send(b"x")
+    producer.step()
+    queued = producer.send(b"y")
+    assert builder_of(producer.client.requests()[0]).batches[0].on_wire
+    producer.sender.force_close()
+    assert not producer.sender.step()
+    assert "may hold it nevertheless" in str(fails(on_wire, KafkaError, written=True))
+    assert "may hold" not in str(fails(queued, KafkaError, written=False))
