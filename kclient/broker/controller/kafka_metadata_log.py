@@ -6,6 +6,7 @@ from kclient.broker.controller.metadata_image import CLUSTER_METADATA
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.record_reader import keyed_batch, read_records
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.protocol.message import Message
@@ -43,11 +44,21 @@ class KafkaMetadataLog:
                 yield record.offset, MetadataRecord.decode_framed(record.value)
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Write records in one batch, flushed; return the last one's offset."""
+        """Write records in one batch, flushed; return the last one's offset.
+
+        Raises:
+            KafkaStorageError: They could not be written or flushed, and are not in the log; or the
+                disk failed, and nobody can tell before a restart.
+        """
         values = [(None, record.encode_framed(_version(record))) for record in records]
         batch = keyed_batch(self._clock.wall_ms(), values)
         info = self._log.append_as_leader(batch, _EPOCH, origin="coordinator")
-        self._log.flush()
+        try:
+            self._log.flush()
+        except KafkaStorageError:
+            # A decision that its asker was told had failed must not come true at the next start.
+            self._log.truncate_to(info.first_offset)
+            raise
         self._log.high_watermark = self._log.log_end_offset
         return info.last_offset
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import MetadataImage, TopicImage
 from kclient.broker.controller.topic_control import TopicControl, TopicPlan, TopicRequest
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid
 from kclient.protocol.messages.metadata_records import (
@@ -80,8 +81,12 @@ class QuorumController:
         """The cluster as it is now."""
         return self._image
 
-    def load(self) -> None:
-        """Rebuild the image from the log; call it once, before anything else."""
+    def load(self) -> list[TopicImage]:
+        """Rebuild the image from the log; call it once, before anything else.
+
+        Returns:
+            The topics that were deleted, whose logs a crash may have left behind.
+        """
         delta, offset = MetadataDelta(self._image), -1
         for offset, record in self._log.replay():  # noqa: B007 (the last offset is needed below)
             delta.replay(record)
@@ -89,6 +94,7 @@ class QuorumController:
         if METADATA_VERSION not in self._image.features:
             level = METADATA_VERSION_LEVEL
             self._commit([FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)])
+        return delta.deleted_topics
 
     def add_publisher(self, publisher: Publisher) -> None:
         """Tell `publisher` of every change from now on, in the thread that makes the change."""
@@ -179,4 +185,8 @@ class QuorumController:
             delta.replay(record)
         self._image = delta.apply(self._log.append(records))
         for publisher in self._publishers:
-            publisher(delta, self._image)
+            try:
+                publisher(delta, self._image)
+            except KafkaStorageError as problem:
+                # It is decided and written down: one who cannot follow must not stop the others.
+                _log.error("a change of the cluster could not be followed whole: %s", problem)

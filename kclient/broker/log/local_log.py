@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from kclient.broker.log import log_file_utils
 from kclient.broker.log.file_records import BatchHeader
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogOffsetMetadata
@@ -165,11 +164,10 @@ class LocalLog:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
 
-    def delete_segments(self, segments: list[LogSegment], now_ms: float) -> None:
+    def take_out(self, segments: list[LogSegment], now_ms: float) -> None:
         """Take segments out of the log; their files go after file.delete.delay.ms."""
         for segment in segments:
             self.segments.remove(segment.base_offset)
-            segment.change_suffix("", log_file_utils.DELETED_FILE_SUFFIX)
             self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
 
     def purge_deleted(self, now_ms: float) -> float | None:

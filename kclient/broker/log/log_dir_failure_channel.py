@@ -9,16 +9,24 @@ from pathlib import Path
 from kclient.common.broker_errors import KafkaStorageError
 
 _log = logging.getLogger(__name__)
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM})
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def is_passing(problem: BaseException) -> bool:
+    """Return whether a storage error came of something that had run out, and may be there again."""
+    cause = problem.__cause__
+    return isinstance(cause, OSError) and cause.errno in _NO_ROOM | _NO_DESCRIPTORS
 
 
 class LogDirFailureChannel:
     """Takes the directory offline at the first error that makes its contents doubtful.
 
     A full disk is no such error: what was written in part was cut off, and the next append may
-    find room again. After a failed fsync the kernel may have dropped the pages it could not write
-    and would report success the second time; so nothing in the directory is believed any more
-    until a restart has read it back.
+    find room again. Nor is it one when the process has no descriptor left: nothing was touched.
+    After a failed fsync the kernel may have dropped the pages it could not write and would report
+    success the second time; so nothing in the directory is believed any more until a restart has
+    read it back.
 
     The flag is only ever set; reading it needs no lock.
     """
@@ -53,7 +61,8 @@ class LogDirFailureChannel:
 
         Args:
             action: What is being done, for the message.
-            always_fatal: Whether even a full disk makes the directory doubtful, as in fsync.
+            always_fatal: Whether even a full disk makes the directory doubtful, as in fsync; that
+                no descriptor was left never does, for then nothing was asked of the disk.
 
         Raises:
             KafkaStorageError: The directory is offline, or the action failed.
@@ -62,6 +71,7 @@ class LogDirFailureChannel:
         try:
             yield
         except OSError as problem:
-            if always_fatal or problem.errno not in _DISK_FULL:
+            passing = _NO_DESCRIPTORS if always_fatal else _NO_ROOM | _NO_DESCRIPTORS
+            if problem.errno not in passing:
                 self.take_offline(f"{action}: {problem}")
             raise KafkaStorageError(f"{action}: {problem}") from problem

@@ -65,10 +65,13 @@ class LogMaintenance:
                 return 0
             if len(segments) == len(parts.local.segments):
                 self._appender.roll()
-            parts.local.delete_segments(segments, now_ms)
+            # First what is remembered, then the files: if one of these cannot be renamed now, it
+            # is deleted all the same when its time has come.
+            parts.local.take_out(segments, now_ms)
+            parts.raise_log_start(parts.local.segments.first.base_offset)
             for segment in segments:
                 parts.producers.remove_snapshot(segment.base_offset)
-            parts.raise_log_start(parts.local.segments.first.base_offset)
+                segment.change_suffix("", log_file_utils.DELETED_FILE_SUFFIX)
             return len(segments)
 
     def purge_deleted(self, now_ms: float) -> None:

@@ -10,7 +10,8 @@ from kclient.broker.log import log_file_utils
 from kclient.broker.log.clean_shutdown_file_handler import CleanShutdownFileHandler
 from kclient.broker.log.log_checkpoints import LogCheckpoints, Logs
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_deletion import LogDeletion
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_passing
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
@@ -70,14 +71,14 @@ class LogManager:
         self._lock = runtime.tasks.condition()
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._failed: dict[TopicPartition, KafkaError] = {}
-        self._doomed: list[tuple[float, UnifiedLog]] = []
-        self._doomed_directories: list[Path] = []
+        self._leaving: set[TopicPartition] = set()
         self._dir_lock: AbstractContextManager[None] | None = None
         self._clean = False
         self._checkpoints = LogCheckpoints(files, data_dir)
         self._clean_shutdown = CleanShutdownFileHandler(files, data_dir)
         self._chores = self._make_chores()
         self.failures = LogDirFailureChannel(data_dir)
+        self._deletion = LogDeletion(data_dir, runtime, self.failures)
         self.last_broker_epoch = -1
 
     def start(self) -> None:
@@ -91,12 +92,17 @@ class LogManager:
         files = self._runtime.files
         with self.failures.guarding(f"{self._data_dir}: start"):
             files.make_directory(self._data_dir)
-            self._dir_lock = self._take_lock()
-            self._clean = self._clean_shutdown.exists()
-            self.last_broker_epoch = self._clean_shutdown.read_broker_epoch()
-            # From here on a crash must lead to recovery.
-            self._clean_shutdown.delete()
-            self._checkpoints.read()
+            held = self._take_lock()
+            try:
+                self._checkpoints.read()
+                self._clean = self._clean_shutdown.exists()
+                self.last_broker_epoch = self._clean_shutdown.read_broker_epoch()
+                # From here on a crash must lead to recovery.
+                self._clean_shutdown.delete()
+            except OSError:
+                held.__exit__(None, None, None)
+                raise
+            self._dir_lock = held
 
     def load(self, topic_configs: Mapping[str, LogConfig] | None = None) -> None:
         """Load every log of the directory that is not loaded yet.
@@ -112,18 +118,20 @@ class LogManager:
         self.start()
         configs = topic_configs or {}
         with self._lock:
-            for name in self._runtime.files.list_directory(self._data_dir):
+            with self.failures.guarding(f"{self._data_dir}: load"):
+                names = self._runtime.files.list_directory(self._data_dir)
+            for name in names:
                 directory = self._data_dir / name
                 if not self._runtime.files.is_directory(directory):
                     continue
                 if log_file_utils.is_deleted_directory(name):
-                    self._doomed_directories.append(directory)
+                    self._deletion.take_renamed(directory)
                 elif not log_file_utils.is_set_aside(name):
                     self._load_directory(name, configs)
 
     def get_log(self, partition: TopicPartition) -> UnifiedLog | None:
         """Return a partition's log, or None if there is none."""
-        return self._logs.get(partition)
+        return None if partition in self._leaving else self._logs.get(partition)
 
     def get_or_create(
         self, partition: TopicPartition, topic_id: bytes | None, config: LogConfig | None = None
@@ -142,12 +150,15 @@ class LogManager:
         """
         with self._lock:
             problem = self._failed.get(partition)
-            if problem is not None:
+            if problem is not None and not is_passing(problem):
                 raise KafkaStorageError(f"{partition}: {problem}") from problem
+            if partition in self._leaving:
+                self._let_go()
             log = self._logs.get(partition)
             if log is None:
                 log = self._open(partition, config or self._defaults)
                 self._logs[partition] = log
+                self._failed.pop(partition, None)
             elif config is not None:
                 log.config = config
             if topic_id is not None:
@@ -157,21 +168,31 @@ class LogManager:
     def delete(self, *partitions: TopicPartition) -> None:
         """Delete partitions' logs: at once by name, their files after file.delete.delay.ms.
 
-        Absent ones are no error. The checkpoints are written once for all.
+        Absent ones are no error. The checkpoints are written once for all. Where the disk refuses,
+        the logs are gone for their users all the same, and `step` tries again.
 
         Raises:
-            KafkaStorageError: The disk failed.
+            KafkaStorageError: The disk failed, or is full.
         """
         with self._lock:
-            present = [partition for partition in partitions if partition in self._logs]
-            for partition in present:
-                log = self._logs.pop(partition)
-                log.maintenance.mark_for_deletion(self._runtime.random)
-                due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
-                self._doomed.append((due_ms, log))
-                self._checkpoints.forget(partition)
-            if present:
-                self._write(self._checkpoints.write_all)
+            self._leaving.update(partitions)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Give the directories of deleted logs names that are never loaded."""
+        if not self._leaving:
+            return
+        for partition in sorted(self._leaving):
+            if partition in self._logs:
+                self._deletion.take_log(self._logs[partition])
+                del self._logs[partition]
+            else:
+                # Its log could not be opened, but its directory may be there.
+                self._deletion.take_directory(partition)
+                self._failed.pop(partition, None)
+            self._leaving.remove(partition)
+            self._checkpoints.forget(partition)
+        self._write(self._checkpoints.write_all)
 
     def all_logs(self) -> list[UnifiedLog]:
         """Return all logs."""
@@ -220,7 +241,7 @@ class LogManager:
             if clean:
                 self._close_in_order(broker_epoch)
         finally:
-            for log in (*self.all_logs(), *(log for _, log in self._doomed)):
+            for log in (*self.all_logs(), *self._deletion.logs()):
                 log.maintenance.release()
             self._logs.clear()
             self._dir_lock.__exit__(None, None, None)
@@ -306,7 +327,11 @@ class LogManager:
             self.failures,
             self._settings.producer_id_expiration_ms,
         )
-        log.load(self._checkpoints.for_log(partition, clean=self._clean))
+        try:
+            log.load(self._checkpoints.for_log(partition, clean=self._clean))
+        except KafkaError:
+            log.maintenance.release()
+            raise
         log.high_watermark = self._checkpoints.high_watermark(partition)
         return log
 
@@ -332,11 +357,5 @@ class LogManager:
 
     def _remove_doomed(self, now_ms: float) -> None:
         with self._lock:
-            due = [log for when, log in self._doomed if when <= now_ms]
-            self._doomed = [(when, log) for when, log in self._doomed if when > now_ms]
-            directories, self._doomed_directories = self._doomed_directories, []
-        for log in due:
-            log.maintenance.delete()
-        with self.failures.guarding(f"{self._data_dir}: deletion"):
-            for directory in directories:
-                self._runtime.files.remove_tree(directory)
+            self._let_go()
+            self._deletion.remove_due(now_ms)

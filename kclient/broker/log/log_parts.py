@@ -60,8 +60,8 @@ class LogParts:
         if offset > self.offsets.log_start:
             self.offsets.log_start = offset
             self.offsets.high_watermark = max(self.offsets.high_watermark, offset)
-            self.epochs.truncate_from_start(offset)
             self.producers.on_log_start_offset_incremented(offset)
+            self.epochs.truncate_from_start(offset)
 
 
 def make_parts(

@@ -276,12 +276,16 @@ class LogSegment:
 
     def _cut(self, position: int, offset: int) -> None:
         """Cut the file at a batch's start, and the indexes at that batch's offset."""
-        self.indexes.truncate_to(offset)
         if position < self.size:
             self.records.truncate_to(position)
-        self.indexes.prepare_for_append()
         if not self.size:
             self._rolling_based_timestamp = None
+        try:
+            self.indexes.truncate_to(offset)
+            self.indexes.prepare_for_append()
+        except OSError:
+            self.indexes.distrust()
+            raise
 
     def _waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         if self._rolling_based_timestamp is None:

@@ -54,6 +54,7 @@ class SegmentIndexes:
         self._bytes_since_last_entry = 0
         self._greatest: TimestampOffset | None = None
         self._appendable = False
+        self._distrusted = False
 
     @property
     def offset(self) -> OffsetIndex:
@@ -118,6 +119,14 @@ class SegmentIndexes:
         Raises:
             CorruptRecordError: The batches are damaged; the indexes lead up to there.
         """
+        self._distrusted = False
+        try:
+            self._rebuild()
+        except OSError:
+            self._distrusted = True
+            raise
+
+    def _rebuild(self) -> None:
         for index in (self._offset, self._time):
             index.unmap()
             self._files.remove(index.path)
@@ -149,6 +158,10 @@ class SegmentIndexes:
         self.transactions.truncate_to(offset)
         self._bytes_since_last_entry = 0
         self._greatest = None
+
+    def distrust(self) -> None:
+        """Build both indexes anew when they are next used: a change of them was left half done."""
+        self._distrusted = True
 
     def prepare_for_append(self) -> None:
         """Make room for new entries."""
@@ -193,6 +206,9 @@ class SegmentIndexes:
         return [self._offset.path, self._time.path, self.transactions.path]
 
     def _ensure_open(self) -> None:
+        if self._distrusted:
+            self.rebuild()
+            return
         if self._offset.is_open and self._time.is_open:
             return
         try:
@@ -232,19 +248,12 @@ class SegmentIndexes:
             first, header = self._records.find(entry.position, offset)
         except CorruptRecordError:
             # The batches are damaged, unless the entry led to a place where none begins.
-            if self._fits(entry):
+            if _fits(self._records, entry):
                 raise
             first, header = -1, None
         if first != entry.offset:
             raise CorruptIndexError(f"index entry {entry} does not lead to its batch")
         return header
-
-    def _fits(self, entry: OffsetPosition) -> bool:
-        try:
-            header = self._records.header_at(entry.position)
-        except CorruptRecordError:
-            return False
-        return header is not None and header.last_offset == entry.offset
 
     def _read_greatest(self) -> TimestampOffset:
         last = self.time.last_entry
@@ -254,3 +263,12 @@ class SegmentIndexes:
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
         return greatest
+
+
+def _fits(records: FileRecords, entry: OffsetPosition) -> bool:
+    """Return whether the batch that an entry tells of begins where it says."""
+    try:
+        header = records.header_at(entry.position)
+    except CorruptRecordError:
+        return False
+    return header is not None and header.last_offset == entry.offset

@@ -188,7 +188,8 @@ class UnifiedLog:
             info = self._appender.append(records, leader_epoch, origin)
             info.log_start_offset = self._offsets.log_start
             must_flush = self._local.unflushed_messages >= self._local.config.flush_messages
-        if must_flush and not info.duplicate:
+        if must_flush:
+            # A duplicate as well: it may be sent again because its flush failed.
             self.flush()
         return info
 

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import is_passing
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
@@ -32,6 +34,15 @@ from kclient.common.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
+
+class _Offline(NamedTuple):
+    """A partition whose log could not be opened, and what it takes to try again."""
+
+    error: KafkaStorageError
+    topic: TopicImage
+    config: LogConfig
+
+
 FetchResults = dict[TopicPartition, FetchResult]
 AppendResults = dict[TopicPartition, AppendResult]
 TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
@@ -57,7 +68,7 @@ class ReplicaManager:
         self._topic_config = topic_config
         self._lock = runtime.tasks.condition()
         self._partitions: dict[TopicPartition, Partition] = {}
-        self._offline: dict[TopicPartition, KafkaStorageError] = {}
+        self._offline: dict[TopicPartition, _Offline] = {}
         self._operation_lock = runtime.tasks.condition()
         self.timer = OperationTimer(runtime.tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
@@ -88,6 +99,8 @@ class ReplicaManager:
         """
         partition = self._partitions.get(topic_partition)
         if partition is None:
+            partition = self._open_again(topic_partition)
+        if partition is None:
             raise self.partition_error(topic_partition)
         return partition
 
@@ -100,7 +113,7 @@ class ReplicaManager:
         """Return why a partition is not here."""
         offline = self._offline.get(topic_partition)
         if offline is not None:
-            return offline
+            return offline.error
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
 
     def append_records(
@@ -190,9 +203,10 @@ class ReplicaManager:
         *,
         at_least_one: bool,
     ) -> FetchResult:
-        partition = self._partitions.get(topic_partition)
-        if partition is None:
-            return FetchResult(error=self.partition_error(topic_partition))
+        try:
+            partition = self.partition(topic_partition)
+        except KafkaError as error:
+            return FetchResult(error=error)
         if any(part.topic_id) and part.topic_id != partition.topic_id:
             return FetchResult(error=UnknownTopicIdError())
         try:
@@ -213,27 +227,42 @@ class ReplicaManager:
         for number, registration in enumerate(topic.partitions):
             topic_partition = TopicPartition(topic.name, number)
             partition = self._partitions.get(topic_partition)
-            if partition is None:
-                try:
-                    partition = self._open(topic_partition, topic.topic_id, config)
-                except KafkaStorageError as error:
-                    _log.error("%s is offline: %s", topic_partition, error)
-                    self._offline[topic_partition] = error
-                    continue
-            partition.apply(registration)
+            if partition is not None:
+                partition.apply(registration)
+                continue
+            try:
+                self._open(topic_partition, topic, config)
+            except KafkaStorageError as error:
+                _log.error("%s is offline: %s", topic_partition, error)
+                self._offline[topic_partition] = _Offline(error, topic, config)
+
+    def _open_again(self, topic_partition: TopicPartition) -> Partition | None:
+        """Open a log that could not be opened for want of room or descriptors, if it can be now."""
+        with self._lock:
+            offline = self._offline.get(topic_partition)
+            if offline is None or not is_passing(offline.error):
+                return self._partitions.get(topic_partition)
+            try:
+                partition = self._open(topic_partition, offline.topic, offline.config)
+            except KafkaStorageError as error:
+                self._offline[topic_partition] = offline._replace(error=error)
+                return None
+            del self._offline[topic_partition]
+            return partition
 
     def _open(
-        self, topic_partition: TopicPartition, topic_id: bytes, config: LogConfig
+        self, topic_partition: TopicPartition, topic: TopicImage, config: LogConfig
     ) -> Partition:
         try:
-            log = self._log_manager.get_or_create(topic_partition, topic_id, config)
+            log = self._log_manager.get_or_create(topic_partition, topic.topic_id, config)
         except InconsistentTopicIdError:
             # Left by a deleted topic of this name whose directory outlived a crash.
             _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
             self._log_manager.delete(topic_partition)
-            log = self._log_manager.get_or_create(topic_partition, topic_id, config)
+            log = self._log_manager.get_or_create(topic_partition, topic.topic_id, config)
         lock = self._runtime.tasks.condition()
-        partition = Partition(topic_partition, topic_id, self._node_id, log, lock)
+        partition = Partition(topic_partition, topic.topic_id, self._node_id, log, lock)
+        partition.apply(topic.partitions[topic_partition.partition])
         with self._lock:
             self._partitions[topic_partition] = partition
         return partition
@@ -244,10 +273,12 @@ class ReplicaManager:
             for topic_partition in gone:
                 self._partitions.pop(topic_partition, None)
                 self._offline.pop(topic_partition, None)
-        self._log_manager.delete(*gone)
-        for topic_partition in gone:
-            # Waiting readers are told that it is gone.
-            self.fetch_purgatory.complete_all(topic_partition)
+        try:
+            self._log_manager.delete(*gone)
+        finally:
+            for topic_partition in gone:
+                # Waiting readers are told that it is gone.
+                self.fetch_purgatory.complete_all(topic_partition)
 
     def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:
         config = self._topic_config(image, topic.name)

@@ -9,7 +9,7 @@ from kclient.broker.controller.kafka_metadata_log import (
     KafkaMetadataLog,
 )
 from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, MetadataImage
+from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group_config import GroupConfig
@@ -17,6 +17,7 @@ from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.offsets_topic import OffsetsTopic
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
+from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.meta_properties import (
@@ -62,8 +63,9 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
         KafkaError: The directory is in use, or its data cannot be used.
     """
     logs.start()
-    identity = _identity(config, runtime)
-    controller = _controller(config, runtime, logs)
+    with logs.failures.guarding(f"{config.data_dir}: identity"):
+        identity = _identity(config, runtime)
+    controller, deleted = _controller(config, runtime, logs)
     defaults = default_log_config(config)
 
     def topic_config(image: MetadataImage, topic: str) -> LogConfig:
@@ -71,6 +73,7 @@ def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> Br
 
     image = controller.image
     logs.load({name: topic_config(image, name) for name in image.topics})
+    _finish_deletions(logs, deleted, image)
 
     replicas = ReplicaManager(config.node_id, runtime, logs, topic_config)
     replicas.load(image)
@@ -98,15 +101,32 @@ def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
     return found
 
 
-def _controller(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> QuorumController:
+def _controller(
+    config: BrokerConfig, runtime: Runtime, logs: LogManager
+) -> tuple[QuorumController, list[TopicImage]]:
+    """Return the controller, loaded, and the topics that were ever deleted."""
     log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
     topics = TopicControl(
         TopicDefaults(config["num.partitions"], config["default.replication.factor"]),
         delete_enabled=config["delete.topic.enable"],
     )
     controller = QuorumController(runtime, KafkaMetadataLog(runtime.clock, log), topics)
-    controller.load()
-    return controller
+    return controller, controller.load()
+
+
+def _finish_deletions(logs: LogManager, deleted: list[TopicImage], image: MetadataImage) -> None:
+    """Delete the logs of deleted topics that a crash left behind.
+
+    A log whose topic the metadata never knew is left alone: the metadata may be what was lost.
+    """
+    ids = {topic.topic_id for topic in deleted}
+
+    def is_left_over(log: UnifiedLog) -> bool:
+        if log.topic_id is None:  # the crash came before it was anybody's
+            return not log.log_end_offset and log.partition.topic not in image.topics
+        return log.topic_id in ids
+
+    logs.delete(*(log.partition for log in logs.all_logs() if is_left_over(log)))
 
 
 def _groups(

@@ -386,8 +386,8 @@ class TestOffsets:
 
     def test_a_commit_the_log_refuses_is_not_kept(self) -> None:
         world = World()
-        world.log.failure = e.KafkaStorageError("disk full")
-        assert world.commit(1) == code_of(e.KafkaStorageError)
+        world.log.failure = e.NotCoordinatorError("disk full")
+        assert world.commit(1) == code_of(e.NotCoordinatorError)
         assert world.coordinator.fetch_offsets("g") == {}
 
     def test_positions_in_a_deleted_topic_are_forgotten(self) -> None:
@@ -446,7 +446,7 @@ class TestRestart:
 def test_a_group_whose_generation_cannot_be_kept_starts_over() -> None:
     world = World()
     joined = world.join()[0]
-    world.log.failure = e.KafkaStorageError("disk full")
+    world.log.failure = e.NotCoordinatorError("disk full")
     synced = world.sync(joined.member_id, 1, {joined.member_id: b"all"})
     assert synced[0].error_code == code_of(e.NotCoordinatorError)
     world.log.failure = None

@@ -18,8 +18,10 @@ from kclient.common.broker_errors import (
     NONE,
     CoordinatorNotAvailableError,
     IllegalGenerationError,
+    InvalidCommitOffsetSizeError,
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
+    RecordTooLargeError,
     UnknownMemberIdError,
     code_of,
 )
@@ -85,6 +87,8 @@ class GroupOffsets:
             self._append(
                 group_id, [(offset_key(group_id, tp), offset_value(kept[tp])) for tp in kept]
             )
+        except RecordTooLargeError:
+            return codes | dict.fromkeys(kept, code_of(InvalidCommitOffsetSizeError))
         except KafkaError as problem:
             return codes | dict.fromkeys(kept, code_of(problem))
         for partition, offset in kept.items():

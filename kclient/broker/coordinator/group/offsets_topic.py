@@ -7,6 +7,8 @@ from kclient.broker.replication.replica_manager import AppendResults, ReplicaMan
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     CorruptRecordError,
+    KafkaStorageError,
+    NotCoordinatorError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.files import FileSlice, WireBytes
@@ -49,6 +51,8 @@ class OffsetsTopic:
 
         Raises:
             CoordinatorNotAvailableError: The topic does not exist yet.
+            NotCoordinatorError: The disk is full or broken; members look for a coordinator, and so
+                come again.
             KafkaError: The log refused them; nothing was written.
         """
         key = TopicPartition(GROUP_METADATA_TOPIC, partition)
@@ -58,6 +62,8 @@ class OffsetsTopic:
         error = outcome[key].error
         if isinstance(error, UnknownTopicOrPartitionError):
             raise CoordinatorNotAvailableError(f"there is no partition {key} yet") from error
+        if isinstance(error, KafkaStorageError):
+            raise NotCoordinatorError(f"{key} cannot be written: {error}") from error
         if error is not None:
             raise error
 

@@ -4,6 +4,7 @@ Every step here runs under the coordinator's lock. The timers' actions do too: t
 them from its own step.
 """
 
+import logging
 from collections.abc import Callable
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup
@@ -14,8 +15,6 @@ from kclient.broker.coordinator.group.replies import Replies
 from kclient.broker.coordinator.group.timers import Timers
 from kclient.common.broker_errors import (
     NONE,
-    KafkaStorageError,
-    NotCoordinatorError,
     RebalanceInProgressError,
     UnknownMemberIdError,
     code_of,
@@ -24,6 +23,8 @@ from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from kclient.protocol.messages.sync_group import SyncGroupResponse
+
+_log = logging.getLogger(__name__)
 
 # A member that was just told its id has this long to come back once, whatever its session timeout:
 # it may be waiting for slow members of a large group.
@@ -111,7 +112,7 @@ class Rebalancer:
         self._elect_present_leader(group)
         group.begin_generation(self._clock.wall_ms())
         if not group.members:
-            self._save(group)
+            self._save_empty(group)
             return
         self._answer_joins(group)
         self._timers.schedule(
@@ -119,6 +120,15 @@ class Rebalancer:
             self._clock.monotonic_ms() + group.rebalance_timeout_ms(),
             lambda: self._expire_syncs(group),
         )
+
+    def _save_empty(self, group: ClassicGroup) -> None:
+        try:
+            self._save(group)
+        except KafkaError as problem:
+            # After a restart the last members are back, and leave when their sessions end.
+            _log.warning(
+                "group %s: that it is empty could not be kept: %s", group.group_id, problem
+            )
 
     def _elect_present_leader(self, group: ClassicGroup) -> None:
         leader = group.members.get(group.leader or "")
@@ -184,7 +194,7 @@ class Rebalancer:
         except KafkaError as problem:
             for member in group.members.values():
                 member.assignment = b""
-            self.fail_waiting_syncs(group, _storage_failure_code(problem))
+            self.fail_waiting_syncs(group, code_of(problem))
             self.prepare(group)
             return
         for member in group.members.values():
@@ -260,10 +270,3 @@ def sync_response(group: ClassicGroup, member: GroupMember) -> SyncGroupResponse
         protocol_name=group.protocol,
         assignment=member.assignment,
     )
-
-
-def _storage_failure_code(problem: KafkaError) -> int:
-    """Tell a member that the group's log cannot be written in a way that makes it try again."""
-    if isinstance(problem, KafkaStorageError):
-        return code_of(NotCoordinatorError)
-    return code_of(problem)

@@ -1,0 +1,68 @@
+"""A whole broker that dies at each change of its files, or finds nothing left for one of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from kclient.common.errors import KafkaError
+from tests.support.broker_life import BrokerLife, check
+from tests.support.mortal_files import Death, MortalFiles
+from tests.support.nth_fault import NO_DESCRIPTORS, NO_SPACE, NthFault
+
+T = TypeVar("T")
+_ATTEMPTS = 6
+
+
+@pytest.mark.fault("B1", "B4")
+def test_every_crash_point(tmp_path: Path) -> None:
+    """Creation, deletion and a second creation of a topic, appends and commits in between."""
+    files = MortalFiles(last=-1)
+    whole = BrokerLife(tmp_path / "whole", files)
+    whole.live()
+    total = files.changes
+    whole.broker.stop()
+    assert total > 100
+    for last in range(1, total + 1):
+        data_dir = tmp_path / str(last)
+        life = BrokerLife(data_dir, MortalFiles(last))
+        with pytest.raises(Death):
+            life.live()
+        if life.broker.is_running:
+            life.broker.kill()
+        check(data_dir, life)
+
+
+class Patient(BrokerLife):
+    """Tries again whatever is refused."""
+
+    refusals = 0
+
+    def attempt(self, action: Callable[[], T]) -> T:
+        for _ in range(_ATTEMPTS):
+            try:
+                return action()
+            except KafkaError:
+                self.refusals += 1
+        return action()
+
+
+@pytest.mark.fault("B11", "B14")
+@pytest.mark.parametrize("code", [NO_DESCRIPTORS, NO_SPACE], ids=["descriptors", "space"])
+def test_every_operation_may_find_nothing_left(tmp_path: Path, code: int) -> None:
+    """Whoever asked is told; asked again, the broker does it, without a restart."""
+    files = NthFault(code)
+    whole = Patient(tmp_path / "whole", files)
+    whole.live()
+    total = files.operations
+    whole.broker.stop()
+    refusals = 0
+    for first in range(1, total + 1, 3):
+        data_dir = tmp_path / str(first)
+        life = Patient(data_dir, NthFault(code, first, times=3))
+        life.live()
+        refusals += life.refusals
+        life.broker.kill()
+        check(data_dir, life)
+    assert refusals > total // 6
