@@ -34,6 +34,8 @@ from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
 
+_MAX_INT = 2**31 - 1
+
 _YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
 
 
@@ -148,9 +150,7 @@ class AdminClient:
         Raises:
             InvalidPartitionsError: A total is not larger than the present number.
         """
-        for name, total in total_counts.items():
-            check_topic_name(name)
-            _check_count(f"total_counts[{name!r}]", total, "an int >= 1")
+        _check_total_counts(total_counts)
         self._call(
             timeout,
             lambda end: topic_calls.create_partitions(
@@ -178,6 +178,7 @@ class AdminClient:
         self, broker_id: int, *, timeout: float | None = None
     ) -> dict[str, ConfigEntry]:
         """Return a broker's settings by dotted name."""
+        _check_int("broker_id", broker_id, 0)
         return self._call(
             timeout,
             lambda end: cluster_calls.describe_configs(
@@ -191,7 +192,9 @@ class AdminClient:
         self, *, states: Iterable[str] = (), timeout: float | None = None
     ) -> list[GroupListing]:
         """List the groups, all of them or those in the given states, such as "Stable"."""
-        wanted = _sequence("states", list(states) if not isinstance(states, str) else states)
+        if isinstance(states, str) or not isinstance(states, Iterable):
+            raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
+        wanted = list(states)
         return self._call(timeout, lambda end: group_calls.list_groups(self._ask, wanted, end))
 
     def describe_consumer_groups(
@@ -202,7 +205,7 @@ class AdminClient:
         Raises:
             UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
         """
-        wanted = _sequence("group_ids", group_ids)
+        wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
         return self._call(timeout, lambda end: group_calls.describe_groups(self._ask, wanted, end))
 
     def list_consumer_group_offsets(
@@ -216,6 +219,11 @@ class AdminClient:
 
         Partitions without a committed position are left out.
         """
+        _check_group_id(group_id)
+        if partitions is not None:
+            for topic, number in _sequence("partitions", partitions):
+                check_topic_name(topic)
+                _check_int(f"partition of {topic!r}", number, 0)
         return self._call(
             timeout,
             lambda end: group_calls.list_offsets(self._ask, group_id, partitions, end),
@@ -230,7 +238,7 @@ class AdminClient:
             GroupNotEmptyError: A group has members.
             GroupIdNotFoundError: There is no such group.
         """
-        wanted = _sequence("group_ids", group_ids)
+        wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
         self._call(timeout, lambda end: group_calls.delete_groups(self._ask, wanted, end))
 
     # -- life ------------------------------------------------------------------------------
@@ -248,6 +256,13 @@ class AdminClient:
             self._client.close()
 
     def __enter__(self) -> Self:
+        """Return the client, to be closed at the end of the block.
+
+        Raises:
+            ClosedError: It was closed.
+        """
+        if self._closed:
+            raise ClosedError("admin client: it was closed")
         return self
 
     def __exit__(
@@ -298,7 +313,9 @@ class AdminClient:
 
 
 def _milliseconds(timeout: object) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise InvalidTypeError(f"timeout: got {describe(timeout)}, expected seconds or None")
+    if not timeout >= 0:
         raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
     return min(float(timeout), _YEAR_S) * 1000.0
 
@@ -306,7 +323,17 @@ def _milliseconds(timeout: object) -> float:
 def _sequence(what: str, items: Sequence[T]) -> Sequence[T]:
     if isinstance(items, str | bytes) or not isinstance(items, Sequence):
         raise InvalidTypeError(f"{what}: got {describe(items)}, expected a list")
+    if not items:
+        raise InvalidArgumentError(f"{what}: got {describe(items)}, expected at least one")
     return items
+
+
+def _check_group_id(group_id: object) -> str:
+    if not isinstance(group_id, str):
+        raise InvalidTypeError(f"group_id: got {describe(group_id)}, expected a str")
+    if not group_id:
+        raise InvalidArgumentError("group_id: got '', expected a non-empty str")
+    return group_id
 
 
 def _check_new_topic(topic: object) -> None:
@@ -316,10 +343,38 @@ def _check_new_topic(topic: object) -> None:
     for name in ("num_partitions", "replication_factor"):
         count = getattr(topic, name)
         if count != -1:
-            expected = "an int >= 1, or -1 for the broker's default"
-            _check_count(f"{name} of topic {topic.name!r}", count, expected)
+            _check_int(f"{name} of topic {topic.name!r}", count, 1, ", or -1 for the default")
+    if topic.configs is not None:
+        _check_configs(f"configs of topic {topic.name!r}", topic.configs)
 
 
-def _check_count(what: str, count: object, expected: str) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidArgumentError(f"{what}: got {describe(count)}, expected {expected}")
+def _check_configs(what: str, configs: object) -> None:
+    if not isinstance(configs, Mapping):
+        raise InvalidTypeError(f"{what}: got {describe(configs)}, expected a dict of str")
+    for name, value in configs.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidTypeError(
+                f"{what}: got {name!r:.80}: {describe(value)}, expected a str for each name; write "
+                "numbers and switches as Kafka's documentation does"
+            )
+
+
+def _check_total_counts(total_counts: object) -> None:
+    if not isinstance(total_counts, Mapping):
+        raise InvalidTypeError(
+            f"total_counts: got {describe(total_counts)}, expected a dict of topic to total"
+        )
+    if not total_counts:
+        raise InvalidArgumentError("total_counts: got {}, expected at least one topic")
+    for name, total in total_counts.items():
+        check_topic_name(name)
+        _check_int(f"total_counts[{name!r}]", total, 1)
+
+
+def _check_int(what: str, number: object, low: int, more: str = "") -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidTypeError(f"{what}: got {describe(number)}, expected an int >= {low}{more}")
+    if not low <= number <= _MAX_INT:
+        raise InvalidArgumentError(
+            f"{what}: got {describe(number)}, expected {low} to {_MAX_INT}{more}"
+        )

@@ -5,6 +5,7 @@ from typing import Any
 
 from kclient.client.client_config import common_keys
 from kclient.common.config_def import ConfigDef, whole_number
+from kclient.common.java_only_keys import java_only_keys
 
 ADMIN_CONFIG = ConfigDef(
     "AdminClient",
@@ -15,6 +16,7 @@ ADMIN_CONFIG = ConfigDef(
             60_000,
             "How long a call may take, retries included, where it is given no timeout.",
         ),
+        *java_only_keys(),
     ],
 )
 

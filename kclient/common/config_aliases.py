@@ -17,10 +17,13 @@ _RENAMED = {
     "max.in.flight": "max.in.flight.requests.per.connection",
     "compression.codec": "compression.type",
     "compression.level": "compression.gzip.level, compression.lz4.level or compression.zstd.level",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.key.location": "ssl.keystore.key",
+    "sasl.mechanisms": "sasl.mechanism",
     "partitioner": "partitioner.class",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "enable.auto.offset.store": "enable.auto.commit=False with commit()",
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
     "socket.timeout.ms": "request.timeout.ms",
     "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
@@ -33,22 +36,50 @@ _RENAMED = {
     "queued.min.messages": "fetch.max.bytes",
     # kafka-python
     "request_timeout_seconds": "request.timeout.ms",
-    "api_version": "nothing: versions are negotiated with each broker",
-    "api_version_auto_timeout_ms": "nothing: versions are negotiated with each broker",
-    "consumer_timeout_ms": "poll(timeout=...)",
     "reconnect_backoff_ms_max": "reconnect.backoff.max.ms",
-    "sock_chunk_bytes": "nothing: reads are sized by the responses",
     "retry_backoff": "retry.backoff.ms",
     "sasl_plain_username": "sasl.jaas.config",
     "sasl_plain_password": "sasl.jaas.config",
+    "ssl_cafile": "ssl.truststore.location",
+    "ssl_certfile": "ssl.keystore.location",
+    "ssl_keyfile": "ssl.keystore.key",
+    "ssl_password": "ssl.key.password",
+    "ssl_check_hostname": "ssl.endpoint.identification.algorithm",
     # aiokafka
     "max_batch_size": "batch.size",
-    "loop": "nothing: this client is synchronous",
-    "retriable_errors": "nothing: retriable errors are retried until delivery.timeout.ms",
+}
+
+_VERSIONS = "leave it out: versions are negotiated with each broker"
+_CALLBACKS = "leave it out: errors are raised by the call they concern, or given to its callback"
+_OUTCOMES = "give on_delivery to send(), or keep the future that it returns"
+_METRICS = "leave it out: .metrics() returns the figures"
+_LOGGING = "leave it out: set the level of the logger 'kclient'"
+
+_ELSEWHERE = {
+    # librdkafka and confluent-kafka
+    "enable.auto.offset.store": "set enable_auto_commit=False and call commit()",
+    "on_delivery": _OUTCOMES,
+    "dr_cb": _OUTCOMES,
+    "error_cb": _CALLBACKS,
+    "stats_cb": _METRICS,
+    "statistics.interval.ms": _METRICS,
+    "debug": _LOGGING,
+    "log_level": _LOGGING,
+    "logger": _LOGGING,
+    "api.version.request": _VERSIONS,
+    "broker.version.fallback": _VERSIONS,
+    # kafka-python
+    "api_version": _VERSIONS,
+    "api_version_auto_timeout_ms": _VERSIONS,
+    "consumer_timeout_ms": "give the time to poll(timeout=...), in seconds",
+    "sock_chunk_bytes": "leave it out: reads are sized by the responses",
+    "topics": "call subscribe(topics)",
+    # aiokafka
+    "loop": "leave it out: this client is synchronous",
+    "retriable_errors": "leave it out: retriable errors are retried until delivery_timeout_ms",
 }
 
 OTHER_SPELLINGS: dict[str, str] = {
-    old: f"here it is {new.replace('.', '_') if ' ' not in new else new}"
-    for old, new in _RENAMED.items()
-}
+    old: f"here it is {new.replace('.', '_')}" for old, new in _RENAMED.items()
+} | _ELSEWHERE
 """What to tell a user who wrote another client's name of a setting."""

@@ -6,6 +6,7 @@ nearest one or, where another client's spelling was used, with the right one.
 """
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -50,13 +51,24 @@ def describe(value: object) -> str:
     return f"{value!r:.80} ({type(value).__name__})"
 
 
+# Keyword of every key defined -> who is configured by it, for users who mix them up.
+_OWNERS: dict[str, str] = {}
+
+
 class ConfigDef:
-    """A set of keys that one kind of client understands."""
+    """A set of keys that one kind of client understands.
+
+    Args:
+        owner: Who is configured, as messages name it.
+        keys: What can be set.
+    """
 
     def __init__(self, owner: str, keys: Iterable[ConfigKey]) -> None:
         self.owner = owner
         self.keys = {key.name: key for key in keys}
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
+        for key in self.keys.values():
+            _OWNERS.setdefault(key.keyword, owner)
 
     def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Return every key's value by keyword name, from what the user gave.
@@ -91,6 +103,9 @@ class ConfigDef:
         near = difflib.get_close_matches(spelling.replace(".", "_"), self._keywords(), n=1)
         if near:
             return f"{text}; did you mean {near[0]!r}?"
+        owner = _OWNERS.get(spelling.replace(".", "_"))
+        if owner is not None:
+            return f"{text}; it is an option of {owner}"
         return f"{text}; the options are listed in the configuration reference"
 
     def _keywords(self) -> list[str]:
@@ -117,14 +132,29 @@ def whole_number(
         if isinstance(raw, bool) or not isinstance(raw, int | float | str):
             raise TypeError
         if isinstance(raw, float) and not raw.is_integer():
-            raise ValueError
-        value = int(raw)
-        if not low <= value <= high:
+            raise ValueError(_of_fraction(name, raw))
+        value = _int(raw)
+        if value > high:
+            raise ValueError(f"it is more than {high}")
+        if value < low:
             raise ValueError
         return value
 
     upper = "" if high >= 2**31 - 1 else f" and <= {high}"
     return ConfigKey(name, convert, f"a whole number >= {low}{upper}", default, doc)
+
+
+def _int(raw: float | str) -> int:
+    try:
+        return int(raw)
+    except ValueError:  # int() says it in Python's terms
+        raise ValueError from None
+
+
+def _of_fraction(name: str, raw: float) -> str:
+    if name.endswith(".ms") and math.isfinite(raw) and raw > 0:
+        return f"it is in milliseconds: {raw:g} s are {raw * 1000:g}"
+    return ""
 
 
 def text(name: str, default: object, doc: str, *, secret: bool = False) -> ConfigKey:
@@ -196,5 +226,7 @@ def merged(
 
 
 def _no_dict(config: object) -> ConfigError:
-    hint = "; addresses go into bootstrap_servers=..." if isinstance(config, str) else ""
+    hint = ""
+    if isinstance(config, str):
+        hint = "; addresses go into bootstrap_servers=..., topics into the calls that use them"
     return ConfigError(f"config: got {describe(config)}, expected a dict of option names{hint}")

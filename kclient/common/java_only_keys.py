@@ -86,14 +86,27 @@ _SECURITY_KEYS = [
     "ssl.truststore.type",
 ]
 
+_PLAIN_SECURITY_KEYS = frozenset(
+    {"sasl.mechanism", "ssl.protocol", "ssl.endpoint.identification.algorithm"}
+)
+
 
 def refused(name: str, reason: str) -> ConfigKey:
-    """Define a key that cannot be set; the error gives the reason and hides the value."""
+    """Define a key that cannot be set; the error gives the reason.
+
+    What may hold a password, a key or a token is not shown in it.
+    """
 
     def convert(raw: object) -> object:
         raise ValueError(reason)
 
-    return ConfigKey(name, convert, "it unset", None, f"Cannot be set: {reason}.", secret=True)
+    return ConfigKey(
+        name, convert, "it unset", None, f"Cannot be set: {reason}.", _may_be_secret(name)
+    )
+
+
+def _may_be_secret(name: str) -> bool:
+    return name.startswith(("sasl.", "ssl.")) and name not in _PLAIN_SECURITY_KEYS
 
 
 def java_only_keys() -> list[ConfigKey]:

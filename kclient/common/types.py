@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 
 class TopicPartition(NamedTuple):
@@ -114,10 +114,11 @@ def check_topic_name(name: object) -> str:
     """Return the topic name if it is legal.
 
     Raises:
-        InvalidArgumentError: The name breaks a rule, or is not a string.
+        InvalidTypeError: It is not a str.
+        InvalidArgumentError: It breaks a rule of Kafka's for topic names.
     """
     if not isinstance(name, str):
-        raise InvalidArgumentError(
+        raise InvalidTypeError(
             f"topic: got {name!r:.80} ({type(name).__name__}), expected a topic name as str"
         )
     problem = topic_name_problem(name)

@@ -136,7 +136,9 @@ def check_offset(partition: TopicPartition, offset: object) -> int:
     if isinstance(offset, bool) or not isinstance(offset, int):
         raise InvalidTypeError(f"offset of {partition}: got {describe(offset)}, expected an int")
     if not 0 <= offset <= _MAX_OFFSET:
-        raise InvalidArgumentError(f"offset of {partition}: got {offset}, expected >= 0")
+        raise InvalidArgumentError(
+            f"offset of {partition}: got {offset}, expected 0 to {_MAX_OFFSET}"
+        )
     return offset
 
 

@@ -157,7 +157,13 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
     # --- life
 
     def __enter__(self) -> Self:
-        return self
+        """Return the consumer, to be closed at the end of the block.
+
+        Raises:
+            ClosedError: It was closed.
+        """
+        with self._call():
+            return self
 
     def __exit__(
         self,

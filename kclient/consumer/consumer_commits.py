@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kclient.common.config_def import describe
-from kclient.common.errors import InvalidTypeError, KafkaError, KafkaTimeoutError
+from kclient.common.callbacks import check_callback
+from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.arguments import CommitOffsets, check_commit, check_partitions
 from kclient.consumer.consumer_base import ConsumerBase
@@ -60,10 +60,7 @@ class ConsumerCommits(ConsumerBase):
             InvalidArgumentError: An offset is negative.
         """
         given = None if offsets is None else check_commit(offsets)
-        if callback is not None and not callable(callback):
-            raise InvalidTypeError(
-                f"callback: got {describe(callback)}, expected a callable or None"
-            )
+        check_callback("callback", callback, "a callable (offsets, error)")
         with self._call() as parts:
             coordinator = self._coordinator("commit_async")
             coordinator.run_commit_callbacks()

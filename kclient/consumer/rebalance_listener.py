@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kclient.common.errors import InvalidTypeError
+from kclient.common.callbacks import check_callback
 from kclient.common.types import TopicPartition
 
 PartitionsCallback = Callable[[list[TopicPartition]], object]
@@ -26,12 +26,9 @@ class RebalanceListener:
 
     def __post_init__(self) -> None:
         for name in ("on_assigned", "on_revoked", "on_lost"):
-            given = getattr(self, name)
-            if given is not None and not callable(given):
-                raise InvalidTypeError(
-                    f"{name}: got {given!r:.80} ({type(given).__name__}), expected a callable "
-                    "that takes a list of TopicPartition"
-                )
+            check_callback(
+                name, getattr(self, name), "a callable that takes a list of TopicPartition"
+            )
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
         """Report partitions gained."""

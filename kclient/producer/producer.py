@@ -16,6 +16,7 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.runtime import Runtime
+from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
@@ -36,11 +37,10 @@ from kclient.producer.send_arguments import (
     check_partition,
     check_rows,
     check_timestamps,
-    check_topic,
 )
 from kclient.producer.sender_thread import SenderThread
 from kclient.producer.topic_info import TopicInfo
-from kclient.record import Header
+from kclient.record import Header, record_size_upper_bound
 
 _log = logging.getLogger(__name__)
 
@@ -142,6 +142,10 @@ class Producer(SendPath[TopicInfo]):
         record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
         try:
             taken = self._intake.take_in(record)
+            # Before anything is waited for: a cluster out of reach must not hide it.
+            self._accumulator.settings.check_size(
+                record_size_upper_bound(taken.key, taken.value, taken.headers)
+            )
             info, left_ms = self._topic(taken.topic, taken.partition)
             return self._accumulator.append(
                 info,
@@ -212,7 +216,7 @@ class Producer(SendPath[TopicInfo]):
         times = check_timestamps(timestamps_ms, len(rows))
         if self._intake.changes_records:
             return self._send_one_by_one(topic, rows, key_rows, headers, partition, times)
-        check_topic(topic)
+        check_topic_name(topic)
         check_partition(partition)
         header_list = check_headers(headers)
         values_made = all_bytes("value", rows)
@@ -271,7 +275,7 @@ class Producer(SendPath[TopicInfo]):
         if self._closed or self._process_id() != self._created_in:
             self._refuse("partitions_for")
         try:
-            self._topic(check_topic(topic), None)
+            self._topic(check_topic_name(topic), None)
         except ClosedError:
             self._refuse("partitions_for")
         return list(self._cluster().partitions_for(topic))
@@ -338,6 +342,13 @@ class Producer(SendPath[TopicInfo]):
                 _log.warning("close: %d record(s) had no outcome and were given up", lost)
 
     def __enter__(self) -> Self:
+        """Return the producer, to be closed at the end of the block.
+
+        Raises:
+            ClosedError: The producer was closed.
+        """
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("with")
         return self
 
     def __exit__(

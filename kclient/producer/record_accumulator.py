@@ -15,6 +15,7 @@ from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.deadline import Deadline
 from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.errors import possibly_written
 from kclient.producer.incomplete_batches import IncompleteBatches
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import BuiltInPartitioner
@@ -45,6 +46,23 @@ class AccumulatorSettings(NamedTuple):
     delivery_timeout_ms: float
     max_request_size: int
     adaptive_partitioning: bool
+
+    def check_size(self, record_size: int) -> None:
+        """Refuse a record that no request could carry.
+
+        Args:
+            record_size: Bytes it takes at most in a batch that it begins.
+
+        Raises:
+            RecordTooLargeError: It is larger than ``max.request.size``.
+        """
+        size = RECORD_BATCH_OVERHEAD + record_size
+        if size > self.max_request_size:
+            raise RecordTooLargeError(
+                f"record: got {size} bytes with its batch's header, expected at most "
+                f"max.request.size={self.max_request_size}; raise it, and "
+                "max.message.bytes of the topic"
+            )
 
 
 class RecordAccumulator:
@@ -195,12 +213,8 @@ class RecordAccumulator:
         max_wait_ms: float,
         fill: Callable[[ProducerBatch], T | None],
     ) -> T:
+        self.settings.check_size(record_size)
         size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
-        if size > self.settings.max_request_size:
-            raise RecordTooLargeError(
-                f"the record takes {size} bytes with its batch, more than "
-                f"max.request.size={self.settings.max_request_size}"
-            )
         target = queue or info.stick()
         buffer: bytearray | None = None
         batch: ProducerBatch
@@ -367,9 +381,10 @@ class RecordAccumulator:
         records = 0
         for batch in self.incomplete.all():
             self.unqueue(batch)
+            told = possibly_written(error) if batch.possibly_written() else error
             batch.on_wire = False
             records += batch.record_count
-            batch.result.fail(error)
+            batch.result.fail(told)
             self.finish(batch)
         self.pool.close()
         return records

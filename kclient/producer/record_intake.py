@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kclient.common.types import check_topic_name
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.send_arguments import (
@@ -10,7 +11,6 @@ from kclient.producer.send_arguments import (
     check_headers,
     check_partition,
     check_timestamp,
-    check_topic,
     serialize,
 )
 from kclient.serialization import Serializer
@@ -74,7 +74,7 @@ class RecordIntake:
 
 def _checked(record: Any) -> ProducerRecord:
     return ProducerRecord(
-        check_topic(record.topic),
+        check_topic_name(record.topic),
         record.value,
         record.key,
         check_headers(record.headers),

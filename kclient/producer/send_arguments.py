@@ -4,27 +4,16 @@ import inspect
 from types import FunctionType, MethodType, NoneType
 from typing import Any
 
+from kclient.common.callbacks import check_callback
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError
-from kclient.common.types import check_topic_name
 from kclient.serialization import Serializer
 
 Headers = list[tuple[str, bytes | None]]
 
 _PLAIN_TYPES = frozenset({bytes, NoneType})
 _MAX_TIMESTAMP_MS = 2**63 - 1
-
-
-def check_topic(topic: object) -> str:
-    """Return a topic name if it is legal.
-
-    Raises:
-        InvalidTypeError: It is not a str.
-        InvalidArgumentError: It breaks a rule of Kafka's for topic names.
-    """
-    if not isinstance(topic, str):
-        raise InvalidTypeError(f"topic: got {describe(topic)}, expected a topic name as str")
-    return check_topic_name(topic)
+_MAX_PARTITION = 2**31 - 1
 
 
 def check_partition(partition: object) -> int | None:
@@ -32,15 +21,16 @@ def check_partition(partition: object) -> int | None:
 
     Raises:
         InvalidTypeError: It is not an int.
-        InvalidArgumentError: It is negative.
+        InvalidArgumentError: No partition can have it.
     """
     if partition is None:
         return None
     if isinstance(partition, bool) or not isinstance(partition, int):
         raise InvalidTypeError(f"partition: got {describe(partition)}, expected an int or None")
-    if partition < 0:
+    if not 0 <= partition <= _MAX_PARTITION:
         raise InvalidArgumentError(
-            f"partition: got {describe(partition)}, expected >= 0, or None to have one chosen"
+            f"partition: got {describe(partition)}, expected 0 to {_MAX_PARTITION}, or None to "
+            "have one chosen"
         )
     return partition
 
@@ -103,17 +93,8 @@ def check_on_delivery(on_delivery: object) -> None:
     Raises:
         InvalidTypeError: It is not callable, or a coroutine function.
     """
-    if on_delivery is None or _is_plain_function(on_delivery):
-        return
-    if not callable(on_delivery):
-        raise InvalidTypeError(
-            f"on_delivery: got {describe(on_delivery)}, expected a callable (metadata, error)"
-        )
-    if inspect.iscoroutinefunction(on_delivery):
-        raise InvalidTypeError(
-            f"on_delivery: got the coroutine function {on_delivery!r:.80}, expected a plain "
-            "function; nobody would await it"
-        )
+    if on_delivery is not None and not _is_plain_function(on_delivery):
+        check_callback("on_delivery", on_delivery, "a callable (metadata, error)")
 
 
 def _is_plain_function(function: object) -> bool:

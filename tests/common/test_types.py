@@ -1,6 +1,6 @@
 import pytest
 
-from kclient.common.errors import InvalidArgumentError
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.types import Node, TopicPartition, check_topic_name, topic_name_problem
 
 
@@ -18,7 +18,7 @@ def test_illegal_topic_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", [None, 3, b"a"])
 def test_topic_names_are_str(name: object) -> None:
-    with pytest.raises(InvalidArgumentError, match="expected a topic name as str"):
+    with pytest.raises(InvalidTypeError, match="expected a topic name as str"):
         check_topic_name(name)
 
 

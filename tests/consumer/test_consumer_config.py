@@ -76,7 +76,7 @@ def test_every_key_has_its_line_in_the_reference() -> None:
         ({"group_remote_assignor": "x"}, "group protocol 'consumer'"),
         ({"sasl_jaas_config": "secret"}, "a secret value"),
         ({"max_pol_records": 5}, "did you mean 'max_poll_records'"),
-        ({"enable.auto.offset.store": False}, "enable.auto.commit"),
+        ({"enable.auto.offset.store": False}, "enable_auto_commit=False and call commit()"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(options: dict[str, object], text: str) -> None:

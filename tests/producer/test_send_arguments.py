@@ -48,7 +48,7 @@ NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
         ({"value": 5.0}, TypeError, r"set value_serializer=float_serializer"),
         ({"value": "s"}, TypeError, r"set value_serializer=string_serializer, or encode it"),
         ({"key": "s"}, TypeError, r"key: got str, .* set key_serializer=string_serializer"),
-        ({"partition": -7}, ValueError, r"partition: got -7 \(int\), expected >= 0"),
+        ({"partition": -7}, ValueError, r"partition: got -7 \(int\), expected 0 to 2147483647"),
         ({"partition": "0"}, TypeError, r"partition: got '0' \(str\), expected an int or None"),
         ({"partition": True}, TypeError, r"partition: got True \(bool\)"),
         ({"timestamp_ms": -5}, ValueError, r"timestamp_ms: got -5"),

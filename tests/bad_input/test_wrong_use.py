@@ -1,0 +1,443 @@
+"""Wrong use of any client: told at once, in one form, before the network or a thread is touched.
+
+The clients here have no network: whatever asks for it fails the test.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kclient import (
+    AdminClient,
+    Consumer,
+    NewTopic,
+    OffsetAndMetadata,
+    Producer,
+    TopicPartition,
+)
+from kclient.common.broker_errors import RecordTooLargeError
+from kclient.common.errors import (
+    ClosedError,
+    ConfigError,
+    IllegalStateError,
+    InvalidArgumentError,
+    InvalidTypeError,
+)
+from kclient.common.runtime import Address, Listener, Poller, StreamSocket
+from kclient.network.system_runtime import system_runtime
+
+Make = Callable[..., Any]
+
+
+class NoNet:
+    """A network that counts who asks for it, and gives nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._poller = system_runtime().net.poller
+
+    def resolve(self, host: str, port: int) -> list[Address]:
+        self.asked.append(f"resolve {host}")
+        raise OSError("there is no network")
+
+    def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
+        self.asked.append(f"connect {address}")
+        raise OSError("there is no network")
+
+    def listen(self, address: Address, backlog: int) -> Listener:
+        self.asked.append(f"listen {address}")
+        raise OSError("there is no network")
+
+    def poller(self) -> Poller:
+        return self._poller()
+
+
+@pytest.fixture
+def net() -> Iterator[NoNet]:
+    made = NoNet()
+    yield made
+    assert made.asked == []
+
+
+@pytest.fixture
+def make(net: NoNet) -> Iterator[Make]:
+    made: list[Any] = []
+
+    def build(kind: Any, **options: Any) -> Any:
+        given = {"bootstrap_servers": "nowhere.invalid:9092", **options}
+        # A producer's thread looks for brokers from the start, whatever is asked of the producer.
+        door = NoNet() if kind is Producer else net
+        client = kind(runtime=replace(system_runtime(), net=door), **given)
+        made.append(client)
+        return client
+
+    yield build
+    for client in made:
+        client.close()
+
+
+KINDS: list[Any] = [Producer, Consumer, AdminClient]
+
+SERVERS = [
+    (None, "bootstrap_servers: got None (NoneType), expected 'host:port[,host:port]' or a list"),
+    ("", "bootstrap_servers: got '' (str), expected at least one 'host:port'"),
+    ([], "bootstrap_servers: got [] (list), expected at least one 'host:port'"),
+    (
+        b"a:1",
+        "bootstrap_servers: got b'a:1' (bytes), expected 'host:port[,host:port]' or a list; de",
+    ),
+    ("localhost", "bootstrap_servers[0]: got 'localhost', expected 'host:port'; add ':9092'?"),
+    (["a:1", "b"], "bootstrap_servers[1]: got 'b', expected 'host:port'; add ':9092'?"),
+    (
+        "a:0",
+        "bootstrap_servers[0]: got 'a:0', expected 'host:port'; the port is a number from 1 to",
+    ),
+    ("a:99999", "the port is a number from 1 to 65535"),
+    ("a:x", "the port is a number from 1 to 65535"),
+    ("http://a:1", "bootstrap_servers[0]: got 'http://a:1', expected 'host:port'; leave the part"),
+    ("a:1,,b:1", "bootstrap_servers[1]: got '', expected 'host:port'; there is a comma too many"),
+    (7, "bootstrap_servers: got 7 (int), expected 'host:port[,host:port]' or a list"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("given", "text"), SERVERS)
+def test_servers(make: Make, kind: Any, given: object, text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        make(kind, bootstrap_servers=given)
+
+
+OPTIONS = [
+    ({"bootstrap_server": "a:1"}, "did you mean 'bootstrap_servers'?"),
+    ({"request_timeout": 5}, "did you mean 'request_timeout_ms'?"),
+    ({"metadata_broker_list": "a:1"}, "here it is bootstrap_servers"),
+    ({"socket.timeout.ms": 5}, "here it is request_timeout_ms"),
+    ({"api_version": (2, 0)}, "leave it out: versions are negotiated with each broker"),
+    ({"statistics_interval_ms": 5}, "leave it out: .metrics() returns the figures"),
+    ({"error_cb": print}, "leave it out: errors are raised by the call they concern"),
+    ({"ssl_cafile": "ca.pem"}, "here it is ssl_truststore_location"),
+    ({"request_timeout_ms": -1}, "request_timeout_ms: got -1 (int), expected a whole number >= 0"),
+    ({"request_timeout_ms": math.nan}, "request_timeout_ms: got nan (float), expected a whole"),
+    ({"request_timeout_ms": "5s"}, "request_timeout_ms: got '5s' (str), expected a whole number"),
+    ({"request_timeout_ms": 2**63}, "expected a whole number >= 0; it is more than 92233720368547"),
+    ({"request_timeout_ms": 0.5}, "expected a whole number >= 0; it is in milliseconds: 0.5 s are"),
+    ({"request_timeout_ms": None}, "request_timeout_ms: got None (NoneType), expected a whole"),
+    ({"client_id": 5}, "client_id: got 5 (int), expected a non-empty str"),
+    ({"security_protocol": "SSLX"}, "security_protocol: got 'SSLX' (str), expected 'PLAINTEXT'"),
+    ({"security_protocol": "SASL_SSL"}, "encrypted and authenticated connections are not suppor"),
+    ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism: got 'PLAIN' (str), expected it unset; encryp"),
+    ({"sasl_jaas_config": "pw hunter2"}, "sasl_jaas_config: got a secret value, expected it unset"),
+    ({"ssl_key_password": "hunter2"}, "ssl_key_password: got a secret value, expected it unset"),
+    ({"sasl_password": "hunter2"}, "here it is sasl_jaas_config"),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("given", "text"), OPTIONS)
+def test_options_of_all(make: Make, kind: Any, given: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)) as caught:
+        make(kind, **given)
+    assert "hunter2" not in f"{caught.value!r} {caught.value}"
+
+
+OWN_OPTIONS: list[tuple[Any, dict[str, object], str]] = [
+    (Producer, {"acks": 2}, "acks: got 2 (int), expected one of 'all', "),
+    (Producer, {"acks": "ALL "}, "acks: got 'ALL ' (str), expected one of 'all', "),
+    (Producer, {"compression_type": "xz"}, "expected one of 'none', 'gzip', 'snappy', 'lz4', 'zs"),
+    (Producer, {"enable_idempotence": True, "acks": 1}, "acks: got 1, expected 'all' with enable_"),
+    (
+        Producer,
+        {"enable_idempotence": True, "max_in_flight_requests_per_connection": 6},
+        "max_in_flight_requests_per_connection: got 6, expected at most 5 with enable_idempotence",
+    ),
+    (
+        Producer,
+        {"delivery_timeout_ms": 1000, "request_timeout_ms": 2000, "linger_ms": 7},
+        "delivery_timeout_ms: got 1000, expected at least linger_ms + request_timeout_ms = 7 + 20",
+    ),
+    (Producer, {"transactional_id": "t"}, "transactional_id: got 't' (str), expected it unset; tr"),
+    (Producer, {"value_serializer": "json"}, "value_serializer: got 'json' (str), expected a call"),
+    (Producer, {"dr_cb": print}, "give on_delivery to send(), or keep the future that it returns"),
+    (
+        Producer,
+        {"group_id": "g"},
+        "unknown option 'group_id' for Producer; it is an option of Cons",
+    ),
+    (Producer, {"queue_buffering_max_ms": 5}, "here it is linger_ms"),
+    (Consumer, {"acks": 1}, "unknown option 'acks' for Consumer; it is an option of Producer"),
+    (Consumer, {"linger.ms": 1}, "it is an option of Producer"),
+    (Consumer, {"group_id": ""}, "group_id: got '' (str), expected a non-empty str"),
+    (Consumer, {"auto_offset_reset": "smallest"}, "here it is 'earliest'"),
+    (Consumer, {"enable_auto_offset_store": False}, "set enable_auto_commit=False and call commit"),
+    (Consumer, {"consumer_timeout_ms": 5}, "give the time to poll(timeout=...), in seconds"),
+    (Consumer, {"enable_auto_commit": True}, "enable_auto_commit: got True, expected group_id wit"),
+    (Consumer, {"topics": ["t"]}, "call subscribe(topics)"),
+    (
+        AdminClient,
+        {"acks": 1},
+        "unknown option 'acks' for AdminClient; it is an option of Producer",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "text"), OWN_OPTIONS)
+def test_options_of_one(make: Make, kind: Any, given: dict[str, object], text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        make(kind, **given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stands_where_options_belong(kind: Any) -> None:
+    with pytest.raises(ConfigError, match="topics into the calls that use them"):
+        kind("topic")
+
+
+async def coroutine(*_: object) -> None: ...
+
+
+PART = TopicPartition("t", 0)
+WRONG: Any = 5
+OTHER = TopicPartition("t", 5)
+NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
+
+Call = Callable[[Any], object]
+Row = tuple[Call, type[Exception], str]
+
+PRODUCER: list[Row] = [
+    (lambda p: p.send(None, b""), InvalidTypeError, "topic: got None (NoneType), expected a topic"),
+    (lambda p: p.send("a/b", b""), InvalidArgumentError, "topic: got 'a/b', expected 1 to 249 of"),
+    (lambda p: p.send("..", b""), InvalidArgumentError, "'.' and '..' are not allowed"),
+    (lambda p: p.send("t", {}), InvalidTypeError, "set value_serializer=json_serializer"),
+    (lambda p: p.send("t", b"", "k"), InvalidTypeError, "set key_serializer=string_serializer"),
+    (lambda p: p.send("t", b"", partition=-7), InvalidArgumentError, "partition: got -7 (int)"),
+    (lambda p: p.send("t", b"", partition="0"), InvalidTypeError, "partition: got '0' (str)"),
+    (lambda p: p.send("t", b"", partition=2**31), InvalidArgumentError, "expected 0 to 2147483647"),
+    (lambda p: p.send("t", b"", timestamp_ms=NAIVE), InvalidTypeError, "int(moment.timestamp() * "),
+    (lambda p: p.send("t", b"", timestamp_ms=-1), InvalidArgumentError, "timestamp_ms: got -1"),
+    (lambda p: p.send("t", b"", headers={"a": b""}), InvalidTypeError, "list(headers.items())"),
+    (
+        lambda p: p.send("t", b"", headers=[("b", b""), ("a", 1)]),
+        InvalidTypeError,
+        "headers[1] ('a', 1): value must be bytes or None",
+    ),
+    (lambda p: p.send("t", b"", on_delivery=3), InvalidTypeError, "on_delivery: got 3 (int), exp"),
+    (lambda p: p.send("t", b"", on_delivery=coroutine), InvalidTypeError, "nobody would await it"),
+    (
+        lambda p: p.send("t", bytes(1 << 20)),
+        RecordTooLargeError,
+        "expected at most max.request.size=1048576; raise it, and max.message.bytes of the topic",
+    ),
+    (lambda p: p.send_many("t", "abc"), InvalidTypeError, "values: got 'abc' (str)"),
+    (lambda p: p.send_many("t", [b"", 5]), InvalidTypeError, "value: got int"),
+    (lambda p: p.send_many("t", [b""], [b"", b""]), InvalidArgumentError, "keys: got 2 items, exp"),
+    (lambda p: p.partitions_for(5), InvalidTypeError, "topic: got 5 (int), expected a topic name"),
+    (lambda p: p.flush(-0.5), InvalidArgumentError, "timeout: got -0.5 (float), expected seconds "),
+    (lambda p: p.flush(math.nan), InvalidArgumentError, "timeout: got nan (float), expected secon"),
+    (lambda p: p.flush("1"), InvalidTypeError, "timeout: got '1' (str), expected seconds as int"),
+    (lambda p: p.close(-1), InvalidArgumentError, "timeout: got -1 (int), expected seconds >= 0"),
+]
+
+CONSUMER: list[Row] = [
+    (lambda c: c.poll(0), IllegalStateError, "poll: nothing to read; call subscribe() or assign("),
+    (
+        lambda c: c.subscribe([None]),
+        InvalidTypeError,
+        "topics: got None (NoneType) in it, expected",
+    ),
+    (lambda c: c.subscribe(5), InvalidTypeError, "topics: got 5 (int), expected a list of topic"),
+    (lambda c: c.subscribe("a b"), InvalidArgumentError, "topic: got 'a b', expected 1 to 249 of"),
+    (lambda c: c.subscribe(), InvalidArgumentError, "subscribe: expected either topics or pattern"),
+    (
+        lambda c: c.subscribe(pattern="("),
+        InvalidArgumentError,
+        "pattern: got '(' (str), expected a",
+    ),
+    (
+        lambda c: c.subscribe("t", on_revoked=coroutine),
+        InvalidTypeError,
+        "on_revoked: got the coroutine function",
+    ),
+    (lambda c: c.subscribe("t", on_assigned=5), InvalidTypeError, "on_assigned: got 5 (int)"),
+    (
+        lambda c: (c.subscribe("t"), c.assign([PART])),
+        IllegalStateError,
+        "the two exclude each other: call unsubscribe() first",
+    ),
+    (lambda c: c.assign("t"), InvalidTypeError, "partitions: got 't' (str), expected a list of To"),
+    (lambda c: c.assign([("t", "0")]), InvalidTypeError, "expected its number as an int"),
+    (lambda c: c.assign([("t", -1)]), InvalidArgumentError, "expected a number >= 0"),
+    (lambda c: c.assign([(5, 0)]), InvalidTypeError, "topic: got 5 (int), expected a topic name"),
+    (lambda c: c.seek(OTHER, 0), IllegalStateError, "t-5 is not assigned to this consumer"),
+    (lambda c: c.seek(PART, -1), InvalidArgumentError, "offset of t-0: got -1, expected 0 to 9223"),
+    (lambda c: c.seek(PART, "1"), InvalidTypeError, "offset of t-0: got '1' (str), expected an in"),
+    (lambda c: c.pause(OTHER), IllegalStateError, "t-5 is not assigned to this consumer"),
+    (lambda c: c.commit({PART: -1}), InvalidArgumentError, "offset of t-0: got -1, expected 0 to"),
+    (
+        lambda c: c.commit([PART]),
+        InvalidTypeError,
+        "expected a dict of TopicPartition to OffsetAnd",
+    ),
+    (
+        lambda c: c.commit({PART: OffsetAndMetadata(1, WRONG)}),
+        InvalidTypeError,
+        "metadata of t-0: got 5 (int), expected a str",
+    ),
+    (lambda c: c.commit({PART: 1}, timeout=-1), InvalidArgumentError, "timeout: got -1 (int), exp"),
+    (
+        lambda c: c.commit_async({PART: 1}, callback=3),
+        InvalidTypeError,
+        "callback: got 3 (int), ex",
+    ),
+    (
+        lambda c: c.commit_async({PART: 1}, callback=coroutine),
+        InvalidTypeError,
+        "callback: got the coroutine function",
+    ),
+    (lambda c: c.poll(-1), InvalidArgumentError, "timeout: got -1 (int), expected seconds >= 0"),
+    (lambda c: c.poll(max_records=0), InvalidArgumentError, "max_records: got 0, expected >= 1"),
+    (
+        lambda c: c.poll(max_records="5"),
+        InvalidTypeError,
+        "max_records: got '5' (str), expected an",
+    ),
+    (
+        lambda c: c.offsets_for_times({PART: NAIVE}),
+        InvalidTypeError,
+        "expected milliseconds as int",
+    ),
+    (lambda c: c.offsets_for_times({PART: -1}), InvalidArgumentError, "timestamp of t-0: got -1"),
+    (lambda c: c.committed("t"), InvalidTypeError, "partitions: got 't' (str), expected a list of"),
+    (lambda c: c.close(timeout=-1), InvalidArgumentError, "timeout: got -1 (int), expected second"),
+]
+
+WITHOUT_GROUP: list[Row] = [
+    (lambda c: c.subscribe("t"), IllegalStateError, "subscribe: there is no group; create the con"),
+    (lambda c: c.commit(), IllegalStateError, "commit: there is no group; create the consumer wit"),
+    (lambda c: c.commit_async(), IllegalStateError, "commit_async: there is no group; create the"),
+    (lambda c: c.committed([PART]), IllegalStateError, "committed: there is no group; create the"),
+]
+
+ADMIN: list[Row] = [
+    (
+        lambda a: a.create_topics([]),
+        InvalidArgumentError,
+        "topics: got [] (list), expected at least",
+    ),
+    (
+        lambda a: a.create_topics(["t"]),
+        InvalidTypeError,
+        "topics: got 't' (str), expected a NewTopi",
+    ),
+    (
+        lambda a: a.create_topics([NewTopic("../x")]),
+        InvalidArgumentError,
+        "topic: got '../x', expec",
+    ),
+    (
+        lambda a: a.create_topics([NewTopic("t", 0)]),
+        InvalidArgumentError,
+        "num_partitions of topic 't': got 0 (int), expected 1 to 2147483647, or -1 for the default",
+    ),
+    (
+        lambda a: a.create_topics([NewTopic("t", 1, 0)]),
+        InvalidArgumentError,
+        "replication_factor of topic 't': got 0 (int), expected 1 to 2147483647, or -1 for the de",
+    ),
+    (
+        lambda a: a.create_topics([NewTopic("t", configs={"retention.ms": WRONG})]),
+        InvalidTypeError,
+        "configs of topic 't': got 'retention.ms': 5 (int), expected a str for each name",
+    ),
+    (
+        lambda a: a.delete_topics([]),
+        InvalidArgumentError,
+        "names: got [] (list), expected at least",
+    ),
+    (lambda a: a.delete_topics("t"), InvalidTypeError, "names: got 't' (str), expected a list"),
+    (lambda a: a.delete_topics([5]), InvalidTypeError, "topic: got 5 (int), expected a topic name"),
+    (
+        lambda a: a.create_partitions({}),
+        InvalidArgumentError,
+        "total_counts: got {}, expected at l",
+    ),
+    (
+        lambda a: a.create_partitions({"t": "2"}),
+        InvalidTypeError,
+        "total_counts['t']: got '2' (str)",
+    ),
+    (
+        lambda a: a.describe_broker_configs("0"),
+        InvalidTypeError,
+        "broker_id: got '0' (str), expecte",
+    ),
+    (
+        lambda a: a.describe_consumer_groups([""]),
+        InvalidArgumentError,
+        "group_id: got '', expected",
+    ),
+    (
+        lambda a: a.delete_consumer_groups([5]),
+        InvalidTypeError,
+        "group_id: got 5 (int), expected a",
+    ),
+    (
+        lambda a: a.list_groups(states="Stable"),
+        InvalidTypeError,
+        "states: got 'Stable' (str), expec",
+    ),
+    (
+        lambda a: a.list_topics(timeout=-1),
+        InvalidArgumentError,
+        "timeout: got -1 (int), expected se",
+    ),
+    (
+        lambda a: a.list_topics(timeout="1"),
+        InvalidTypeError,
+        "timeout: got '1' (str), expected seco",
+    ),
+]
+
+USES = [
+    *(pytest.param(Producer, {}, *row) for row in PRODUCER),
+    *(pytest.param(Consumer, {"group_id": "g"}, *row) for row in CONSUMER),
+    *(pytest.param(Consumer, {}, *row) for row in WITHOUT_GROUP),
+    *(pytest.param(AdminClient, {}, *row) for row in ADMIN),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "call", "error", "text"), USES)
+def test_calls(
+    make: Make, kind: Any, options: dict[str, Any], call: Call, error: type, text: str
+) -> None:
+    client = make(kind, **options)
+    with pytest.raises(error, match=re.escape(text)):
+        call(client)
+
+
+CLOSED: list[tuple[type, dict[str, Any], Call]] = [
+    (Producer, {}, lambda p: p.send("t", b"")),
+    (Producer, {}, lambda p: p.send_many("t", [b""])),
+    (Producer, {}, lambda p: p.flush()),
+    (Producer, {}, lambda p: p.partitions_for("t")),
+    (Producer, {}, lambda p: p.__enter__()),
+    (Consumer, {"group_id": "g"}, lambda c: c.poll()),
+    (Consumer, {"group_id": "g"}, lambda c: c.subscribe("t")),
+    (Consumer, {"group_id": "g"}, lambda c: c.commit()),
+    (Consumer, {"group_id": "g"}, lambda c: c.__enter__()),
+    (AdminClient, {}, lambda a: a.list_topics()),
+    (AdminClient, {}, lambda a: a.__enter__()),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "call"), CLOSED)
+def test_use_after_close(make: Make, kind: Any, options: dict[str, Any], call: Call) -> None:
+    client = make(kind, **options)
+    client.close()
+    with pytest.raises(ClosedError, match="closed"):
+        call(client)
+    client.close()  # once more does nothing
