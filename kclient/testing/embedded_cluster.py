@@ -14,6 +14,7 @@ from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
+from kclient.testing.broker_faults import BrokerFaults
 
 _DEFAULTS: Mapping[str, object] = {
     # Waiting for more members makes sense where consumers start on many machines at once.
@@ -59,6 +60,7 @@ class EmbeddedCluster:
         self._temporary: Path | None = None
         self._remove_temporary: Callable[[], object] | None = None
         self._broker: BrokerServer | None = None
+        self._faults: BrokerFaults | None = None
         self._listener = "127.0.0.1:0"
         self._config(Path("to-be-made"))
 
@@ -95,6 +97,15 @@ class EmbeddedCluster:
             raise IllegalStateError("the cluster is not running; use it in a with block")
         return self._broker
 
+    @property
+    def faults(self) -> BrokerFaults:
+        """Faults of the broker, to be set at any time; they outlive a restart."""
+        if self._faults is None:
+            self._faults = BrokerFaults(self._runtime, self.kill)
+            if self._broker is not None:
+                self._faults.attach(self._broker)
+        return self._faults
+
     def start(self) -> None:
         """Start, or start again after `stop` or `kill`.
 
@@ -110,6 +121,8 @@ class EmbeddedCluster:
                 self, _remove, self._runtime, self._temporary, self._runtime.tasks.process_id()
             )
         broker = BrokerServer(self._config(self.data_dir), self._runtime)
+        if self._faults is not None:
+            self._faults.attach(broker)
         try:
             broker.start()
         except BaseException:

@@ -16,7 +16,7 @@ from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
-from kclient.broker.server.kafka_apis import KafkaApis
+from kclient.broker.server.kafka_apis import Interceptor, KafkaApis
 from kclient.broker.server.listener import Endpoint
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import RequestParser
@@ -35,6 +35,7 @@ class _Parts(NamedTuple):
     server: SocketServer
     pool: KafkaRequestHandlerPool
     scheduler: BrokerScheduler
+    apis: KafkaApis
 
 
 class BrokerServer:
@@ -54,6 +55,7 @@ class BrokerServer:
         self._endpoint: Endpoint | None = None
         self._services: BrokerServices | None = None
         self._started_in = -1
+        self._interceptor: Interceptor | None = None
 
     @property
     def endpoint(self) -> Endpoint:
@@ -124,6 +126,12 @@ class BrokerServer:
         delay_ms = parts.scheduler.step(now_ms)
         return 0.0 if busy else delay_ms
 
+    def intercept(self, interceptor: Interceptor) -> None:
+        """Let every request pass through somebody's hands, for tests; before the start or later."""
+        self._interceptor = interceptor
+        if self._parts is not None:
+            self._parts.apis.interceptor = interceptor
+
     def stop(self) -> None:
         """Stop serving and leave the directory as a clean shutdown does; idempotent.
 
@@ -157,19 +165,20 @@ class BrokerServer:
         endpoint = self._bind(server)
         services = self._wire(storage, endpoint, api_versions)
         apis = KafkaApis(services, API_TABLE)
+        apis.interceptor = self._interceptor
         channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
         scheduler = BrokerScheduler(
             runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
         )
         server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
-        self._parts = _Parts(server, pool, scheduler)
+        self._parts = _Parts(server, pool, scheduler, apis)
         self._services, self._endpoint = services, endpoint
 
     def _start_threads(self) -> None:
         if self._parts is None:
             return
-        server, pool, scheduler = self._parts
+        server, pool, scheduler, _ = self._parts
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
         self._stack.callback(pool.shutdown, STOP_TIMEOUT)

@@ -1,7 +1,7 @@
 """Hands every request to its handler and sees that it is answered."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
@@ -14,16 +14,30 @@ from kclient.protocol.message import Request as RequestMessage
 
 _log = logging.getLogger(__name__)
 
+Interceptor = Callable[[Request, Callable[[Request], None]], None]
+"""Gets a request, and what handles it; has to see that it is answered and released."""
+
 
 class KafkaApis:
-    """The dispatch table (Kafka: KafkaApis, whose handlers are modules of their own here)."""
+    """The dispatch table (Kafka: KafkaApis, whose handlers are modules of their own here).
+
+    Attributes:
+        interceptor: Stands between the network and the handlers, where a test wants that.
+    """
 
     def __init__(self, services: BrokerServices, table: Mapping[ApiKey, ServedApi]) -> None:
         self._services = services
         self._table = table
+        self.interceptor: Interceptor | None = None
 
     def handle(self, request: Request) -> None:
         """Handle one request to its end, or to where it waits for something."""
+        if self.interceptor is None:
+            self._handle(request)
+        else:
+            self.interceptor(request, self._handle)
+
+    def _handle(self, request: Request) -> None:
         try:
             self._dispatch(request)
         finally:

@@ -1,0 +1,197 @@
+"""Faults inside the broker strike the calls they are meant for, and no others."""
+
+import logging
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kclient import Producer
+from kclient.common.broker_errors import NotEnoughReplicasError, NotLeaderOrFollowerError
+from kclient.common.errors import IllegalStateError, InvalidArgumentError
+from kclient.protocol.headers import peek_correlation_id
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from kclient.testing import ApiKey, EmbeddedCluster
+from tests.support.waiting import wait_until
+from tests.support.wire import Wire, batch, fetch_request
+
+
+@pytest.fixture(scope="module", params=[0, 2], ids=["inline", "handler threads"])
+def shared(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"num.io.threads": request.param}) as cluster:
+        with Wire(cluster.bootstrap_servers) as wire:
+            wire.create_topic("t")
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    shared.faults.requests.clear()
+    yield shared
+    shared.faults.heal()
+
+
+@pytest.fixture
+def wire(cluster: EmbeddedCluster) -> Iterator[Wire]:
+    with Wire(cluster.bootstrap_servers) as wire:
+        yield wire
+
+
+def end(wire: Wire) -> int:
+    return wire.fetch("t", 0).high_watermark
+
+
+def test_the_nth_calls_fail_without_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
+    before = end(wire)
+    fault = cluster.faults.fail(ApiKey.PRODUCE, NotLeaderOrFollowerError, nth=2, times=2)
+    codes = [wire.produce("t", batch([b"v"])).error_code for _ in range(4)]
+    assert codes == [0, 6, 6, 0]
+    assert end(wire) == before + 2
+    assert (fault.seen, fault.hits) == (4, 2)
+
+
+def test_a_call_may_fail_and_take_effect(cluster: EmbeddedCluster, wire: Wire) -> None:
+    before = end(wire)
+    cluster.faults.fail(ApiKey.PRODUCE, 20, handled=True)
+    assert wire.produce("t", batch([b"v"])).error_code == 20
+    assert end(wire) == before + 1
+
+
+def test_a_call_of_another_client_is_none_of_its_business(
+    cluster: EmbeddedCluster, wire: Wire
+) -> None:
+    cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="somebody")
+    assert wire.produce("t", batch([b"v"])).error_code == 0
+    cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="test")
+    assert wire.produce("t", batch([b"v"])).error_code == 19
+
+
+def test_a_request_that_wants_no_answer_fails_by_the_end_of_its_connection(
+    cluster: EmbeddedCluster, wire: Wire
+) -> None:
+    cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError)
+    wire.send(ProduceRequest(acks=0, timeout_ms=1, topic_data=[]), 9)
+    assert wire.is_closed_by_peer()
+    assert cluster.faults.requests[-1].api is ApiKey.PRODUCE
+
+
+@pytest.mark.parametrize("answer_only", [False, True])
+def test_requests_or_only_their_answers_wait(
+    cluster: EmbeddedCluster, wire: Wire, answer_only: bool
+) -> None:
+    with Wire(cluster.bootstrap_servers) as other:
+        before = end(other)
+        fault = cluster.faults.delay(ApiKey.PRODUCE, 0.4, answer_only=answer_only)
+        started = time.monotonic()
+        sent = wire.send(produce_request(), 9)
+        wait_until(lambda: fault.hits, "the request has come")
+        assert end(other) == before + answer_only
+        assert wire.receive(ProduceResponse, 9)[0] == sent
+        assert 0.4 <= time.monotonic() - started < 1.5
+        assert end(other) == before + 1
+
+
+def produce_request() -> ProduceRequest:
+    part = PartitionProduceData(index=0, records=batch([b"v"]))
+    return ProduceRequest(
+        acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name="t", partition_data=[part])]
+    )
+
+
+def test_drop_response_and_disconnect(cluster: EmbeddedCluster, wire: Wire) -> None:
+    for set_fault, effect in ((cluster.faults.drop_response, 1), (cluster.faults.disconnect, 0)):
+        with Wire(cluster.bootstrap_servers) as victim:
+            before = end(wire)
+            set_fault(ApiKey.PRODUCE)
+            with pytest.raises((EOFError, ConnectionResetError)):
+                victim.produce("t", batch([b"v"]))
+            assert end(wire) == before + effect
+
+
+def test_edit_changes_an_answer(
+    cluster: EmbeddedCluster, wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    def throttle(answer: MetadataResponse) -> None:
+        answer.throttle_time_ms = 77
+
+    fault = cluster.faults.edit(ApiKey.METADATA, throttle)
+    ask = MetadataRequest(topics=[])
+    assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 77
+    assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 77
+    cluster.faults.remove(fault)
+    assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 0
+    cluster.faults.edit(ApiKey.METADATA, lambda answer: answer.no_such_field)
+    with caplog.at_level(logging.ERROR), pytest.raises((EOFError, ConnectionResetError)):
+        wire.ask(ask, 12, MetadataResponse)
+    assert "no_such_field" in caplog.text
+
+
+def test_a_mute_broker_catches_up(cluster: EmbeddedCluster, wire: Wire) -> None:
+    before = end(wire)
+    with Wire(cluster.bootstrap_servers) as waiting:
+        asked = waiting.send(fetch_request("t", before, max_wait_ms=20_000), 12)
+        wait_until(lambda: cluster.faults.requests[-1].api is ApiKey.FETCH, "it waits")
+        cluster.faults.mute()
+        wire.socket.settimeout(0.3)
+        sent = wire.send(produce_request(), 9)
+        with pytest.raises(TimeoutError):
+            wire.socket.recv(1)
+        cluster.faults.unmute()
+        wire.socket.settimeout(10)
+        assert wire.receive(ProduceResponse, 9)[0] == sent
+        assert peek_correlation_id(waiting.receive_frame()) == asked
+    assert end(wire) == before + 1
+
+
+def test_the_log_tells_who_asked_for_what(cluster: EmbeddedCluster, wire: Wire) -> None:
+    wire.produce("t", batch([b"v"]))
+    seen = cluster.faults.requests[-1]
+    assert (seen.api, seen.version, seen.client_id) == (ApiKey.PRODUCE, 9, "test")
+    assert isinstance(seen.body, ProduceRequest)
+    assert seen.body.topic_data[0].name == "t"
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_the_broker_dies_at_a_call(handled: bool) -> None:
+    with EmbeddedCluster() as cluster:
+        with Wire(cluster.bootstrap_servers) as wire:
+            wire.create_topic("t")
+            broker = cluster.broker
+            cluster.faults.kill(ApiKey.PRODUCE, handled=handled)
+            with pytest.raises((EOFError, ConnectionResetError)):
+                wire.produce("t", batch([b"v"]))
+        wait_until(lambda: not broker.is_running, "it is dead")
+        cluster.start()
+        with Wire(cluster.bootstrap_servers) as wire:
+            assert end(wire) == handled
+            wire.produce("t", batch([b"v"]))
+        cluster.faults.kill()
+        with pytest.raises(IllegalStateError):
+            _ = cluster.broker
+
+
+def test_faults_outlive_a_restart_and_a_producer_outlives_them() -> None:
+    with EmbeddedCluster() as cluster:
+        cluster.faults.fail(ApiKey.PRODUCE, NotLeaderOrFollowerError, times=3)
+        cluster.restart()
+        with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            assert producer.send("t", b"v").result(20).offset == 0
+        assert [seen.api for seen in cluster.faults.requests].count(ApiKey.PRODUCE) == 4
+
+
+def test_wrong_arguments_are_named() -> None:
+    faults = EmbeddedCluster().faults
+    with pytest.raises(InvalidArgumentError, match=r"api: got .*VOTE"):
+        faults.fail(ApiKey.VOTE, 1)
+    with pytest.raises(InvalidArgumentError, match="seconds: got -1"):
+        faults.delay(ApiKey.FETCH, -1)
+    with pytest.raises(InvalidArgumentError, match="nth: got 0"):
+        faults.disconnect(ApiKey.FETCH, nth=0)
+    with pytest.raises(InvalidArgumentError, match="times: got 0"):
+        faults.disconnect(ApiKey.FETCH, times=0)
