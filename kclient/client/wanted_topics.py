@@ -34,7 +34,8 @@ class WantedTopics:
 
     def replace(self, topics: Iterable[str]) -> bool:
         """Want exactly these topics by name; return whether one was not wanted before."""
-        wanted = dict.fromkeys(topics, math.inf)
+        # Sorted, for what is given are mostly sets: requests must not depend on hash seeds.
+        wanted = dict.fromkeys(sorted(topics), math.inf)
         added = [topic for topic in wanted if topic not in self._expiry_ms]
         self._expiry_ms = wanted
         self._new = {topic: None for topic in self._new if topic in wanted}
@@ -47,7 +48,7 @@ class WantedTopics:
 
     def set_transient(self, topics: Iterable[str]) -> bool:
         """Want topics for a moment, beside the others; return whether one is not wanted yet."""
-        self._transient = dict.fromkeys(topics)
+        self._transient = dict.fromkeys(sorted(topics))
         added = [topic for topic in self._transient if topic not in self._expiry_ms]
         self._new.update(dict.fromkeys(added))
         return bool(added)

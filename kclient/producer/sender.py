@@ -11,7 +11,7 @@ from kclient.client.producer_metadata import ProducerMetadata
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
-from kclient.common.runtime import Clock
+from kclient.common.runtime import Clock, EndOfTaskError
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
@@ -103,7 +103,9 @@ class Sender:
                 self._finish(KafkaError("the producer was closed before an acknowledgement came"))
                 return False
             self.run_once(self._clock.monotonic_ms())
-        except Exception as error:  # noqa: BLE001 (nobody above could report it; see below)
+        except EndOfTaskError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (nobody above could report it; see below)
             self._crash(error)
             return False
         return True
@@ -147,8 +149,8 @@ class Sender:
         self.wakeup()
 
     def lost_records(self) -> int:
-        """Return how many records had no outcome when the loop ended."""
-        return self._lost or 0
+        """Return how many records had no outcome when the loop ended, or have none so far."""
+        return self._accumulator.incomplete.record_count() if self._lost is None else self._lost
 
     def _finish(self, error: KafkaError) -> None:
         try:
@@ -157,7 +159,7 @@ class Sender:
             self._metadata.close()
             self._lost = self._accumulator.abort_incomplete(error)
 
-    def _crash(self, error: Exception) -> None:
+    def _crash(self, error: BaseException) -> None:
         """Fail everything: a sender that is not understood must not go on."""
         _log.critical("the producer's sender stopped by an unexpected error", exc_info=error)
         failure = ProducerFatalError(f"the sender stopped by {type(error).__name__}: {error}")
@@ -184,7 +186,7 @@ class Sender:
         self._handler.expire(self._accumulator.take_expired(now_ms), now_ms)
         cluster = self._metadata.cluster()
         found = self._accumulator.drainer.ready(cluster, now_ms)
-        for topic in found.unknown_leader_topics:
+        for topic in sorted(found.unknown_leader_topics):
             self._metadata.add_topic(topic, now_ms)
             self._metadata.request_update()
         timeout_ms = found.next_check_delay_ms

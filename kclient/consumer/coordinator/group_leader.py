@@ -86,7 +86,7 @@ class GroupLeader:
         cluster = self._metadata.cluster()
         return {
             topic: count
-            for topic in self._subscriptions.metadata_topics()
+            for topic in sorted(self._subscriptions.metadata_topics())
             if (count := cluster.partition_count(topic))
         }
 

@@ -4,8 +4,10 @@ None of them is an `Exception`: they pass through the code under test, which mus
 errors of its own and go on.
 """
 
+from kclient.common.runtime import EndOfTaskError
 
-class SimulationError(BaseException):
+
+class SimulationError(EndOfTaskError):
     """The world cannot go on."""
 
 

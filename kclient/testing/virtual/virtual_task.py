@@ -11,6 +11,7 @@ from kclient.testing.virtual.virtual_clock import Timer
 if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 
+_HERE = __file__.rpartition("/")[0]
 _UNWINDINGS = 10  # a cleanup that waits again is thrown out again
 
 
@@ -83,7 +84,10 @@ class VirtualTask:
         frame = self.greenlet.gr_frame
         if frame is None:
             return "  it has not begun, or is running\n"
-        return "".join(traceback.format_list(traceback.extract_stack(frame)))
+        calls = traceback.extract_stack(frame)
+        return "".join(
+            traceback.format_list([call for call in calls if not call.filename.startswith(_HERE)])
+        )
 
     def _main(self) -> None:
         try:
