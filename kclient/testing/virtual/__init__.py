@@ -1,4 +1,31 @@
-"""A world in one thread: real clients and brokers on a simulated network, in virtual time."""
+"""A world in one thread: real clients and brokers on a simulated network, in virtual time.
+
+Nothing in it is random but by the seed, and nothing waits: time passes when all tasks wait. The
+clients and brokers are those of production; only their `Runtime` is another.
+
+    with VirtualWorld(seed=1) as world:
+        process = world.machine("app").process("app")
+        task = process.spawn("main", lambda: my_application(process.runtime))
+        world.run(until=lambda: task.over)
+
+What may go wrong, whenever you like:
+
+- a process: `kill` (kill -9), `pause` and `resume` (SIGSTOP), `exit`; from within, too
+- a machine: `power_cut` (its disk forgets what was not flushed) and `power_on`; its calendar, by
+  `clock.wall_shift_ms`
+- a link: `net.partition`, `heal`, `slow`, `rechunk`, `refuse`, `cut` (in the middle of what is on
+  its way; reset or end), `half_open`; each direction by `net.link(a, b)`, with its latency
+- names and addresses: `net.names`, `net.black_holes`; scripted peers: `net.peers`
+- limits of a process: `net.socket_limit`, `net.resolve_ms`, `files.open_limit`
+
+A task gives way where a thread would wait, and by lot at every lock and file operation; which one
+goes on is drawn by lot. A task that neither waits nor locks is never interrupted: a loop that
+only looks at a flag or at the clock never ends.
+
+`world.run` raises what ended a task. Its own verdicts, and those about dead processes, derive from
+`SimulationError`, which is no `Exception`: the code under test does not swallow it. Waiting in the
+main program (a client called directly by the test) lets the world go on meanwhile.
+"""
 
 from kclient.testing.virtual.verdicts import (
     DeadlockError,

@@ -39,7 +39,7 @@ class VirtualProcess:
         self._paused = False
         self._tasks = VirtualTasks(self, world.scheduler)
         self.net = VirtualProcessNet(self, world.net, machine.host, world.scheduler)
-        self.files = VirtualFiles(machine.disk, self.gate)
+        self.files = VirtualFiles(machine.disk, self._file_gate)
         self.runtime = Runtime(
             machine.clock,
             world.random(f"process {name} {self.id}"),
@@ -116,6 +116,11 @@ class VirtualProcess:
         """
         if not self.alive:
             self.refuse()
+
+    def _file_gate(self) -> None:
+        if not self.alive:
+            self.refuse()
+        self._scheduler.pass_by()
 
     def refuse(self) -> None:
         """Raise that the process is dead."""

@@ -90,6 +90,12 @@ class VirtualScheduler:
             self.clock.call_off(task.timer)
             task.timer = None
 
+    def pass_by(self) -> None:
+        """Give way if the lot says so."""
+        self.countdown -= 1
+        if self.countdown <= 0:
+            self.give_way()
+
     def give_way(self) -> None:
         """Let others run, and go on when the lot falls on the current task."""
         task = self.current

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from kclient import Consumer, Producer
@@ -38,7 +39,7 @@ def eventful_run(seed: int) -> str:
         sender = world.machine("sender").process("sender")
         readers = [world.machine(name).process(name) for name in ("one", "two")]
         tasks = [sender.spawn("send", lambda: produce(sender))]
-        tasks += [reader.spawn("read", lambda r=reader: consume(r, taken)) for reader in readers]
+        tasks += [reader.spawn("read", partial(consume, reader, taken)) for reader in readers]
         world.run(timeout_ms=200)
         broker.kill()
         world.run(timeout_ms=100)
