@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,25 +18,12 @@ from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.support.broker_process import BrokerProcess
 from tests.support.desk import Desk, place
+from tests.support.document_blocks import blocks
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"
-
-_FENCE = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-
-
-def blocks(page: Path, language: str) -> dict[str, list[str]]:
-    """Return the code blocks of a language by the heading they stand under."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for section in re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[1:]:
-        heading, _, text = section.partition("\n")
-        for kind, code in _FENCE.findall(text):
-            if kind == language:
-                found[heading].append(code)
-    return found
-
 
 # -- README
 

@@ -1,0 +1,43 @@
+"""The examples of the page on faults do what the page says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kclient.testing import EmbeddedCluster
+from tests.support.document_blocks import blocks
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "test-with-faults.md"
+EXAMPLES = {heading: code for heading, (code,) in blocks(PAGE, "python").items()}
+
+
+def run(code: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 (our own document)
+    return names
+
+
+@pytest.mark.parametrize("heading", [one for one, code in EXAMPLES.items() if "def test_" in code])
+def test_example(heading: str) -> None:
+    names = run(EXAMPLES[heading])
+    (example,) = (value for name, value in names.items() if name.startswith("test_"))
+    example()
+
+
+def test_fixtures() -> None:
+    code = EXAMPLES["As fixtures"].replace("@pytest.fixture", "# @pytest.fixture")
+    names = run(code)
+    clusters = names["cluster"]()
+    cluster = next(clusters)
+    proxies = names["proxy"](cluster)
+    assert next(proxies).bootstrap_servers != cluster.bootstrap_servers
+    assert [*proxies, *clusters] == []
+
+
+def test_before_another_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    code = EXAMPLES["Before Apache Kafka, and for other clients"]
+    assert "kafka.example:9092" in code
+    with EmbeddedCluster() as cluster:
+        run(code.replace("kafka.example:9092", cluster.bootstrap_servers))
+    assert capsys.readouterr().out.startswith("127.0.0.1:")
