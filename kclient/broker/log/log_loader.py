@@ -71,6 +71,8 @@ class LogLoader:
         self._load_epochs()
         if not checkpoint.clean:
             self._recover_unflushed(checkpoint, now_ms)
+        elif self._is_torn():
+            self._recover(self._local.active, checkpoint.log_start_offset, now_ms)
         if not len(self._local.segments):
             self._local.segments.add(self._local.open_segment(checkpoint.log_start_offset))
         log_start_offset = self._settle_offsets(checkpoint)
@@ -143,6 +145,19 @@ class LogLoader:
                     later.delete_files()
                     later.release()
                 return
+
+    def _is_torn(self) -> bool:
+        """Return whether behind the last whole batch stands something that is none.
+
+        What is written behind it nobody would find.
+        """
+        if not len(self._local.segments):
+            return False
+        active = self._local.active
+        end = 0
+        for header in active.indexes.last_headers():
+            end = header.end_position
+        return end != active.size
 
     def _recover(self, segment: LogSegment, log_start_offset: int, now_ms: int) -> int:
         self.rebuild_producers(log_start_offset, segment.base_offset, now_ms)

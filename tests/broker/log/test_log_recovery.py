@@ -86,6 +86,22 @@ def test_rubbish_behind_the_tail_is_cut(bench: LogBench, filled: UnifiedLog, tai
     assert offsets(bench.open(CONFIG)) == list(range(100))
 
 
+@pytest.mark.parametrize("tail", [1, 40, -30])
+def test_a_torn_tail_is_cut_after_a_clean_shutdown_too(
+    bench: LogBench, filled: UnifiedLog, tail: int
+) -> None:
+    """What is written behind a torn tail nobody would ever find."""
+    filled.close()
+    last = segments(bench)[-1]
+    content = last.read_bytes()
+    last.write_bytes(content + bytes(tail) if tail > 0 else content[:tail])
+    log = bench.open(CONFIG, clean=True, recovery_point=100)
+    kept = offsets(log)
+    assert kept == list(range(100 if tail > 0 else 95))
+    log.append_as_leader(make_batch(5), 9)
+    assert len(offsets(log)) == len(kept) + 5
+
+
 def test_a_repeated_batch_is_cut(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
