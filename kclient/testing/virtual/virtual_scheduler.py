@@ -19,7 +19,7 @@ from kclient.testing.virtual.virtual_task import VirtualTask
 SPIN_MS = 0.01
 """What asking in vain costs a task, so that time passes for those who ask again and again."""
 
-MAX_STEPS_IN_NO_TIME = 200_000
+_MAX_STEPS_IN_NO_TIME = 200_000
 
 
 class VirtualScheduler:
@@ -40,6 +40,9 @@ class VirtualScheduler:
         current: Who runs now.
         countdown: How many more locks are passed until somebody gives way; the locks count it.
         on_step: Called between the turns of tasks; must not wait.
+        tasks: All that are not over, the main program among them.
+        steps: How many turns were taken.
+        max_steps_in_no_time: More turns than that, while time stands still, are a livelock.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class VirtualScheduler:
         self._steps_in_no_time = 0
         self._numbers = 1
         self.steps = 0
+        self.max_steps_in_no_time = _MAX_STEPS_IN_NO_TIME
         self.countdown = self._draw_countdown()
 
     # --- for tasks
@@ -249,11 +253,9 @@ class VirtualScheduler:
         self.steps += 1
         self.trace.turn(self.clock.now_ms, task.number, task.name)
         self._steps_in_no_time += 1
-        if self._steps_in_no_time > MAX_STEPS_IN_NO_TIME:
-            self._steps_in_no_time = 0
-            raise LivelockError(
-                f"{MAX_STEPS_IN_NO_TIME} turns were taken and no time has passed\n\n{self.stacks()}"
-            )
+        if self._steps_in_no_time > self.max_steps_in_no_time:
+            turns, self._steps_in_no_time = self._steps_in_no_time, 0
+            raise LivelockError(f"{turns} turns and no time has passed\n\n{self.stacks()}")
 
     def _advance(self, deadline_ms: float) -> bool:
         """Let the next thing happen; return False if that is after the deadline."""

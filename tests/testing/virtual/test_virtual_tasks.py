@@ -1,0 +1,463 @@
+"""Tasks, locks and conditions in virtual time behave as threads do, and their knots are told."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kclient.testing.virtual import (
+    DeadlockError,
+    LivelockError,
+    ProcessKilledError,
+    SimulationError,
+    TaskFailedError,
+    TimeIsUpError,
+    VirtualProcess,
+    VirtualTask,
+    VirtualWorld,
+)
+from kclient.testing.virtual.virtual_clock import START_MS, WALL_START_MS
+
+
+@pytest.fixture
+def world() -> Iterator[VirtualWorld]:
+    with VirtualWorld(1) as made:
+        yield made
+
+
+@pytest.fixture
+def process(world: VirtualWorld) -> VirtualProcess:
+    return world.machine("m").process("p")
+
+
+def finish(world: VirtualWorld, *functions: Callable[[], object]) -> None:
+    """Run functions as tasks of the process that is there, until they end."""
+    (process,) = world.machine("m").processes
+    tasks = [process.spawn(f"task {number}", run) for number, run in enumerate(functions)]
+    world.run(until=lambda: all(task.over for task in tasks))
+
+
+# --- locks
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_lock_keeps_others_out(seed: int) -> None:
+    with VirtualWorld(seed, switch_probability=0.5) as world:
+        process = world.machine("m").process("p")
+        lock, inner = process.runtime.tasks.lock(), process.runtime.tasks.lock()
+        inside: list[int] = []
+        seen: list[int] = []
+
+        def work(number: int) -> None:
+            for _ in range(20):
+                with lock, lock:
+                    inside.append(number)
+                    with inner:  # others run here, by lot
+                        seen.append(number)
+                    assert inside == [number]
+                    inside.clear()
+
+        finish(world, lambda: work(1), lambda: work(2), lambda: work(3))
+        assert len(seen) == 60
+        assert seen != sorted(seen)  # they did take turns
+
+
+def test_without_lots_a_task_runs_until_it_waits(world: VirtualWorld) -> None:
+    with VirtualWorld(1, switch_probability=0) as calm:
+        process = calm.machine("m").process("p")
+        lock = process.runtime.tasks.lock()
+        order: list[int] = []
+
+        def work(number: int) -> None:
+            for _ in range(20):
+                with lock:
+                    order.append(number)
+
+        finish(calm, lambda: work(1), lambda: work(2))
+        assert order in ([1] * 20 + [2] * 20, [2] * 20 + [1] * 20)
+
+
+def test_a_lock_of_another_cannot_be_released(process: VirtualProcess) -> None:
+    with pytest.raises(RuntimeError, match="un-acquired"):
+        process.runtime.tasks.lock().__exit__(None, None, None)
+
+
+def test_a_circle_of_locks_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+    one, two = process.runtime.tasks.lock(), process.runtime.tasks.lock()
+
+    def take(first: object, second: object) -> None:
+        with first:  # type: ignore[attr-defined]  # a lock
+            process.sleep(0.001)
+            with second:  # type: ignore[attr-defined]  # a lock
+                pass
+
+    with pytest.raises(
+        DeadlockError, match=r"task \d waits for a lock of p held by .*task \d"
+    ) as told:
+        finish(world, lambda: take(one, two), lambda: take(two, one))
+    assert "with second" in str(told.value)  # the stacks
+
+
+# --- conditions
+
+
+def test_a_notification_ends_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+    heard: list[bool] = []
+
+    def wait() -> None:
+        with condition, condition:  # held twice, released altogether
+            heard.append(condition.wait(10.0))
+
+    def tell() -> None:
+        process.sleep(1.0)
+        with condition:
+            condition.notify()
+
+    finish(world, wait, tell)
+    assert heard == [True]
+    assert world.clock.now_ms == START_MS + 1000
+
+
+def test_a_wait_ends_in_time(world: VirtualWorld, process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+
+    def wait() -> None:
+        with condition:
+            assert not condition.wait(2.5)
+            assert not condition.wait_for(lambda: False, 1.5)
+
+    finish(world, wait)
+    assert world.clock.now_ms == START_MS + 4000
+
+
+def test_as_many_are_woken_as_are_notified(world: VirtualWorld, process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+    woken: list[bool] = []
+
+    def wait() -> None:
+        with condition:
+            woken.append(condition.wait(1.0))
+
+    def tell() -> None:
+        process.sleep(0.5)
+        with condition:
+            condition.notify(2)
+
+    finish(world, wait, wait, wait, tell)
+    assert sorted(woken) == [False, True, True]
+
+
+def test_a_condition_must_be_held(process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+    for call in (lambda: condition.wait(1.0), condition.notify, condition.notify_all):
+        with pytest.raises(RuntimeError, match="un-acquired"):
+            call()
+
+
+def test_the_lock_is_had_again_after_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+    held: list[str] = []
+
+    def wait() -> None:
+        with condition:
+            condition.wait(5.0)
+            assert held == []
+
+    def hold() -> None:
+        process.sleep(1.0)
+        with condition:
+            held.append("me")
+            condition.notify_all()
+            process.sleep(1.0)
+            held.clear()
+
+    finish(world, wait, hold)
+    assert world.clock.now_ms == START_MS + 2000
+
+
+# --- tasks
+
+
+def test_a_step_is_called_until_it_returns_false(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
+    left = [3]
+
+    def step() -> bool:
+        process.sleep(1.0)
+        left[0] -= 1
+        return left[0] > 0
+
+    task = process.runtime.tasks.spawn("steps", step)
+    assert task.is_alive()
+    assert not task.join(2.5)  # the main program waits, and the world goes on
+    assert task.join(2.5)
+    assert (left[0], world.clock.now_ms) == (0, START_MS + 3000)
+    assert task.join()
+    assert not task.is_alive()
+
+
+def test_tasks_know_themselves(world: VirtualWorld, process: VirtualProcess) -> None:
+    ids = [process.runtime.tasks.caller_id()]
+
+    def ask() -> VirtualTask:
+        ids.append(process.runtime.tasks.caller_id())
+        assert task.is_current()
+        return task
+
+    task = process.spawn("asking", ask)
+    assert not task.is_current()
+    world.run(until=lambda: task.over)
+    assert len(set(ids)) == 2
+    assert task.result is task
+
+
+def test_what_ends_a_task_ends_the_run(world: VirtualWorld, process: VirtualProcess) -> None:
+    def fail() -> None:
+        process.sleep(1.0)
+        raise ValueError("no")
+
+    task = process.spawn("failing", fail)
+    with pytest.raises(ValueError, match="no") as told:
+        world.run(timeout_ms=5000)
+    assert told.value.__notes__ == ["in p/failing, at 2000.000 ms of virtual time"]
+    assert task.error is told.value
+
+
+def test_what_ends_a_task_ends_the_wait_of_the_main_program(process: VirtualProcess) -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    process.spawn("failing", fail)
+    with pytest.raises(TaskFailedError, match="p/failing failed") as told:
+        process.sleep(1.0)
+    assert isinstance(told.value.__cause__, ValueError)
+
+
+def test_a_failure_nobody_saw_is_told_at_the_end() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    def break_in() -> None:
+        raise KeyError("another trouble")
+
+    world = VirtualWorld(1)
+    world.machine("m").process("p").spawn("failing", fail)
+    world.on_step.append(break_in)
+    with pytest.raises(KeyError):
+        world.run(timeout_ms=1)
+    with pytest.raises(ValueError, match="no"), world:
+        pass
+
+
+# --- what cannot go on
+
+
+def test_a_wait_without_end_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+    condition = process.runtime.tasks.condition()
+
+    def wait() -> None:
+        with condition:
+            condition.wait()
+
+    task = process.spawn("waiting", wait)
+    with pytest.raises(DeadlockError, match="p/waiting: waits for a condition of p") as told:
+        world.run(until=lambda: task.over)
+    assert "condition.wait()" in str(told.value)
+    with pytest.raises(DeadlockError), condition:
+        condition.wait()
+
+
+def test_a_condition_that_does_not_come_about_is_told(world: VirtualWorld) -> None:
+    world.clock.after(1e9, lambda: None)
+    with pytest.raises(TimeIsUpError, match="in 1500 ms"):
+        world.run(until=lambda: False, timeout_ms=1500)
+    assert world.clock.now_ms == START_MS + 1500
+
+
+def test_running_in_no_time_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+    lock = process.runtime.tasks.lock()
+
+    def spin() -> None:
+        while True:
+            with lock:
+                pass
+
+    world.scheduler.max_steps_in_no_time = 1000
+    process.spawn("spinning", spin)
+    process.spawn("spinning too", spin)
+    with pytest.raises(LivelockError, match="p/spinning: could run"):
+        world.run(timeout_ms=1)
+
+
+def test_what_runs_between_tasks_cannot_wait(world: VirtualWorld, process: VirtualProcess) -> None:
+    world.on_step.append(lambda: process.sleep(1.0))
+    process.spawn("any", lambda: None)
+    with pytest.raises(SimulationError, match="cannot wait for 1"):
+        world.run(timeout_ms=10)
+
+
+def test_only_the_main_program_runs_the_world(world: VirtualWorld, process: VirtualProcess) -> None:
+    process.spawn("any", world.run)
+    with pytest.raises(SimulationError, match="run\\(\\) was called by p/any"):
+        world.run(timeout_ms=10)
+
+
+def test_invariants_are_checked_at_every_step(world: VirtualWorld, process: VirtualProcess) -> None:
+    seen: list[float] = []
+    world.on_step.append(lambda: seen.append(world.clock.now_ms))
+    finish(world, lambda: process.sleep(1.0))
+    assert seen == [START_MS, START_MS + 1000]
+
+
+# --- processes
+
+
+def test_a_killed_process_does_nothing_more(world: VirtualWorld, process: VirtualProcess) -> None:
+    done: list[str] = []
+    condition = process.runtime.tasks.condition()
+
+    def work() -> None:
+        try:
+            with condition:
+                done.append("begun")
+                condition.wait(1.0)
+                done.append("went on")
+        finally:
+            done.append("cleaned up")
+
+    task = process.spawn("work", work)
+    world.run(timeout_ms=500)
+    process.kill()
+    world.run(timeout_ms=5000)
+    assert done == ["begun"]
+    assert task.over
+    assert not process.alive
+    assert world.machine("m").processes == []
+
+
+def test_the_end_of_the_world_frees_what_dead_tasks_hold() -> None:
+    class Held:
+        pass
+
+    gone: list[str] = []
+    with VirtualWorld(1) as world:
+        process = world.machine("m").process("p")
+
+        def hold() -> None:
+            held = Held()
+            try:
+                process.sleep(100.0)
+            finally:
+                gone.append(repr(held))
+                with pytest.raises(ProcessKilledError):
+                    process.sleep(1.0)
+
+        process.spawn("hold", hold)
+        world.run(timeout_ms=500)
+        process.kill()
+        assert gone == []
+    assert len(gone) == 1
+
+
+def test_a_task_may_kill_its_own_process(world: VirtualWorld, process: VirtualProcess) -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        done.append("before")
+        process.kill()
+        done.append("after")
+
+    process.spawn("work", work)
+    world.run(timeout_ms=10)
+    assert done == ["before"]
+    assert not process.alive
+
+
+def test_a_dead_process_is_another_to_those_it_left_behind(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
+    tasks = process.runtime.tasks
+    other = world.machine("m").process("p")
+    assert len({tasks.process_id(), other.runtime.tasks.process_id()}) == 2
+    process.kill()
+    assert tasks.process_id() == -1
+    for refused in (tasks.lock().__enter__, process.runtime.net.poller, lambda: process.sleep(1)):
+        with pytest.raises(ProcessKilledError):
+            refused()
+
+
+def test_a_paused_process_stands_still_and_its_timers_do_not(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
+    ticks: list[float] = []
+
+    def tick() -> None:
+        for _ in range(3):
+            process.sleep(1.0)
+            ticks.append(world.clock.now_ms - START_MS)
+
+    process.spawn("tick", tick)
+    world.run(timeout_ms=1500)
+    process.pause()
+    process.spawn("late", lambda: ticks.append(-1.0))
+    world.run(timeout_ms=5000)
+    assert ticks == [1000]
+    process.resume()
+    world.run(timeout_ms=5000)
+    assert sorted(ticks) == [-1, 1000, 6500, 7500]
+
+
+def test_an_exit_does_first_what_is_to_be_done(
+    world: VirtualWorld, process: VirtualProcess
+) -> None:
+    done: list[str] = []
+    tasks = process.runtime.tasks
+    tasks.at_exit(lambda: done.append("first"))
+    tasks.at_exit(lambda: done.append("taken back"))()
+    tasks.at_exit(lambda: done.append("second"))
+    tasks.at_exit(lambda: process.sleep(1.0))
+    process.exit()
+    assert done == ["second", "first"]
+    assert world.clock.now_ms == START_MS + 1000
+    assert not process.alive
+
+
+# --- time and lots
+
+
+def test_calendars_may_be_wrong(world: VirtualWorld) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.clock.wall_shift_ms = -3_600_000
+    world.sleep(250)
+    assert one.clock.monotonic_ms() == two.clock.monotonic_ms() == START_MS + 250
+    assert two.clock.wall_ms() == WALL_START_MS + 250
+    assert one.clock.wall_ns() == (WALL_START_MS + 250 - 3_600_000) * 1_000_000
+
+
+def test_each_name_has_its_own_lots() -> None:
+    one, two = VirtualWorld(1), VirtualWorld(1)
+    one.random("a").random()
+    assert one.random("b").random() == two.random("b").random()
+    assert one.random("b") is one.random("b")
+    assert VirtualWorld(2).random("b").random() != VirtualWorld(1).random("b").random()
+
+
+def test_the_collector_rests_while_a_world_exists() -> None:
+    assert gc.isenabled()
+    with VirtualWorld(1):
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_trace_may_be_read() -> None:
+    def lines(seed: int) -> list[str]:
+        with VirtualWorld(seed, keep_lines=True) as world:
+            process = world.machine("m").process("p")
+            finish(world, lambda: process.sleep(0.5), lambda: process.sleep(0.5))
+            assert world.trace.events == 0  # nothing went over the network
+            return world.trace.lines
+
+    assert lines(1)[0].startswith("1000.000000 turn p/task ")
+    assert lines(1) == lines(1)
