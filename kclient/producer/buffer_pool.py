@@ -10,8 +10,8 @@ from kclient.common.runtime import Clock, Tasks
 _CLOSED = "the producer was closed while a record waited for memory"
 
 
-class _Waiter:
-    """A caller in line for memory."""
+class _Claim:
+    """What a caller is to get, and has got of it."""
 
     __slots__ = ("buffer", "granted", "needed", "ready", "refused")
 
@@ -21,6 +21,10 @@ class _Waiter:
         self.buffer: bytearray | None = None
         self.refused = False
         self.ready = tasks.condition()  # guards: nothing of its own; it only carries the wake-up
+
+    def is_met(self) -> bool:
+        """Return whether all that is needed was granted."""
+        return self.granted >= self.needed
 
 
 class BufferPool:
@@ -62,7 +66,7 @@ class BufferPool:
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
         self._free: list[bytearray] = []
         self._unpooled = total  # bytes that are neither handed out nor in the free list
-        self._waiters: deque[_Waiter] = deque()
+        self._waiters: deque[_Claim] = deque()
         self._closed = False
 
     def allocate(self, size: int, max_wait_ms: float) -> bytearray:
@@ -77,31 +81,50 @@ class BufferPool:
             raise RecordTooLargeError(
                 f"a buffer of {size} bytes is needed, more than buffer.memory={self.total}"
             )
-        with self._lock:
-            if self._closed:
-                raise ClosedError(_CLOSED)
-            waiter = None
-            if self._waiters:
-                waiter = self._line_up(size)
-            elif size == self.poolable_size and self._free:
-                return self._free.pop()
-            elif not self._take(size):
-                waiter = self._line_up(size)
-        if waiter is not None:
-            kept = self._wait(waiter, max_wait_ms)
-            if kept is not None:
-                return kept
-        return self._new_buffer(size)
+        claim = _Claim(size, self._tasks)
+        try:
+            with self._lock:
+                if self._closed:
+                    raise ClosedError(_CLOSED)
+                self._line_up(claim)
+            if not claim.is_met():
+                self._wait(claim, max_wait_ms)
+            if claim.buffer is None:
+                claim.buffer = bytearray(size)
+        except BaseException:
+            try:
+                self._withdraw(claim)
+            except BaseException:  # Ctrl-C in the midst of it
+                self._withdraw(claim)
+                raise
+            raise
+        return claim.buffer
 
     def deallocate(self, buffer: bytearray) -> None:
         """Take back a buffer that nobody reads any more."""
-        with self._lock:
-            if len(buffer) == self.poolable_size and not self._closed:
-                self._free.append(buffer)
-            else:
-                self._unpooled += len(buffer)
-            served = self._serve()
-        _wake(served)
+        self.take_back([buffer])
+
+    def take_back(self, memory: list[bytearray]) -> None:
+        """Take back the buffer in a list, if there is one, and empty the list.
+
+        Both happen or none, wherever Ctrl-C strikes: it does so behind calls only.
+        """
+        served: list[_Claim] = []
+        try:
+            with self._lock:
+                if memory:
+                    size = len(memory[0])
+                    if size == self.poolable_size and not self._closed:
+                        self._free += memory
+                        del memory[:]
+                    else:
+                        self._unpooled += size
+                        del memory[:]
+                self._serve(served)
+            _wake(served)
+        except BaseException:
+            _wake(served)
+            raise
 
     def close(self) -> None:
         """Refuse every later and every waiting caller; buffers may still be given back."""
@@ -109,9 +132,9 @@ class BufferPool:
             self._closed = True
             waiting = list(self._waiters)
             self._waiters.clear()
-            for waiter in waiting:
-                waiter.refused = True
-                self._give_back(waiter)
+            for claim in waiting:
+                claim.refused = True
+                self._give_back(claim)
             self._unpooled += sum(map(len, self._free))
             self._free.clear()
         _wake(waiting)
@@ -123,102 +146,83 @@ class BufferPool:
 
     def queued(self) -> int:
         """Return how many callers wait for memory."""
-        return len(self._waiters)
+        return sum(not claim.is_met() for claim in list(self._waiters))
 
-    def _line_up(self, size: int) -> _Waiter:
-        waiter = _Waiter(size, self._tasks)
-        self._waiters.append(waiter)
-        self._serve()  # what is free already counts towards the need of the first in line
-        return waiter
+    def _line_up(self, claim: _Claim) -> None:
+        """Put a caller in line, behind others, or give what is free if there are none."""
+        while self._waiters and self._waiters[0].is_met():
+            self._waiters.popleft()  # left there by Ctrl-C
+        if not self._waiters:
+            self._grant(claim)  # what is free already counts towards the need of the first in line
+        if not claim.is_met():
+            self._waiters.append(claim)
 
-    def _take(self, size: int) -> bool:
-        """Take `size` bytes from the account, dissolving kept buffers where needed."""
-        while self._unpooled < size and self._free:
-            self._unpooled += len(self._free.pop())
-        if self._unpooled < size:
-            return False
-        self._unpooled -= size
-        return True
-
-    def _serve(self) -> list[_Waiter]:
-        """Give free memory to those in line; return whose need is met."""
-        served: list[_Waiter] = []
+    def _serve(self, served: list[_Claim]) -> None:
+        """Give free memory to those in line; add to `served` whose need is met."""
         while self._waiters:
             first = self._waiters[0]
-            if first.needed == self.poolable_size and self._free and not first.granted:
-                first.buffer = self._free.pop()
-                first.granted = first.needed
-            else:
-                self._grant(first)
-            if first.granted < first.needed:
-                break
-            served.append(self._waiters.popleft())
-        return served
+            self._grant(first)
+            if not first.is_met():
+                return
+            served.append(first)
+            if self._waiters[0] is first:
+                self._waiters.popleft()
 
-    def _grant(self, waiter: _Waiter) -> None:
-        missing = waiter.needed - waiter.granted
+    def _grant(self, claim: _Claim) -> None:
+        """Give a caller what is free, a kept buffer or a piece of the account.
+
+        Nothing is called between taking and giving: Ctrl-C would lose what was taken.
+        """
+        if claim.needed == self.poolable_size and self._free and not claim.granted:
+            claim.buffer = self._free[-1]
+            claim.granted = claim.needed
+            del self._free[-1]
+            return
+        missing = claim.needed - claim.granted
         while self._unpooled < missing and self._free:
-            self._unpooled += len(self._free.pop())
+            del self._free[-1]
+            self._unpooled += self.poolable_size
         piece = min(missing, self._unpooled)
         self._unpooled -= piece
-        waiter.granted += piece
+        claim.granted += piece
 
-    def _give_back(self, waiter: _Waiter) -> None:
-        if waiter.buffer is not None:
-            self._free.append(waiter.buffer)
-            waiter.buffer = None
+    def _give_back(self, claim: _Claim) -> None:
+        if claim.buffer is not None and len(claim.buffer) == self.poolable_size:
+            self._free += [claim.buffer]
         else:
-            self._unpooled += waiter.granted
-        waiter.granted = 0
+            self._unpooled += claim.granted
+        claim.buffer, claim.granted = None, 0
 
-    def _wait(self, waiter: _Waiter, max_wait_ms: float) -> bytearray | None:
+    def _wait(self, claim: _Claim, max_wait_ms: float) -> None:
         started_ms = self._clock.monotonic_ms()
-        met = False
         try:
-            with waiter.ready:
-                waiter.ready.wait_for(lambda: self._settled(waiter), max_wait_ms / 1000.0)
-            met = self._met(waiter)
+            with claim.ready:
+                claim.ready.wait_for(lambda: claim.refused or claim.is_met(), max_wait_ms / 1000.0)
         finally:
-            if not met:  # timed out, refused, or interrupted by the user
-                self._withdraw(waiter)
             self._wait_time.record((self._clock.monotonic_ms() - started_ms) * 1e6)
-        if met:
-            return waiter.buffer
-        if waiter.refused:
-            raise ClosedError(_CLOSED)
+        with self._lock:
+            if claim.refused:
+                raise ClosedError(_CLOSED)
+            if claim.is_met():
+                return
         self._exhausted.record()
         raise BufferExhaustedError(
-            f"no memory for {waiter.needed} bytes came free within {max_wait_ms:.0f} ms; "
+            f"no memory for {claim.needed} bytes came free within {max_wait_ms:.0f} ms; "
             f"buffer.memory={self.total} is full of records that the brokers have not acknowledged"
         )
 
-    def _settled(self, waiter: _Waiter) -> bool:
-        return waiter.refused or waiter.granted >= waiter.needed
-
-    def _met(self, waiter: _Waiter) -> bool:
+    def _withdraw(self, claim: _Claim) -> None:
+        """Take back all that was granted to a caller who leaves without it."""
+        served: list[_Claim] = []
         with self._lock:
-            return not waiter.refused and waiter.granted >= waiter.needed
-
-    def _withdraw(self, waiter: _Waiter) -> None:
-        with self._lock:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            self._give_back(waiter)
-            served = self._serve()
+            if claim in self._waiters:
+                self._waiters.remove(claim)
+            self._give_back(claim)
+            self._serve(served)
         _wake(served)
 
-    def _new_buffer(self, size: int) -> bytearray:
-        try:
-            return bytearray(size)
-        except MemoryError:
-            with self._lock:
-                self._unpooled += size
-                served = self._serve()
-            _wake(served)
-            raise
 
-
-def _wake(waiters: list[_Waiter]) -> None:
-    for waiter in waiters:
-        with waiter.ready:
-            waiter.ready.notify()
+def _wake(claims: list[_Claim]) -> None:
+    for claim in claims:
+        with claim.ready:
+            claim.ready.notify()

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import ForkedClientError, IllegalStateError
 from kclient.common.metrics import Sensor
-from kclient.common.runtime import Tasks
+from kclient.common.runtime import EndOfTaskError, Tasks
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +20,7 @@ class CallbackRunner:
     def __init__(self, tasks: Tasks, errors: Sensor) -> None:
         self._tasks = tasks
         self._errors = errors
+        self._created_in = tasks.process_id()
         self._caller: int | None = None  # only the sender writes it, and only the sender matches it
 
     def run_all(self, callbacks: Iterable[Callable[[], object]]) -> None:
@@ -30,7 +31,9 @@ class CallbackRunner:
             for callback in callbacks:
                 try:
                     callback()
-                except Exception:  # noqa: BLE001 (a user's mistake must not stop the others')
+                except EndOfTaskError:
+                    raise
+                except BaseException:  # noqa: BLE001 (sys.exit() in one must not stop the others)
                     _log.exception("a delivery callback raised; the delivery is not affected")
                     self._errors.record()
         finally:
@@ -39,6 +42,18 @@ class CallbackRunner:
     def inside(self) -> bool:
         """Return whether the caller runs inside a callback."""
         return self._caller is not None and self._caller == self._tasks.caller_id()
+
+    def refuse_forked(self, call: str) -> None:
+        """Refuse a call that waits for the sender where there is none.
+
+        Raises:
+            ForkedClientError: The caller is the child of a fork; the sender stayed in the parent.
+        """
+        if self._tasks.process_id() != self._created_in:
+            raise ForkedClientError(
+                f"{call}: the record was sent by process {self._created_in}, this is "
+                f"{self._tasks.process_id()}; ask in the process that sent it"
+            )
 
     def refuse_inside(self, call: str) -> None:
         """Refuse a call that waits for the sender when the sender itself makes it.

@@ -23,6 +23,7 @@ class IncompleteBatches:
             if self._closed:
                 raise ClosedError("send: the producer is closed")
             self._batches[batch] = None
+            batch.is_begun = True
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Take in the parts of a split batch in its place, as old as it was."""
@@ -41,6 +42,10 @@ class IncompleteBatches:
         """Return the batches, the oldest first."""
         with self._lock:
             return list(self._batches)
+
+    def record_count(self) -> int:
+        """Return the number of records in them."""
+        return sum(batch.record_count for batch in self.all())
 
     def oldest_created_ms(self) -> float:
         """Return when the oldest batch was begun; infinity where there is none."""

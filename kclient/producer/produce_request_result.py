@@ -148,6 +148,8 @@ class ProduceRequestResult:
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
         """Call back when the record at `index` has its outcome; False if it has it already."""
+        if self.outcome is None:
+            self._runner.refuse_forked("add_done_callback()")
         with self._latch:
             outcome = self.outcome
             if outcome is None:
@@ -192,9 +194,11 @@ class ProduceRequestResult:
 
         Raises:
             IllegalStateError: The caller is a delivery callback, which would wait for itself.
+            ForkedClientError: The caller is the child of a fork.
         """
         if self.is_over or (self.outcome is not None and self._runner.inside()):
             return True
+        self._runner.refuse_forked("result()")
         self._runner.refuse_inside("result()")
         with self._latch:
             return self._latch.wait_for(lambda: self.is_over, timeout)

@@ -118,6 +118,8 @@ class Producer(SendPath[TopicInfo]):
         )
         name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
         self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks)
+        self._ending = runtime.tasks.lock()  # guards: _ended
+        self._ended = False  # one of those who close tells the rest; Ctrl-C may end the first
         self._closed = False
         # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
         self._takes_plain = self._chooser.is_plain and not self._intake.changes_records
@@ -281,7 +283,13 @@ class Producer(SendPath[TopicInfo]):
         return list(self._cluster().partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
-        """Return what was counted and measured, under Kafka's metric names."""
+        """Return what was counted and measured, under Kafka's metric names.
+
+        Raises:
+            ForkedClientError: The producer was created in another process.
+        """
+        if self._process_id() != self._created_in:
+            self._refuse("metrics")
         return self._metrics.registry.snapshot()
 
     # -- finishing --------------------------------------------------------------------------------
@@ -332,10 +340,11 @@ class Producer(SendPath[TopicInfo]):
             self._takes_plain = False
             return
         self._runner.refuse_inside("close()")
-        first = not self._closed
         self._closed = True
         self._takes_plain = False
         lost = self._thread.close(seconds)
+        with self._ending:
+            first, self._ended = not self._ended, True
         if first:
             self._interceptors.close()
             if lost:

@@ -56,6 +56,7 @@ class ProducerBatch(OpenBatch):
     Attributes:
         append_many: The builder's own method for many records at once.
         created_ms: When the first record came; ``delivery.timeout.ms`` counts from here.
+        is_begun: Whether the batch was taken in, so that it will have an outcome.
         attempts: How often the batch came back and was queued again.
         on_wire: Whether a request that holds the batch awaits its response.
         outcome_unknown: Whether the broker may have taken the batch although it did not say so.
@@ -78,6 +79,7 @@ class ProducerBatch(OpenBatch):
         "buffer",
         "created_ms",
         "drained_ms",
+        "is_begun",
         "last_error",
         "on_wire",
         "outcome_unknown",
@@ -104,6 +106,7 @@ class ProducerBatch(OpenBatch):
         self.append_many: AppendMany = self.builder.append_many
         self.created_ms = created_ms
         self.drained_ms = created_ms
+        self.is_begun = False
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.on_wire = False

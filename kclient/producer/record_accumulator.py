@@ -105,9 +105,9 @@ class RecordAccumulator:
         self._runner = runner
         self._retry_backoff = retry_backoff
         self._slow_nodes = slow_nodes
-        self._lock = runtime.tasks.lock()  # guards: the topics and the flags
+        self._lock = runtime.tasks.lock()  # guards: the topics
         self._topics: dict[str, TopicInfo] = {}
-        self._flushes = 0
+        self._flushes: set[object] = set()  # calls of flush() in progress
         self._closed = False
         self._wakeup = wakeup
 
@@ -216,39 +216,60 @@ class RecordAccumulator:
         self.settings.check_size(record_size)
         size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
         target = queue or info.stick()
-        buffer: bytearray | None = None
-        batch: ProducerBatch
+        filled: T | None = None
+        # Ctrl-C may come behind any call, so that memory always has exactly one owner: this list,
+        # then the batch, whose end gives it back.
+        memory: list[bytearray] = []
+        batch: ProducerBatch | None = None
         try:
-            while True:
+            while filled is None:
                 with target.lock:
-                    # Another thread may have begun a batch meanwhile.
-                    filled = None if target.open_batch is None else fill(target.open_batch)
-                    if filled is not None:
-                        return filled
-                    if buffer is not None:
-                        batch = ProducerBatch(
-                            buffer, self._new_result(target.topic_partition), self._now_ms()
-                        )
-                        filled = fill(batch)
-                        if filled is None:
-                            raise IllegalStateError(f"{record_size} bytes did not fit a new batch")
-                        self.incomplete.add(batch)
-                        target.open(batch)
-                        self._queues.note(target)
-                        buffer = None  # it is the batch's now
-                        break
-                if queue is None:
+                    if target.open_batch is not None:  # another thread may have begun it meanwhile
+                        filled = fill(target.open_batch)
+                    if filled is None and memory:
+                        result = self._new_result(target.topic_partition)
+                        batch, memory = ProducerBatch(memory[0], result, self._now_ms()), []
+                        filled = self._begin(batch, target, fill)
+                if filled is None and queue is None:
                     elsewhere = info.stick_elsewhere(target, self.settings.batch_size)
                     if elsewhere is not target:
                         target = elsewhere
                         continue
-                buffer = self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
-        finally:
-            if buffer is not None:
-                self.pool.deallocate(buffer)
-        if queue is None:
-            info.sticky_batch_begun(batch)
+                if filled is None:
+                    wait_ms = 0.0 if self._runner.inside() else max_wait_ms
+                    memory = [self.pool.allocate(size, wait_ms)]
+            self.pool.take_back(memory)
+            if batch is not None:
+                if queue is None:
+                    info.sticky_batch_begun(batch)
+                self._wakeup()
+        except BaseException:
+            self._abandon(memory, batch)
+            raise
+        return filled
+
+    def _abandon(self, memory: list[bytearray], batch: ProducerBatch | None) -> None:
+        self.pool.take_back(memory)
+        if batch is not None and not batch.is_begun:
+            self.deallocate(batch)
         self._wakeup()
+
+    def _begin(
+        self, batch: ProducerBatch, queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]
+    ) -> T:
+        """Begin a batch with its first record, as a whole or not at all; the queue is locked."""
+        filled = fill(batch)
+        if filled is None:
+            raise IllegalStateError("the first record did not fit a batch that was made for it")
+        try:
+            queue.open(batch)
+            self._queues.note(queue)
+            self.incomplete.add(batch)  # last: who finds it there waits for its outcome
+        except BaseException:
+            if not batch.is_begun:
+                queue.remove(batch)
+                self._queues.retire(queue)
+            raise
         return filled
 
     def _new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
@@ -340,7 +361,7 @@ class RecordAccumulator:
     # -- flushing and closing ---------------------------------------------------------------------
 
     def _is_hurried(self) -> bool:
-        return self._closed or self._flushes > 0 or self.pool.queued() > 0
+        return self._closed or bool(self._flushes) or self.pool.queued() > 0
 
     def flush(self, deadline: Deadline) -> None:
         """Send without delay what is queued, and wait for its outcome.
@@ -348,29 +369,27 @@ class RecordAccumulator:
         Raises:
             KafkaTimeoutError: The deadline passed first.
         """
-        with self._lock:
-            self._flushes += 1
+        flush = object()
         try:
+            self._flushes.add(flush)
             self._wakeup()
             for batch in self.incomplete.all():
                 self._await(batch.result, deadline)
         finally:
-            with self._lock:
-                self._flushes -= 1
+            self._flushes.discard(flush)
 
     def _await(self, result: ProduceRequestResult, deadline: Deadline) -> None:
         if not result.wait(deadline.remaining()):
-            records = sum(batch.record_count for batch in self.incomplete.all())
             raise KafkaTimeoutError(
-                f"flush: {records} records have no outcome yet; they are still on their way"
+                f"flush: {self.incomplete.record_count()} records have no outcome yet; they are "
+                "still on their way"
             )
         for part in result.parts():
             self._await(part, deadline)
 
     def close(self) -> None:
         """Take no more records; what is queued is sent without delay."""
-        with self._lock:
-            self._closed = True
+        self._closed = True
         self.incomplete.close()
 
     def abort_incomplete(self, error: KafkaError) -> int:

@@ -11,7 +11,7 @@ from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Condition
 from kclient.common.system_tasks import SystemClock, SystemTasks
-from kclient.producer.buffer_pool import BufferPool
+from kclient.producer.buffer_pool import BufferPool, _Claim
 from tests.support.virtual_net import VirtualClock, VirtualCondition, VirtualTasks
 
 TOTAL = 1_000
@@ -136,16 +136,18 @@ class Pool(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pool, _ = pool()
+        self.pool, clock = pool()
+        self.tasks = VirtualTasks(clock)
         self.out = 0
         # Those in line, as the pool's own: a real caller sits in allocate() meanwhile.
-        self.line: list[tuple[int, object]] = []
+        self.line: list[_Claim] = []
 
     @rule(target=buffers, size=st.sampled_from([30, POOLABLE, 250, 900]))
     def allocate(self, size: int) -> bytearray:
         if self.line or size > self.pool.available():
-            waiter = self.pool._line_up(size)
-            self.line.append((size, waiter))
+            claim = _Claim(size, self.tasks)
+            self.pool._line_up(claim)
+            self.line.append(claim)
             return bytearray()
         self.out += size
         return self.pool.allocate(size, 0)
@@ -158,31 +160,26 @@ class Pool(RuleBasedStateMachine):
 
     @rule(target=buffers)
     def take_what_was_granted(self) -> bytearray:
-        if not self.line or self.line[0][1].granted < self.line[0][0]:  # type: ignore[attr-defined]  # a private class
+        if not self.line or not self.line[0].is_met():
             return bytearray()
-        size, waiter = self.line.pop(0)
-        self.out += size
-        return waiter.buffer or bytearray(size)  # type: ignore[attr-defined]  # a private class
+        claim = self.line.pop(0)
+        self.out += claim.needed
+        return claim.buffer or bytearray(claim.needed)
 
     @rule(position=st.integers(0, 3))
     def give_up(self, position: int) -> None:
         if position < len(self.line):
-            _, waiter = self.line.pop(position)
-            self.pool._withdraw(waiter)  # type: ignore[arg-type]  # a private class
+            self.pool._withdraw(self.line.pop(position))
 
     @invariant()
     def no_byte_is_lost_or_made(self) -> None:
-        granted = sum(waiter.granted for _, waiter in self.line)  # type: ignore[attr-defined]  # a private class
+        granted = sum(claim.granted for claim in self.line)
         assert self.out + granted + self.pool.available() == TOTAL
 
     @invariant()
     def nobody_overtakes_and_nobody_starves(self) -> None:
-        unmet = [
-            (size, waiter.granted)  # type: ignore[attr-defined]  # a private class
-            for size, waiter in self.line
-            if waiter.granted < size  # type: ignore[attr-defined]  # a private class
-        ]
-        assert all(granted == 0 for _, granted in unmet[1:])
+        unmet = [claim for claim in self.line if not claim.is_met()]
+        assert all(claim.granted == 0 for claim in unmet[1:])
         if unmet:
             assert self.pool.available() == 0
         assert self.pool.queued() == len(unmet)

@@ -12,6 +12,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import RecordMetadata
+from kclient.producer.buffer_pool import _Claim
 from kclient.producer.errors import ProducerFatalError
 from kclient.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -69,7 +70,7 @@ def test_a_flush_does_not_wait_for_linger() -> None:
     producer = world(linger_ms=60_000)
     future = producer.send(b"x")
     producer.client.on_poll = lambda: None
-    producer.accumulator._flushes += 1
+    producer.accumulator._flushes.add("a flush")
     producer.step()
     assert len(producer.client.requests()) == 1
     producer.answer_all()
@@ -79,7 +80,7 @@ def test_a_flush_does_not_wait_for_linger() -> None:
 def test_callers_who_wait_for_memory_hurry_the_rest() -> None:
     producer = world(linger_ms=60_000, batch_size=500, buffer_memory=1_000)
     producer.send(b"a", 0)
-    producer.pool._waiters.append(producer.pool)  # type: ignore[arg-type]  # somebody
+    producer.pool._waiters.append(_Claim(1, producer.runtime.tasks))
     producer.step()
     producer.pool._waiters.clear()
     assert len(producer.client.requests()) == 1
