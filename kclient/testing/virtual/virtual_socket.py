@@ -210,8 +210,9 @@ class VirtualSocket:
 
     def _read(self, count: int) -> None:
         self._untold += count
-        if self._untold * 4 >= self.capacity and self._stream is not None:
-            self._stream.tell_read(self._untold)
+        # Told in large steps, but well before the writer has to wait for it.
+        if self.other is not None and self._untold * 4 >= self.other.capacity:
+            self.stream.tell_read(self._untold)
             self._untold = 0
 
     def _close(self, failure: int) -> None:
