@@ -20,6 +20,14 @@ from kclient.common.files import Files
 Address = tuple[str, int]
 """A resolved IP address and port."""
 
+
+class EndOfTaskError(BaseException):
+    """A runtime ends the task that called it; only the runtime itself may catch this.
+
+    Code that guards itself against whatever a user's function raises lets it pass.
+    """
+
+
 READABLE = 1
 WRITABLE = 2
 

@@ -87,6 +87,7 @@ class Sender:
         self._clock = clock
         self._next_topic_use_ms = 0.0
         self._init_failures = 0
+        self._init_error: KafkaError | None = None
         self._init_retry_at_ms = 0.0
         self._closing = False  # written by one thread, read by the sender: a step late is no harm
         self._forced = False
@@ -183,7 +184,10 @@ class Sender:
 
     def _send_producer_data(self, now_ms: float) -> float:
         # First of all: a batch drained and then found expired would never come back from a broker.
-        self._handler.expire(self._accumulator.take_expired(now_ms), now_ms)
+        expired = self._accumulator.take_expired(now_ms)
+        if expired:
+            hindrance = self._init_error or self._client.bootstrap_error()
+            self._handler.expire(expired, hindrance, now_ms)
         cluster = self._metadata.cluster()
         found = self._accumulator.drainer.ready(cluster, now_ms)
         for topic in sorted(found.unknown_leader_topics):
@@ -304,9 +308,11 @@ class Sender:
             error = error_for_code(body.error_code)
             if error is None:
                 self._init_failures = 0
+                self._init_error = None
                 transactions.initialized(ProducerIdAndEpoch(body.producer_id, body.producer_epoch))
                 return
         error = error or KafkaError("no answer to InitProducerId")
+        self._init_error = error
         wait_ms = self._retry_backoff.backoff(self._init_failures)
         self._init_failures += 1
         self._init_retry_at_ms = response.received_ms + wait_ms
