@@ -1,0 +1,88 @@
+"""Runs seeds: ``python -m tests.simulation --seed 7 --trace out.txt``, ``--seeds 1000 --jobs 2``."""
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.simulation.runs import run_all
+from tests.simulation.simulation import Result, simulate
+
+_HASH_SEED = "0"
+
+
+def main() -> int:
+    """Run what was asked for; return 1 if something did not hold."""
+    if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
+        # The order of sets of strings is part of a run, so it must be the same every time.
+        os.environ["PYTHONHASHSEED"] = _HASH_SEED
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    logging.disable(logging.CRITICAL)
+    arguments = _arguments()
+    if arguments.seed is not None:
+        return _one(arguments.seed, arguments.trace)
+    return _many(range(arguments.first, arguments.first + arguments.seeds), arguments.jobs)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    parser.add_argument("--seed", type=int, help="run this seed alone")
+    parser.add_argument("--trace", type=Path, help="with --seed: write the history to this file")
+    parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run")
+    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes run them")
+    return parser.parse_args()
+
+
+def _one(seed: int, trace: Path | None) -> int:
+    result = simulate(seed, keep_trace=trace is not None)
+    if trace is not None:
+        lines = [*result.history.lines(), "", *result.trace]
+        trace.write_text("\n".join(lines) + "\n")
+    print(
+        f"seed {seed}: {result.records} records, {result.virtual_ms / 1000:.1f} s of virtual time, "
+        f"{result.steps} turns, trace {result.digest}"
+    )
+    for kind, count in sorted(result.faults.items()):
+        print(f"  {count:4} {kind}")
+    _report(result)
+    return 1 if result.violations else 0
+
+
+def _many(seeds: Iterable[int], jobs: int) -> int:
+    started = time.monotonic()
+    faults: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    for result in run_all(seeds, jobs):
+        faults.update(result.faults)
+        totals["seeds"] += 1
+        totals["records"] += result.records
+        totals["virtual seconds"] += int(result.virtual_ms / 1000)
+        totals["turns"] += result.steps
+        totals["seeds with violations"] += bool(result.violations)
+        _report(result)
+    print(f"{time.monotonic() - started:.0f} seconds")
+    for counted in (totals, faults):
+        for what, count in counted.items() if counted is totals else sorted(counted.items()):
+            print(f"{count:10} {what}")
+    return 1 if totals["seeds with violations"] else 0
+
+
+def _report(result: Result) -> None:
+    if result.violations:
+        print(f"seed {result.seed}: {len(result.violations)} violations")
+        for violation in result.violations:
+            print(f"  {violation}"[:3000])
+        print(
+            f"  again: PYTHONHASHSEED=0 python -m tests.simulation --seed {result.seed} "
+            "--trace history.txt",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Makes the topic, looks around now and then, and at the end reads what there is."""
+
+from kclient import AdminClient, Consumer, NewTopic
+from kclient.common.errors import KafkaError
+from kclient.common.types import TopicPartition
+from tests.simulation.application import SERVERS, Application, Stage
+from tests.simulation.history import Crashed, Stored, StoredCommit
+from tests.simulation.scenario import API_TIMEOUT_MS, TOPIC
+
+_TIMEOUT_S = API_TIMEOUT_MS / 1000.0
+_READ_S = 60.0
+
+
+class AdminApplication(Application):
+    """Makes the topic, and asks about it from time to time.
+
+    Attributes:
+        ready: Whether there is a topic.
+    """
+
+    def __init__(self, stage: Stage, machine: str, name: str) -> None:
+        self.ready = False
+        super().__init__(stage, machine, name)
+
+    def run(self) -> None:
+        """Make the topic, then look around until the end."""
+        with AdminClient(
+            bootstrap_servers=SERVERS,
+            runtime=self.process.runtime,
+            request_timeout_ms=3_000,
+            default_api_timeout_ms=API_TIMEOUT_MS,
+        ) as admin:
+            scenario = self.stage.scenario
+            admin.create_topics([NewTopic(TOPIC, scenario.partitions, 1, configs=scenario.topic)])
+            self.ready = True
+            while not self.stopping:
+                self.process.sleep(self.lot.uniform(0.5, 3.0))
+                self._look(admin)
+
+    def _look(self, admin: AdminClient) -> None:
+        question = self.lot.choice(
+            (
+                admin.list_topics,
+                admin.describe_cluster,
+                admin.list_groups,
+                lambda: admin.describe_topics([TOPIC]),
+                lambda: admin.list_consumer_group_offsets("g0"),
+            )
+        )
+        try:
+            self.timed("admin", _TIMEOUT_S, question)
+        except KafkaError as error:
+            if not error.retriable:
+                self.note(Crashed, f"admin: {type(error).__name__}: {error}")
+
+
+class Reader(Application):
+    """Reads the whole topic, and every group's positions."""
+
+    def run(self) -> None:
+        """Read up to the present end."""
+        partitions = [TopicPartition(TOPIC, n) for n in range(self.stage.scenario.partitions)]
+        with Consumer(
+            bootstrap_servers=SERVERS, auto_offset_reset="earliest", runtime=self.process.runtime
+        ) as consumer:
+            ends = consumer.end_offsets(partitions)
+            consumer.assign(partitions)
+            deadline_ms = self._now_ms() + _READ_S * 1000.0
+            while any(consumer.position(each) < ends[each] for each in partitions):
+                for record in consumer.poll(1.0):
+                    value = bytes(record.value or b"").rstrip(b".").decode()
+                    self.note(Stored, record.partition, record.offset, value)
+                if self._now_ms() > deadline_ms:
+                    self.note(Crashed, f"could not read up to {ends}")
+                    break
+        for number in range(self.stage.scenario.groups):
+            self._read_positions(f"g{number}", partitions)
+
+    def _read_positions(self, group: str, partitions: list[TopicPartition]) -> None:
+        with Consumer(
+            bootstrap_servers=SERVERS, group_id=group, runtime=self.process.runtime
+        ) as consumer:
+            for partition, found in sorted(consumer.committed(partitions).items()):
+                offset = -1 if found is None else found.offset
+                self.note(StoredCommit, group, partition.partition, offset)
+
+

@@ -1,0 +1,277 @@
+"""What must hold of every history: pure functions from a history to what is wrong with it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.simulation.history import (
+    Acked,
+    Assigned,
+    Called,
+    CalledBack,
+    CommitSeen,
+    Committed,
+    Crashed,
+    Failed,
+    Fault,
+    History,
+    Polled,
+    Processed,
+    Refused,
+    Revoked,
+    Sent,
+    Stored,
+    StoredCommit,
+)
+
+KILL_CLIENT = "kill client"
+"""The kind of `Fault` that is the violent end of the client it names."""
+
+GRACE_MS = 500.0
+"""How much later than its timeout a call may return."""
+
+_PER_INVARIANT = 5  # more of the same tell nothing new
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What the configuration of a run entitles to.
+
+    Attributes:
+        idempotent: Nothing is written twice, and in the order of `send`.
+        ordered: Acknowledged records keep the order of `send`.
+        acknowledged: Brokers answer for what they took (acks is not 0).
+    """
+
+    idempotent: bool
+    ordered: bool
+    acknowledged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold.
+
+    Attributes:
+        invariant: Its name.
+        detail: What was seen.
+    """
+
+    invariant: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.detail}"
+
+
+Place = tuple[int, int]
+Check = Callable[[History, Promises], Iterator[str]]
+
+
+def check(history: History, promises: Promises) -> list[Violation]:
+    """Return everything that is wrong."""
+    found = []
+    for name, test in CHECKS.items():
+        for number, detail in enumerate(test(history, promises)):
+            if number == _PER_INVARIANT:
+                found.append(Violation(name, "and more"))
+                break
+            found.append(Violation(name, detail))
+    return found
+
+
+def _stored(history: History) -> dict[Place, str]:
+    return {(event.partition, event.offset): event.value for event in history.of(Stored)}
+
+
+def lost_writes(history: History, promises: Promises) -> Iterator[str]:
+    """Acknowledged means readable, at the acknowledged offset."""
+    stored = _stored(history)
+    for event in history.of(Acked):
+        if not promises.acknowledged:
+            return
+        found = stored.get((event.partition, event.offset))
+        if found != event.value:
+            yield f"{event.value} was acknowledged at {event.partition}@{event.offset}: {found}"
+
+
+def duplicates(history: History, promises: Promises) -> Iterator[str]:
+    """With idempotence no value is written twice."""
+    if promises.idempotent:
+        places = defaultdict(list)
+        for place, value in _stored(history).items():
+            places[value].append(place)
+        for value, where in places.items():
+            if len(where) > 1:
+                yield f"{value} is at {where}"
+
+
+def phantoms(history: History, _promises: Promises) -> Iterator[str]:
+    """Nothing is in the log that was not sent, or that failed for certain."""
+    sent = {event.value for event in history.of(Sent)}
+    failed = {event.value for event in history.of(Failed) if not event.possibly_written}
+    failed |= {event.value for event in history.of(Refused)}
+    for place, value in _stored(history).items():
+        if value not in sent:
+            yield f"{value!r:.60} at {place} was never sent"
+        elif value in failed:
+            yield f"{value} at {place} failed, and was said not to be written"
+
+
+def reordered(history: History, promises: Promises) -> Iterator[str]:
+    """The log has each producer's records in the order in which they were sent."""
+    numbers = {event.value: (event.who, event.number) for event in history.of(Sent)}
+    acked = {(event.partition, event.offset) for event in history.of(Acked)}
+    last: dict[tuple[str, int], int] = {}
+    for place, value in sorted(_stored(history).items()):
+        who, number = numbers.get(value, ("", -1))
+        if not (promises.idempotent or (promises.ordered and place in acked)):
+            continue
+        before = last.get((who, place[0]), -1)
+        if number < before:
+            yield f"{value} at {place} stands behind number {before} of {who}"
+        last[who, place[0]] = max(before, number)
+
+
+def inconsistent_offsets(history: History, _promises: Promises) -> Iterator[str]:
+    """An offset holds one value, for all who read it and at any time."""
+    seen = _stored(history)
+    for event in history.of(Polled):
+        place = event.partition, event.offset
+        known = seen.setdefault(place, event.value)
+        if known != event.value:
+            yield f"{place} held {event.value} for {event.who}, and {known} for others"
+
+
+def nonmonotonic_polls(history: History, _promises: Promises) -> Iterator[str]:
+    """From assignment to revocation a member sees each offset of a partition, in order."""
+    next_offsets: dict[tuple[str, int], int] = {}
+    for event in history:
+        if isinstance(event, Assigned | Revoked):
+            for partition in event.partitions:
+                next_offsets.pop((event.who, partition), None)
+        elif isinstance(event, Polled):
+            key = event.who, event.partition
+            expected = next_offsets.get(key, event.offset)
+            if event.offset != expected:
+                yield f"{event.who} read {event.partition}@{event.offset} where {expected} was next"
+            next_offsets[key] = event.offset + 1
+
+
+def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
+    """A member is handed records of partitions it holds, and of no others."""
+    held: set[tuple[str, int]] = set()
+    for event in history:
+        if isinstance(event, Assigned):
+            held |= {(event.who, partition) for partition in event.partitions}
+        elif isinstance(event, Revoked):
+            held -= {(event.who, partition) for partition in event.partitions}
+        elif isinstance(event, Polled) and (event.who, event.partition) not in held:
+            yield f"{event.who} read {event.partition}@{event.offset} without holding it"
+
+
+def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
+    """A member begins where one was committed, or at the beginning where none was."""
+    positions: dict[tuple[str, int], set[int]] = defaultdict(lambda: {0})
+    started: set[tuple[str, int]] = set()
+    for event in history:
+        if isinstance(event, Assigned):
+            started -= {(event.who, partition) for partition in event.partitions}
+        elif isinstance(event, CommitSeen):
+            positions[event.group, event.partition].add(event.offset)
+        elif isinstance(event, Polled) and (event.who, event.partition) not in started:
+            started.add((event.who, event.partition))
+            if event.offset not in positions[event.group, event.partition]:
+                yield (
+                    f"{event.who} began {event.partition} at {event.offset}, which {event.group} "
+                    "never committed"
+                )
+
+
+def early_commits(history: History, _promises: Promises) -> Iterator[str]:
+    """Nobody commits what was not processed."""
+    processed: set[tuple[str, int, int]] = set()
+    for event in history:
+        if isinstance(event, Processed):
+            processed.add((event.group, event.partition, event.offset))
+        elif isinstance(event, CommitSeen | Committed | StoredCommit) and event.offset > 0:
+            if (event.group, event.partition, event.offset - 1) not in processed:
+                yield (
+                    f"{type(event).__name__} {event.group} {event.partition}@{event.offset} by "
+                    f"{event.who}: {event.offset - 1} was not processed"
+                )
+
+
+def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
+    """A group's position at the end is not before the last one that was confirmed."""
+    confirmed: dict[tuple[str, int], int] = {}
+    for event in history:
+        if isinstance(event, Committed):
+            confirmed[event.group, event.partition] = event.offset
+        elif isinstance(event, StoredCommit):
+            expected = confirmed.get((event.group, event.partition), -1)
+            if event.offset < expected:
+                yield (
+                    f"{event.group} had {event.partition}@{expected} confirmed, and ended with "
+                    f"{event.offset}"
+                )
+
+
+def unseen(history: History, _promises: Promises) -> Iterator[str]:
+    """At the end every group has processed every record of the log."""
+    groups = {event.group for event in history.of(StoredCommit)}
+    processed = {(event.group, event.partition, event.offset) for event in history.of(Processed)}
+    for partition, offset in sorted(_stored(history)):
+        for group in sorted(groups):
+            if (group, partition, offset) not in processed:
+                yield f"{group} never processed {partition}@{offset}"
+
+
+def outcomes(history: History, _promises: Promises) -> Iterator[str]:
+    """Every record has one outcome, and its callback runs once; unless its producer was killed."""
+    ends = Counter(event.value for event in history.of(Acked))
+    ends.update(event.value for event in history.of(Failed))
+    calls = Counter(event.value for event in history.of(CalledBack))
+    refused = {event.value for event in history.of(Refused)}
+    killed = {event.who for event in history.of(Fault) if event.kind == KILL_CLIENT}
+    for event in history.of(Sent):
+        most = 0 if event.value in refused else 1
+        least = 0 if event.who in killed else most
+        for what, count in (("outcomes", ends[event.value]), ("callbacks", calls[event.value])):
+            if not least <= count <= most:
+                yield f"{event.value} of {event.who} had {count} {what}"
+
+
+def late_calls(history: History, _promises: Promises) -> Iterator[str]:
+    """Calls return within their timeout."""
+    for event in history.of(Called):
+        if event.took_ms > event.limit_ms + GRACE_MS:
+            yield (
+                f"{event.call} of {event.who} took {event.took_ms:.0f} ms of {event.limit_ms:.0f}, "
+                f"until {event.at_ms:.0f}"
+            )
+
+
+def crashes(history: History, _promises: Promises) -> Iterator[str]:
+    """Nothing ends by an error that nobody expects."""
+    for event in history.of(Crashed):
+        yield f"{event.who} at {event.at_ms:.0f}: {event.error}"
+
+
+CHECKS: dict[str, Check] = {
+    "lost-write": lost_writes,
+    "duplicate": duplicates,
+    "phantom": phantoms,
+    "reordered": reordered,
+    "inconsistent-offset": inconsistent_offsets,
+    "poll-skip": nonmonotonic_polls,
+    "unowned-read": unowned_reads,
+    "wrong-start": wrong_starts,
+    "early-commit": early_commits,
+    "lost-commit": lost_commits,
+    "unseen": unseen,
+    "outcome": outcomes,
+    "late-call": late_calls,
+    "crash": crashes,
+}
+"""Every invariant of a finished history, by name."""

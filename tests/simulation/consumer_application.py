@@ -1,0 +1,104 @@
+"""Reads as a member of a group, and writes down what it is given."""
+
+from collections.abc import Iterable, Mapping
+
+from kclient import Consumer, ConsumerRecord
+from kclient.common.errors import KafkaError
+from kclient.common.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
+from tests.simulation.history import Assigned, Committed, Polled, Processed, Revoked
+from tests.simulation.scenario import TOPIC
+
+_POLL_S = 0.3
+_COMMIT_S = 2.0
+
+
+class ConsumerApplication(Application):
+    """A member of a group."""
+
+    def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
+        self.group = group
+        super().__init__(stage, machine, name)
+
+    def run(self) -> None:
+        """Read until it is asked to stop."""
+        consumer = Consumer(
+            {"bootstrap.servers": SERVERS, "group.id": self.group, **self.stage.scenario.consumer},
+            runtime=self.process.runtime,
+        )
+        consumer.subscribe(
+            [TOPIC],
+            on_assigned=lambda gained: self.note(Assigned, self.group, _numbers(gained)),
+            on_revoked=lambda lost: self.callback(lambda: self._revoked(consumer, lost)),
+            on_lost=lambda lost: self.note(Revoked, self.group, _numbers(lost)),
+        )
+        try:
+            while not self.stopping:
+                self._round(consumer)
+        finally:
+            self.timed("close", CLOSE_S, lambda: consumer.close(CLOSE_S))
+
+    def _round(self, consumer: Consumer) -> None:
+        timeout_s = self.lot.choice((0.0, _POLL_S, _POLL_S))
+        records = list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
+        for record in records:
+            self._polled(record)
+        for record in records:
+            if self.lot.random() < self.stage.scenario.slowness:
+                self.process.sleep(self.lot.uniform(0.0, 0.5))
+            self.note(Processed, self.group, record.partition, record.offset)
+            self.stage.processed[self.group, record.partition].add(record.offset)
+        if not timeout_s:
+            self.process.sleep(self.lot.uniform(0.01, 0.1))
+        if records:
+            self._commit(consumer)
+
+    def _polled(self, record: ConsumerRecord) -> None:
+        value = bytes(record.value or b"").rstrip(b".").decode()
+        self.note(Polled, self.group, record.partition, record.offset, value)
+
+    def _commit(self, consumer: Consumer) -> None:
+        mode = self.stage.scenario.commit
+        if mode == "async":
+            consumer.commit_async(callback=self._committed)
+        elif mode == "sync" and self.lot.random() < 0.5:
+            self._commit_now(consumer)
+
+    def _commit_now(self, consumer: Consumer) -> None:
+        partitions = sorted(consumer.assignment())
+        wanted = {
+            partition: OffsetAndMetadata(position)
+            for partition in partitions
+            if (position := _position(consumer, partition)) is not None
+        }
+        if not wanted:
+            return
+        try:
+            self.timed("commit", _COMMIT_S, lambda: consumer.commit(wanted, timeout=_COMMIT_S))
+        except KafkaError:
+            return  # another will process it again
+        self._committed(wanted, None)
+
+    def _committed(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None
+    ) -> None:
+        if error is None:
+            for partition, position in sorted(offsets.items()):
+                self.note(Committed, self.group, partition.partition, position.offset)
+
+    def _revoked(self, consumer: Consumer, partitions: Iterable[TopicPartition]) -> None:
+        if self.stage.scenario.commit == "sync":
+            self._commit_now(consumer)
+        self.note(Revoked, self.group, _numbers(partitions))
+
+
+def _numbers(partitions: Iterable[TopicPartition]) -> tuple[int, ...]:
+    return tuple(sorted(partition.partition for partition in partitions))
+
+
+def _position(consumer: Consumer, partition: TopicPartition) -> int | None:
+    """Return the position, or None where it is not known yet."""
+    try:
+        return consumer.position(partition, timeout=0.0)
+    except KafkaError:
+        return None

@@ -1,0 +1,244 @@
+"""Does to a world what the scenario planned, and takes it back."""
+
+import errno
+import random
+from collections.abc import Callable
+
+from tests.simulation.application import Application
+from tests.simulation.cast import Cast
+from tests.simulation.checker import KILL_CLIENT
+from tests.simulation.consumer_application import ConsumerApplication
+from tests.simulation.history import Fault
+from tests.simulation.producer_application import ProducerApplication
+from tests.simulation.scenario import BROKER, PlannedFault
+
+_ERRORS = (
+    ("write", errno.EIO),
+    ("write", errno.ENOSPC),
+    ("flush", errno.EIO),
+    ("read", errno.EIO),
+    ("open", errno.EMFILE),
+    ("create", errno.ENOSPC),
+    ("rename", errno.EIO),
+)
+_SUFFIXES = ("", "", ".log", ".index", ".timeindex", ".snapshot", "checkpoint")
+_HOUR_MS = 3_600_000
+
+
+class Nemesis:
+    """Whatever can go wrong.
+
+    Attributes:
+        spoiled_disk: Whether a disk was made to fail, so that a broker may not trust it any more.
+    """
+
+    def __init__(self, cast: Cast) -> None:
+        self.spoiled_disk = False
+        self._cast = cast
+        self._world = cast.stage.world
+        self._operator = cast.operator
+        self._acts: dict[str, Callable[[PlannedFault, random.Random], None]] = {
+            "rechunk": self._rechunk,
+            "slow": self._slow,
+            "cut": self._cut,
+            "half-open": self._half_open,
+            "partition": self._partition,
+            "refuse": self._refuse,
+            "kill broker": self._kill_broker,
+            "stop broker": self._stop_broker,
+            "power cut": self._cut_power,
+            "pause broker": self._pause_broker,
+            "disk error": self._spoil_disk,
+            "disk full": self._fill_disk,
+            "no descriptors": self._take_descriptors,
+            "kill producer": self._kill_producer,
+            "kill consumer": self._kill_consumer,
+            "leave consumer": self._let_leave,
+            "join consumer": self._let_join,
+            "pause client": self._pause_client,
+            "clock jump": self._jump,
+        }
+
+    def plan(self) -> None:
+        """Set the timers of everything that is to happen."""
+        for fault in self._cast.stage.scenario.faults:
+            self._later(fault.at_ms, lambda fault=fault: self._act(fault))
+
+    def heal(self) -> None:
+        """Undo everything, and let the broker run."""
+        self._world.net.heal()
+        self._heal_disk()
+        self._operator.faults.heal()
+        if self.spoiled_disk and not self._operator.is_sound:
+            self._operator.kill()
+        self._operator.start()
+
+    def _act(self, fault: PlannedFault) -> None:
+        self._acts[fault.kind](fault, random.Random(fault.lot))
+
+    def _note(self, kind: str, who: str, detail: object = "") -> None:
+        self._cast.stage.history.add(Fault(self._world.clock.now_ms, who, kind, str(detail)))
+
+    def _later(self, delay_ms: float, do: Callable[[], object]) -> None:
+        self._world.clock.after(delay_ms, do)
+
+    def _client(self, lot: random.Random) -> Application | None:
+        running = [each for each in self._cast.applications if not each.over]
+        return lot.choice(running) if running else None
+
+    # --- network
+
+    def _on_link(
+        self, fault: PlannedFault, lot: random.Random, do: Callable[[str], object]
+    ) -> None:
+        client = self._client(lot)
+        if client is None:
+            return
+        machine = client.process.machine.name
+        self._note(fault.kind, machine, do(machine) or "")
+        self._later(fault.lasts_ms, lambda: self._world.net.heal(machine, BROKER))
+
+    def _rechunk(self, fault: PlannedFault, lot: random.Random) -> None:
+        most = lot.choice((1, 3, 100, 1000))
+        self._on_link(fault, lot, lambda name: self._world.net.rechunk(name, BROKER, 1, most))
+
+    def _slow(self, fault: PlannedFault, lot: random.Random) -> None:
+        rate = lot.choice((500.0, 3_000.0, 50_000.0))
+        self._on_link(fault, lot, lambda name: self._world.net.slow(name, BROKER, rate))
+
+    def _cut(self, fault: PlannedFault, lot: random.Random) -> None:
+        reset = lot.random() < 0.5
+        self._on_link(fault, lot, lambda name: self._world.net.cut(name, BROKER, reset=reset))
+
+    def _half_open(self, fault: PlannedFault, lot: random.Random) -> None:
+        self._on_link(fault, lot, lambda name: self._world.net.half_open(name, BROKER))
+
+    def _partition(self, fault: PlannedFault, lot: random.Random) -> None:
+        one_way = lot.random() < 0.5
+        outwards = lot.random() < 0.5
+
+        def part(name: str) -> None:
+            ends = (name, BROKER) if outwards else (BROKER, name)
+            self._world.net.partition(*ends, one_way=one_way)
+
+        self._on_link(fault, lot, part)
+
+    def _refuse(self, fault: PlannedFault, lot: random.Random) -> None:
+        self._on_link(fault, lot, lambda name: self._world.net.refuse(name, BROKER))
+
+    # --- the broker
+
+    def _kill_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
+        self._note(fault.kind, BROKER)
+        self._operator.kill()
+        self._later(fault.lasts_ms, self._operator.start)
+
+    def _stop_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
+        self._note(fault.kind, BROKER)
+        self._operator.stop()
+        self._later(fault.lasts_ms, self._start_stopped)
+
+    def _start_stopped(self) -> None:
+        if self._operator.stopping:
+            self._later(100.0, self._start_stopped)
+        else:
+            self._operator.start()
+
+    def _cut_power(self, fault: PlannedFault, _lot: random.Random) -> None:
+        self._note(fault.kind, BROKER)
+        self._operator.power_cut()
+        self._later(fault.lasts_ms, self._operator.start)
+
+    def _pause_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
+        process = self._operator.process
+        if process is not None and process.alive:
+            self._note(fault.kind, BROKER, f"{fault.lasts_ms:.0f} ms")
+            process.pause()
+            self._later(fault.lasts_ms, process.resume)
+
+    # --- its disk
+
+    def _spoil_disk(self, fault: PlannedFault, lot: random.Random) -> None:
+        action, code = lot.choice(_ERRORS)
+        suffix, chance = lot.choice(_SUFFIXES), lot.choice((0.02, 0.2, 1.0))
+        times = lot.choice((1, 3, None))
+        self._note(fault.kind, BROKER, f"{action} {suffix} {errno.errorcode[code]} {chance}")
+        self.spoiled_disk = True
+        self._operator.faults.fail(action, suffix, code, chance=chance, times=times)
+        self._later(fault.lasts_ms, self._operator.faults.heal)
+
+    def _fill_disk(self, fault: PlannedFault, lot: random.Random) -> None:
+        disk = self._operator.machine.disk
+        self._note(fault.kind, BROKER)
+        self.spoiled_disk = True
+        disk.capacity = disk.used + lot.choice((0, 4096, 40_960))
+        self._later(fault.lasts_ms, self._heal_disk)
+
+    def _take_descriptors(self, fault: PlannedFault, lot: random.Random) -> None:
+        process = self._operator.process
+        if process is not None and process.alive:
+            self._note(fault.kind, BROKER)
+            self.spoiled_disk = True
+            process.files.open_limit = len(process.files.open_files()) + lot.randint(0, 2)
+            self._later(fault.lasts_ms, self._heal_disk)
+
+    def _heal_disk(self) -> None:
+        self._operator.machine.disk.capacity = None
+        if self._operator.process is not None:
+            self._operator.process.files.open_limit = 1024
+
+    # --- clients
+
+    def _victim(self, kind: type[Application], lot: random.Random) -> Application | None:
+        running = [
+            each for each in self._cast.applications if isinstance(each, kind) and not each.over
+        ]
+        return lot.choice(running) if running else None
+
+    def _kill_producer(self, fault: PlannedFault, lot: random.Random) -> None:
+        victim = self._victim(ProducerApplication, lot)
+        if victim is not None:
+            self._note(KILL_CLIENT, victim.name)
+            victim.process.kill()
+            self._later(fault.lasts_ms, lambda: self._cast.add_producer(victim.machine))
+
+    def _kill_consumer(self, fault: PlannedFault, lot: random.Random) -> None:
+        victim = self._victim(ConsumerApplication, lot)
+        if isinstance(victim, ConsumerApplication):
+            self._note(KILL_CLIENT, victim.name)
+            victim.process.kill()
+            self._replace(fault, victim)
+
+    def _let_leave(self, fault: PlannedFault, lot: random.Random) -> None:
+        victim = self._victim(ConsumerApplication, lot)
+        if isinstance(victim, ConsumerApplication):
+            self._note(fault.kind, victim.name)
+            victim.stopping = True
+            self._replace(fault, victim)
+
+    def _replace(self, fault: PlannedFault, victim: ConsumerApplication) -> None:
+        machine, group = victim.machine, victim.group
+        self._later(fault.lasts_ms, lambda: self._cast.add_consumer(machine, group))
+
+    def _let_join(self, fault: PlannedFault, lot: random.Random) -> None:
+        group = f"g{lot.randrange(self._cast.stage.scenario.groups)}"
+        self._note(fault.kind, group)
+        self._cast.add_consumer(f"c-late-{fault.lot % 1000}", group)
+
+    def _pause_client(self, fault: PlannedFault, lot: random.Random) -> None:
+        client = self._client(lot)
+        if client is None:
+            return
+        lasts_ms = fault.lasts_ms * lot.choice((0.2, 1.0, 3.0))
+        self._note(fault.kind, client.name, f"{lasts_ms:.0f} ms")
+        client.pause()
+        self._later(lasts_ms, client.resume)
+
+    def _jump(self, fault: PlannedFault, lot: random.Random) -> None:
+        client = self._client(lot)
+        machine = self._operator.machine
+        if client is not None and lot.random() < 0.5:
+            machine = client.process.machine
+        shift_ms = lot.randint(-_HOUR_MS // 2, _HOUR_MS // 2)
+        self._note(fault.kind, machine.name, f"{shift_ms} ms")
+        machine.clock.wall_shift_ms = shift_ms

@@ -1,0 +1,179 @@
+"""Looks after the broker: starts it, starts it again, and watches what must hold at any time."""
+
+from collections import Counter
+from dataclasses import replace
+
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.replication.partition import Partition
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.errors import KafkaError
+from kclient.common.types import TopicPartition
+from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
+from kclient.testing.virtual.virtual_process import VirtualProcess
+from tests.simulation.application import Stage
+from tests.simulation.history import CommitSeen, Fault
+from tests.simulation.scenario import BROKER, TOPIC
+
+_RETRY_MS = 700.0
+
+
+class Operator:
+    """The broker's machine, and whoever is in charge of it.
+
+    Attributes:
+        machine: Where the broker runs.
+        faults: What is wrong with its disk.
+        stopping: Whether it was told to stop and has not ended.
+        server: The running broker, if it runs.
+        process: Its process, if there is one.
+        starts: How often it was started, and how that went.
+        left_open: What the last broker that was stopped had open at its end.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.machine = stage.world.machine(BROKER)
+        self.faults = ErrorsOnDemand(stage.world.random("disk faults"))
+        self.server: BrokerServer | None = None
+        self.process: VirtualProcess | None = None
+        self.starts: Counter[str] = Counter()
+        self.left_open: list[str] = []
+        self._stage = stage
+        self._wanted = True
+        self.stopping = False
+        self._life = 0
+        self._positions: dict[tuple[str, int], int] = {}
+        self._high_watermarks: dict[int, int] = {}
+
+    def start(self) -> None:
+        """Start the broker; where that fails, try again later."""
+        if self.process is not None and self.process.alive:
+            return
+        self._wanted = True
+        self.stopping = False
+        self._life += 1
+        process = self.process = self.machine.process(f"broker-{self._life}")
+        files = FaultyFiles(process.files, self.faults)
+        runtime = replace(process.runtime, files=files)
+        server = BrokerServer(BrokerConfig(self._stage.scenario.broker), runtime)
+        process.spawn("main", lambda: self._serve(server, process))
+
+    def _serve(self, server: BrokerServer, process: VirtualProcess) -> None:
+        try:
+            server.start()
+        except (KafkaError, OSError) as error:
+            self.starts[type(error).__name__] += 1
+            self._stage.history.add(self._event("start failed", str(error)))
+            self._stage.world.clock.after(_RETRY_MS, self._try_again)
+            process.kill()
+        self.starts["ok"] += 1
+        self._high_watermarks.clear()
+        self.server = server
+
+    def _try_again(self) -> None:
+        if self._wanted and (self.process is None or not self.process.alive):
+            self.start()
+
+    def kill(self) -> None:
+        """Kill the broker, as kill -9 does."""
+        self._wanted = self.stopping = False
+        self.server = None
+        if self.process is not None:
+            self.process.kill()
+
+    def power_cut(self) -> None:
+        """Cut the machine's power."""
+        self._wanted = self.stopping = False
+        self.server = None
+        self.machine.power_cut()
+
+    def stop(self) -> None:
+        """Stop the broker in order; whatever keeps it from ending, it is killed then."""
+        server, process = self.server, self.process
+        if server is None or process is None or not process.alive or self.stopping:
+            return
+        self.stopping = True
+        self._wanted = False
+
+        def stop() -> None:
+            try:
+                server.stop()
+            except (KafkaError, OSError) as error:
+                self._stage.history.add(self._event("stop failed", str(error)))
+            self.server = None
+            self.stopping = False
+            self.left_open = [*map(repr, process.net.sockets()), *process.files.open_files()]
+            process.exit()
+
+        process.spawn("stop", stop)
+
+    @property
+    def down(self) -> bool:
+        """Whether no process runs."""
+        return self.process is None or not self.process.alive
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the broker runs and trusts its disk."""
+        return self.server is not None and not self.stopping and self._trusts_its_disk()
+
+    def ends(self) -> dict[int, int] | None:
+        """Return the end of each partition, or None while there is no broker to ask."""
+        if not self.is_sound:
+            return None
+        return {
+            each.topic_partition.partition: each.log._parts.local.log_end_offset
+            for each in self._partitions()
+        }
+
+    def watch(self) -> None:
+        """Check what must hold after each step.
+
+        Raises:
+            AssertionError: It does not.
+        """
+        if self.server is None or not self.server.is_running:
+            return
+        groups = self.server.services.groups._store._groups
+        for group, positions in groups.items():
+            for partition, found in positions.items():
+                self._watch_position(group, partition, found.offset)
+        for each in self._partitions():
+            self._watch_end(each.topic_partition.partition, each.log)
+
+    def _watch_position(self, group: str, partition: TopicPartition, offset: int) -> None:
+        key = group, partition.partition
+        before = self._positions.get(key)
+        if before != offset:
+            self._positions[key] = offset
+            self._stage.history.add(
+                CommitSeen(self._now_ms(), BROKER, group, partition.partition, offset)
+            )
+            if before is not None and offset < before:
+                raise AssertionError(f"{group} {partition}: the position went {before} to {offset}")
+
+    def _watch_end(self, number: int, log: UnifiedLog) -> None:
+        high_watermark, end = log._offsets.high_watermark, log._parts.local.log_end_offset
+        before = self._high_watermarks.get(number, 0)
+        if not before <= high_watermark <= end:
+            raise AssertionError(
+                f"partition {number}: high watermark {before}, then {high_watermark} of {end}"
+            )
+        self._high_watermarks[number] = high_watermark
+
+    def _partitions(self) -> list[Partition]:
+        if self.server is None:
+            return []
+        hosted = self.server.services.replica_manager._partitions
+        return [each for where, each in hosted.items() if where.topic == TOPIC]
+
+    def _trusts_its_disk(self) -> bool:
+        return self.server is not None and all(
+            not each.log._parts.failures.is_offline for each in self._partitions()
+        )
+
+    def _event(self, kind: str, detail: str) -> Fault:
+        return Fault(self._now_ms(), BROKER, kind, detail)
+
+    def _now_ms(self) -> float:
+        return self._stage.world.clock.now_ms

@@ -1,0 +1,121 @@
+"""Sends numbered values and writes down what becomes of each."""
+
+from kclient import Producer, RecordMetadata
+from kclient.common.errors import KafkaError
+from kclient.producer.delivery_future import DeliveryFuture
+from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
+from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused, Sent
+from tests.simulation.scenario import DELIVERY_TIMEOUT_MS, MAX_BLOCK_MS, TOPIC, WORK_MS
+
+_FLUSH_S = DELIVERY_TIMEOUT_MS / 1000.0 + 3.0
+
+
+class ProducerApplication(Application):
+    """A producer; values are ``<name>-<number>``, padded.
+
+    Attributes:
+        producer: The client, once it was made.
+    """
+
+    def __init__(self, stage: Stage, machine: str, name: str) -> None:
+        self.producer: Producer | None = None
+        self._outcomes: dict[str, str] = {}
+        super().__init__(stage, machine, name)
+
+    def run(self) -> None:
+        """Send everything, wait, and close."""
+        scenario = self.stage.scenario
+        self.producer = producer = Producer(
+            {"bootstrap.servers": SERVERS, **scenario.producer}, runtime=self.process.runtime
+        )
+        pace_s = WORK_MS / 1000.0 / scenario.records
+        futures: dict[str, DeliveryFuture] = {}
+        for number in range(scenario.records):
+            self._send(producer, number, futures)
+            if self.lot.random() < 0.5:
+                self.process.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
+            if self.lot.random() < 0.02:
+                self._flush(producer, self.lot.uniform(0.0, 2.0))
+        self._flush(producer, _FLUSH_S)
+        in_time = all(future.done() for future in futures.values())
+        self._check_account(producer, closed=False) if in_time else None
+        self.timed("close", CLOSE_S, lambda: producer.close(CLOSE_S))
+        for value, future in futures.items():
+            self._compare(value, future)
+        self._check_account(producer, closed=True)
+
+    def watch(self) -> None:
+        """Check what must hold after each step.
+
+        Raises:
+            AssertionError: It does not.
+        """
+        producer = self.producer
+        if producer is None:
+            return
+        pool = producer._accumulator.pool
+        out = pool.total - pool._unpooled - sum(map(len, pool._free))
+        if not 0 <= out <= pool.total:
+            raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are handed out")
+        for node, waiting in producer._sender._client._connections.in_flight._queues.items():
+            if len(waiting) > self.stage.scenario.in_flight:
+                raise AssertionError(f"{self.name}: {len(waiting)} requests in flight to {node}")
+
+    def _send(self, producer: Producer, number: int, futures: dict[str, DeliveryFuture]) -> None:
+        value = f"{self.name}-{number}"
+        padded = value.encode() + b"." * int(self.lot.paretovariate(1.0) * 10.0 % 400.0)
+        partition = None
+        if self.lot.random() < 0.7:
+            partition = self.lot.randrange(self.stage.scenario.partitions)
+        self.note(Sent, value, number)
+
+        def delivered(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            self.note(CalledBack, value)
+            self._end(value, metadata, error)
+
+        try:
+            futures[value] = self.timed(
+                "send",
+                MAX_BLOCK_MS / 1000.0,
+                lambda: producer.send(TOPIC, padded, partition=partition, on_delivery=delivered),
+            )
+        except KafkaError as error:
+            self.note(Refused, value, repr(error))
+
+    def _end(self, value: str, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        if metadata is not None:
+            self.note(Acked, value, metadata.partition, metadata.offset)
+            self._outcomes[value] = f"{metadata.partition}@{metadata.offset}"
+        else:
+            written = error is None or error.possibly_written
+            self.note(Failed, value, f"{type(error).__name__}", written)
+            self._outcomes[value] = type(error).__name__
+
+    def _flush(self, producer: Producer, timeout_s: float) -> None:
+        try:
+            self.timed("flush", timeout_s, lambda: producer.flush(timeout_s))
+        except KafkaError as error:
+            if not error.retriable:
+                self.note(Crashed, f"flush: {type(error).__name__}: {error}")
+
+    def _compare(self, value: str, future: DeliveryFuture) -> None:
+        """The future says what the callback said."""
+        if not future.done():
+            self.note(Crashed, f"{value} has no outcome after close")
+            return
+        error = future.exception(0)
+        if error is None:
+            metadata = future.result(0)
+            said = f"{metadata.partition}@{metadata.offset}"
+        else:
+            said = type(error).__name__
+        if self._outcomes.get(value) != said:
+            self.note(Crashed, f"{value}: future {said}, callback {self._outcomes.get(value)}")
+
+    def _check_account(self, producer: Producer, *, closed: bool) -> None:
+        """Memory and requests in flight are all given back."""
+        metrics = producer.metrics()
+        left = metrics["buffer-total-bytes"] - metrics["buffer-available-bytes"]
+        in_flight = metrics["requests-in-flight"]
+        if left or (closed and in_flight):
+            self.note(Crashed, f"closed={closed}: {left} bytes, {in_flight} in flight are left")

@@ -1,0 +1,210 @@
+"""What a run is made of, drawn from its seed."""
+
+import random
+from dataclasses import dataclass, field
+
+from tests.simulation.checker import Promises
+
+TOPIC = "t"
+BROKER = "broker"
+PORT = 9092
+
+WORK_MS = 15_000.0
+"""How long producers send and the nemesis does its worst; then everything heals."""
+
+REQUEST_TIMEOUT_MS = 3_000
+DELIVERY_TIMEOUT_MS = 12_000
+MAX_BLOCK_MS = 5_000
+API_TIMEOUT_MS = 6_000
+
+NETWORK_FAULTS = ("rechunk", "slow", "cut", "half-open", "partition", "refuse")
+PROCESS_FAULTS = ("kill broker", "stop broker", "power cut", "pause broker")
+DISK_FAULTS = ("disk error", "disk full", "no descriptors")
+CLIENT_FAULTS = (
+    *("kill producer", "kill consumer", "leave consumer", "join consumer", "pause client"),
+    "clock jump",
+)
+ALL_FAULTS = (*NETWORK_FAULTS, *PROCESS_FAULTS, *DISK_FAULTS, *CLIENT_FAULTS)
+
+
+@dataclass(frozen=True)
+class PlannedFault:
+    """Something the nemesis is to do.
+
+    Attributes:
+        at_ms: When, after the start.
+        kind: One of `ALL_FAULTS`.
+        lasts_ms: Until it is undone, for what can be undone.
+        lot: Decides what is left open, such as the victim.
+    """
+
+    at_ms: float
+    kind: str
+    lasts_ms: float
+    lot: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One run.
+
+    Attributes:
+        seed: From which everything follows.
+        broker: Broker settings.
+        topic: Topic settings.
+        producer: Producer settings.
+        consumer: Consumer settings.
+        producers: How many.
+        consumers: How many in each group.
+        groups: How many.
+        partitions: How many.
+        records: How many each producer sends.
+        commit: sync, async or auto.
+        slowness: How likely a consumer dawdles over a record.
+        in_flight: The producers' limit.
+        promises: What may be expected.
+        faults: What the nemesis does.
+        latency_ms: Of every link, the least and the most.
+    """
+
+    seed: int
+    broker: dict[str, object]
+    topic: dict[str, str]
+    producer: dict[str, object]
+    consumer: dict[str, object]
+    producers: int
+    consumers: int
+    groups: int
+    partitions: int
+    records: int
+    commit: str
+    slowness: float
+    in_flight: int
+    promises: Promises
+    latency_ms: tuple[float, float]
+    faults: tuple[PlannedFault, ...] = field(repr=False)
+
+
+def draw(seed: int) -> Scenario:
+    """Return the scenario of a seed."""
+    lot = random.Random(f"scenario {seed}")
+    acks = lot.choice(("all", "all", "all", "1", "0"))
+    idempotent = acks == "all" and lot.random() < 0.75
+    in_flight = lot.randint(1, 5)
+    flush = lot.random() < 0.4
+    groups = lot.randint(1, 2)
+    commit = lot.choice(("sync", "async", "auto"))
+    return Scenario(
+        seed=seed,
+        broker=_broker(lot, flush=flush),
+        topic=_topic(lot),
+        producer=_producer(lot, acks, in_flight, idempotent=idempotent),
+        consumer=_consumer(lot, commit),
+        producers=lot.randint(1, 3),
+        consumers=lot.randint(2, 4) // groups,
+        groups=groups,
+        partitions=lot.randint(1, 4),
+        records=lot.randint(20, 120),
+        commit=commit,
+        slowness=lot.choice((0.0, 0.0, 0.02, 0.1)),
+        in_flight=in_flight,
+        promises=Promises(
+            idempotent=idempotent,
+            ordered=acks != "0" and in_flight == 1,
+            acknowledged=acks != "0",
+        ),
+        latency_ms=lot.choice(((0.1, 1.0), (0.1, 5.0), (0.1, 60.0))),
+        faults=_faults(lot, flush=flush),
+    )
+
+
+def _broker(lot: random.Random, *, flush: bool) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "log.dir": "/data",
+        "listeners": f"PLAINTEXT://{BROKER}:{PORT}",
+        "allow.unauthenticated.listeners": True,
+        "auto.create.topics.enable": False,
+        "num.io.threads": lot.choice((0, 2)),
+        "num.network.threads": lot.choice((1, 2)),
+        "group.initial.rebalance.delay.ms": lot.choice((0, 200)),
+        "group.min.session.timeout.ms": 1_000,
+        "offsets.topic.num.partitions": 2,
+        "log.index.size.max.bytes": 240,
+        "log.index.interval.bytes": lot.choice((100, 1000)),
+        "replica.high.watermark.checkpoint.interval.ms": 700,
+        "log.flush.offset.checkpoint.interval.ms": 900,
+        "log.flush.start.offset.checkpoint.interval.ms": 1100,
+        "log.retention.check.interval.ms": 2_000,
+    }
+    if flush:
+        settings["log.flush.interval.messages"] = 1
+    return settings
+
+
+def _topic(lot: random.Random) -> dict[str, str]:
+    chosen = {
+        "segment.index.bytes": lot.choice(("120", "240", "4000")),
+        "index.interval.bytes": lot.choice(("100", "400", "4096")),
+    }
+    if lot.random() < 0.3:
+        chosen["segment.ms"] = "700"
+    if lot.random() < 0.2:
+        chosen["message.timestamp.type"] = "LogAppendTime"
+    if lot.random() < 0.15:
+        chosen["compression.type"] = lot.choice(("gzip", "lz4", "uncompressed"))
+    return chosen
+
+
+def _producer(
+    lot: random.Random, acks: str, in_flight: int, *, idempotent: bool
+) -> dict[str, object]:
+    return {
+        "acks": acks,
+        "enable_idempotence": idempotent,
+        "compression_type": lot.choice(("none", "none", "gzip", "snappy", "lz4", "zstd")),
+        "linger_ms": lot.choice((0, 5, 50)),
+        "batch_size": lot.choice((0, 200, 1000, 16_384)),
+        "buffer_memory": lot.choice((20_000, 33_554_432)),
+        "max_in_flight_requests_per_connection": in_flight,
+        "request_timeout_ms": REQUEST_TIMEOUT_MS,
+        "delivery_timeout_ms": DELIVERY_TIMEOUT_MS,
+        "max_block_ms": MAX_BLOCK_MS,
+        "metadata_max_age_ms": lot.choice((2_000, 300_000)),
+        "socket_connection_setup_timeout_ms": 1_000,
+        "reconnect_backoff_max_ms": 500,
+    }
+
+
+def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
+    return {
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": commit == "auto",
+        "auto_commit_interval_ms": lot.choice((100, 1_000)),
+        "isolation_level": lot.choice(("read_committed", "read_uncommitted")),
+        "partition_assignment_strategy": lot.choice((["range"], ["roundrobin"])),
+        "fetch_min_bytes": lot.choice((1, 1, 2_000)),
+        "fetch_max_wait_ms": lot.choice((50, 500)),
+        "fetch_max_bytes": lot.choice((500, 52_428_800)),
+        "max_partition_fetch_bytes": lot.choice((200, 3_000, 1_048_576)),
+        "max_poll_records": lot.choice((1, 7, 500)),
+        "session_timeout_ms": 3_000,
+        "heartbeat_interval_ms": 500,
+        "max_poll_interval_ms": 8_000,
+        "request_timeout_ms": REQUEST_TIMEOUT_MS,
+        "default_api_timeout_ms": API_TIMEOUT_MS,
+        "metadata_max_age_ms": lot.choice((2_000, 300_000)),
+        "socket_connection_setup_timeout_ms": 1_000,
+        "reconnect_backoff_max_ms": 500,
+    }
+
+
+def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
+    kinds = [kind for kind in ALL_FAULTS if flush or kind != "power cut"]
+    if lot.random() < 0.6:  # a disk that fails takes the broker out of much else
+        kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
+    chosen = lot.sample(kinds, lot.randint(2, len(kinds)))
+    times = sorted(lot.uniform(500.0, WORK_MS - 1_000.0) for _ in range(lot.randint(3, 12)))
+    return tuple(
+        PlannedFault(at_ms, lot.choice(chosen), lot.uniform(50.0, 4_000.0), lot.getrandbits(32))
+        for at_ms in times
+    )

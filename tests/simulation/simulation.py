@@ -1,0 +1,176 @@
+"""One run: a world, those who live in it, what is done to them, and what must have come of it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kclient.testing.virtual.verdicts import SimulationError
+from kclient.testing.virtual.virtual_world import VirtualWorld
+from tests.simulation.admin_application import Reader
+from tests.simulation.application import Application, Stage
+from tests.simulation.cast import Cast
+from tests.simulation.checker import Violation, check
+from tests.simulation.history import Fault, History, Stored
+from tests.simulation.nemesis import Nemesis
+from tests.simulation.scenario import WORK_MS, Scenario, draw
+
+_BEGIN_MS = 30_000.0
+_FINISH_MS = 90_000.0
+_CATCH_UP_MS = 90_000.0
+_CLOSE_MS = 60_000.0
+_READ_MS = 90_000.0
+
+
+@dataclass
+class Result:
+    """What came of a run.
+
+    Attributes:
+        seed: The seed.
+        violations: What did not hold.
+        faults: How often each was done.
+        records: How many records the log has at the end.
+        virtual_ms: How much time passed in the world.
+        steps: How many turns its tasks took.
+        digest: Hash of everything that happened.
+        history: What was seen.
+        trace: The world's own events, if they were asked for.
+    """
+
+    seed: int
+    violations: list[Violation] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    virtual_ms: float = 0.0
+    steps: int = 0
+    digest: str = ""
+    history: History = field(default_factory=History, repr=False)
+    trace: list[str] = field(default_factory=list, repr=False)
+
+
+def simulate(seed: int, *, keep_trace: bool = False) -> Result:
+    """Run the scenario of a seed."""
+    scenario = draw(seed)
+    result = Result(seed)
+    with VirtualWorld(seed, latency_ms=scenario.latency_ms, keep_lines=keep_trace) as world:
+        stage = Stage(world, scenario, result.history)
+        run = _Run(stage)
+        try:
+            run.play()
+        except (SimulationError, AssertionError) as problem:
+            result.violations.append(Violation(run.phase, f"{type(problem).__name__}: {problem}"))
+        except Exception as problem:  # noqa: BLE001 (whatever a task died of is a finding)
+            detail = f"{type(problem).__name__}: {problem} {_where(problem)}"
+            result.violations.append(Violation("crash", f"{run.phase}: {detail}"))
+        result.faults.update(event.kind for event in result.history.of(Fault))
+        result.faults.update(run.cast.operator.faults.struck)
+        result.virtual_ms = world.clock.now_ms
+        result.steps = world.scheduler.steps
+        result.digest = world.trace.digest()
+        result.trace = world.trace.lines
+    result.violations += _judge(result, scenario, complete=run.phase == "end")
+    result.records = sum(1 for _ in result.history.of(Stored))
+    return result
+
+
+def _judge(result: Result, scenario: Scenario, *, complete: bool) -> list[Violation]:
+    """Check the history; one that broke off in the middle is not expected to be whole."""
+    whole = {"lost-write", "unseen", "outcome"}
+    return [
+        found
+        for found in check(result.history, scenario.promises)
+        if complete or found.invariant not in whole
+    ]
+
+
+def _where(problem: BaseException) -> str:
+    trace = problem.__traceback__
+    places = []
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    return " > ".join(places[-6:])
+
+
+class _Run:
+    """The acts of a run.
+
+    Attributes:
+        phase: Which one is on; it names what fails for taking too long.
+        cast: Who takes part.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self.phase = "begin"
+        self._world = stage.world
+        self._stage = stage
+        self.cast = Cast(stage)
+
+    def play(self) -> None:
+        """Play all acts."""
+        world, cast = self._world, self.cast
+        nemesis = Nemesis(cast)
+        cast.operator.start()
+        self._act("begin", _BEGIN_MS, lambda: cast.admin.ready or cast.admin.over)
+        world.on_step.append(cast.watch)
+        cast.enter()
+        nemesis.plan()
+        self.phase = "work"
+        world.run(timeout_ms=WORK_MS)
+        nemesis.heal()
+        cast.complete()
+        self._act("finish", _FINISH_MS, lambda: _all_over(cast.producers))
+        self._act("catch-up", _CATCH_UP_MS, self._caught_up)
+        self._close()
+        self._read()
+        self._check_leftovers()
+        self.phase = "end"
+
+    def _act(self, phase: str, limit_ms: float, until: Callable[[], bool]) -> None:
+        self.phase = phase
+        self._world.run(until, limit_ms)
+
+    def _caught_up(self) -> bool:
+        """Return whether every group has processed whatever the log holds."""
+        ends = self.cast.operator.ends()
+        processed = self._stage.processed
+        return ends is not None and all(
+            len(processed[f"g{group}", partition]) >= end
+            for partition, end in ends.items()
+            for group in range(self._stage.scenario.groups)
+        )
+
+    def _close(self) -> None:
+        cast = self.cast
+        for each in (cast.admin, *cast.consumers):
+            each.stopping = True
+        self._act("close", _CLOSE_MS, lambda: _all_over([cast.admin, *cast.consumers]))
+
+    def _read(self) -> None:
+        reader = Reader(self._stage, "reader", "reader")
+        self._act("read", _READ_MS, lambda: reader.over)
+
+    def _check_leftovers(self) -> None:
+        """Nothing stays open behind a client that was closed, nor behind a broker."""
+        cast = self.cast
+        self.phase = "leftovers"
+        for each in (cast.admin, *cast.applications):
+            _check_empty(each)
+        cast.operator.stop()
+        self._act("stop", _CLOSE_MS, lambda: cast.operator.down)
+        self.phase = "leftovers"
+        if cast.operator.left_open:
+            raise AssertionError(f"the broker left open: {cast.operator.left_open}")
+
+
+def _all_over(applications: Iterable[Application]) -> bool:
+    return all(each.over for each in applications)
+
+
+def _check_empty(application: Application) -> None:
+    process = application.process
+    if process.alive:
+        left = [*map(repr, process.net.sockets()), *process.files.open_files()]
+        left += [task.name for task in process._live]
+        if left:
+            raise AssertionError(f"{application.name} left open: {left}")
