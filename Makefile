@@ -14,6 +14,8 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MINUTES ?= 20
+KILLS ?= 50
+SEED ?=
 SOAK_ARGS ?=
 # Set to 1 where a missing compiled extension is an error and not a fallback (CI sets it).
 KCLIENT_REQUIRE_EXTENSION ?= 0
@@ -32,7 +34,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration soak bench build-ext clean'
+	@echo 'targets: demo test lint integration soak crash bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -85,6 +87,11 @@ integration: build-ext
 .PHONY: soak
 soak: build-ext
 	$(RUN) -m integration.soak --minutes $(MINUTES) $(SOAK_ARGS)
+
+# Kill a broker under load at so many random points; make crash KILLS=50 SEED=1
+.PHONY: crash
+crash: build-ext
+	$(RUN) -m tests.support.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: bench
 bench: build-ext

@@ -1,6 +1,7 @@
 """``kclient broker``: run one broker until SIGTERM or SIGINT."""
 
 import argparse
+import resource
 import signal
 
 from kclient.broker.server.broker_config import BrokerConfig
@@ -40,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
         if not equals:
             raise ConfigError(f"--config: got {item!r:.80}, expected NAME=VALUE")
         settings[name.strip()] = value.strip()
+    _raise_descriptor_limit()
     # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     broker = BrokerServer(BrokerConfig(settings), system_runtime())
@@ -50,3 +52,10 @@ def run(options: argparse.Namespace) -> int:
     finally:
         broker.stop()
     return 0
+
+
+def _raise_descriptor_limit() -> None:
+    """Use as many descriptors as the system lets this process have: partitions take several."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import math
 import os
+import resource
 import selectors
 import socket
 import struct
@@ -13,6 +14,7 @@ from typing import Protocol
 from kclient.common.runtime import READABLE, Address, Listener, Poller, StreamSocket
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
+_KEPT_DESCRIPTORS = 128
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
@@ -47,6 +49,22 @@ class SystemStreamSocket(socket.socket):
         self.close()
 
 
+def _keep_descriptors(descriptor: int) -> None:
+    """Raise EMFILE if a new connection would take one of the process's last descriptors.
+
+    The system hands out the lowest free number, so that a new one's number tells how many are
+    in use.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return
+    probe = os.dup(descriptor)
+    os.close(probe)
+    kept = min(_KEPT_DESCRIPTORS, limit // 4)
+    if probe >= limit - kept:
+        raise OSError(errno.EMFILE, f"{kept} of {limit} descriptors are kept for files")
+
+
 class SystemListener:
     """A listening, non-blocking TCP socket."""
 
@@ -59,7 +77,13 @@ class SystemListener:
         return self._socket.fileno()
 
     def accept(self) -> StreamSocket:
-        """Return the next connection; raise `BlockingIOError` when there is none."""
+        """Return the next connection; raise `BlockingIOError` when there is none.
+
+        Raises:
+            OSError: EMFILE where only the descriptors are left that are kept for files: whoever
+                connects must not take those from the connections that are served.
+        """
+        _keep_descriptors(self._socket.fileno())
         accepted, _ = self._socket.accept()
         stream = SystemStreamSocket(fileno=accepted.detach())
         try:

@@ -11,6 +11,15 @@ _STOP_TIMEOUT = 20.0
 _READY = "bootstrap.servers="
 
 
+def broker_command(data_dir: Path, *settings: str, listen: str) -> list[str]:
+    """Return the command line of a broker."""
+    command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
+    command += ["--listen", listen]
+    for setting in ("group.initial.rebalance.delay.ms=0", *settings):
+        command += ["--config", setting]
+    return command
+
+
 class BrokerProcess:
     """``kclient broker``; leaving the block kills it if it still runs.
 
@@ -19,10 +28,7 @@ class BrokerProcess:
     """
 
     def __init__(self, data_dir: Path, *settings: str, listen: str = "127.0.0.1:0") -> None:
-        command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
-        command += ["--listen", listen]
-        for setting in ("group.initial.rebalance.delay.ms=0", *settings):
-            command += ["--config", setting]
+        command = broker_command(data_dir, *settings, listen=listen)
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         ready = self._process.stdout.readline().strip()

@@ -5,6 +5,7 @@ from pathlib import Path
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
+from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
@@ -69,9 +70,15 @@ class LogBench:
         clean: bool = False,
         recovery_point: int = 0,
         log_start: int = 0,
+        producers: ProducerLimits = DEFAULT_LIMITS,
     ) -> UnifiedLog:
         log = UnifiedLog(
-            self.runtime, self.directory, PARTITION, config or LogConfig(), self.failures
+            self.runtime,
+            self.directory,
+            PARTITION,
+            config or LogConfig(),
+            self.failures,
+            producers,
         )
         self._opened.append(log)
         log.load(LogCheckpoint(clean, recovery_point, log_start))

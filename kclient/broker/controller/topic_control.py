@@ -59,10 +59,11 @@ class TopicRequest(NamedTuple):
 
 
 class TopicDefaults(NamedTuple):
-    """``num.partitions`` and ``default.replication.factor``."""
+    """``num.partitions``, ``default.replication.factor`` and ``max.partitions``."""
 
     num_partitions: int
     replication_factor: int
+    max_partitions: int = 2**31 - 1
 
 
 class TopicPlan(NamedTuple):
@@ -89,6 +90,7 @@ class TopicControl:
         """
         check_new_name(image, request.name)
         assignments = self._assignments(image, request)
+        self._check_room(image, len(assignments))
         records: list[MetadataRecord] = [TopicRecord(name=request.name, topic_id=topic_id)]
         records += [
             ConfigRecord(
@@ -126,6 +128,7 @@ class TopicControl:
                 "increase."
             )
         added = self._added(image, topic, count - have, assignments)
+        self._check_room(image, len(added))
         return [
             _partition_record(image, topic.topic_id, have + index, replicas)
             for index, replicas in enumerate(added)
@@ -152,6 +155,15 @@ class TopicControl:
                     "This server does not host this topic-partition."
                 )
         return topic, RemoveTopicRecord(topic_id=topic.topic_id)
+
+    def _check_room(self, image: MetadataImage, count: int) -> None:
+        limit = self._defaults.max_partitions
+        have = sum(len(topic.partitions) for topic in image.topics.values())
+        if have + count > limit:
+            raise PolicyViolationError(
+                f"got {count} partitions beside the {have} there are, expected at most {limit} "
+                "in all (max.partitions)"
+            )
 
     def _assignments(self, image: MetadataImage, request: TopicRequest) -> list[Assignment]:
         if request.assignments:

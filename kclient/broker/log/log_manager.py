@@ -12,6 +12,7 @@ from kclient.broker.log.log_checkpoints import LogCheckpoints, Logs
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_deletion import LogDeletion
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_passing
+from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import KafkaError
@@ -26,14 +27,14 @@ _OFFLINE_WAIT_MS = 60_000.0
 
 @dataclass(frozen=True, slots=True)
 class LogManagerSettings:
-    """How often things are done. All in milliseconds; Kafka's defaults."""
+    """How often things are done, in milliseconds, and what is remembered; Kafka's defaults."""
 
     flush_check_interval_ms: float = 1_000
     retention_check_interval_ms: float = 300_000
     recovery_point_checkpoint_interval_ms: float = 60_000
     start_offset_checkpoint_interval_ms: float = 60_000
     high_watermark_checkpoint_interval_ms: float = 5_000
-    producer_id_expiration_ms: int = 86_400_000
+    producers: ProducerLimits = DEFAULT_LIMITS
     producer_id_expiration_check_interval_ms: float = 600_000
 
 
@@ -325,7 +326,7 @@ class LogManager:
             partition,
             config,
             self.failures,
-            self._settings.producer_id_expiration_ms,
+            self._settings.producers,
         )
         try:
             log.load(self._checkpoints.for_log(partition, clean=self._clean))

@@ -11,7 +11,7 @@ from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogLoader
-from kclient.broker.log.producer_state_manager import ProducerStateManager
+from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.runtime import Condition, Runtime
 from kclient.common.types import TopicPartition
@@ -70,7 +70,7 @@ def make_parts(
     partition: TopicPartition,
     config: LogConfig,
     failures: LogDirFailureChannel,
-    producer_id_expiration_ms: int,
+    producers: ProducerLimits,
 ) -> LogParts:
     """Return the parts of a log that is not loaded yet."""
     files = runtime.files
@@ -80,6 +80,6 @@ def make_parts(
         failures,
         runtime.tasks.condition(),
         LocalLog(files, runtime.clock, directory, partition, config, runtime.random),
-        ProducerStateManager(files, directory, str(partition), producer_id_expiration_ms),
+        ProducerStateManager(files, directory, str(partition), producers),
         LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory)),
     )

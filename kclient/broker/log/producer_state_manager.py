@@ -4,6 +4,7 @@ import logging
 from bisect import insort
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.log_errors import CorruptSnapshotError
@@ -17,6 +18,22 @@ _log = logging.getLogger(__name__)
 _SUFFIX = log_file_utils.PRODUCER_SNAPSHOT_FILE_SUFFIX
 
 
+class ProducerLimits(NamedTuple):
+    """How long and how many producers one log remembers.
+
+    Attributes:
+        expiration_ms: ``producer.id.expiration.ms``.
+        max_ids: ``max.producer.ids.per.partition``. Beyond it the one that has been silent for
+            longest is forgotten; if it comes back, its first batch is taken as it is.
+    """
+
+    expiration_ms: int = 86_400_000
+    max_ids: int = 10_000
+
+
+DEFAULT_LIMITS = ProducerLimits()
+
+
 class ProducerStateManager:
     """The producers of one log and their open transactions, with snapshots on disk.
 
@@ -27,11 +44,13 @@ class ProducerStateManager:
         map_end_offset: The offset behind the last record that was taken in.
     """
 
-    def __init__(self, files: Files, directory: Path, partition: str, expiration_ms: int) -> None:
+    def __init__(
+        self, files: Files, directory: Path, partition: str, limits: ProducerLimits
+    ) -> None:
         self._files = files
         self._directory = directory
         self._partition = partition
-        self._expiration_ms = expiration_ms
+        self._limits = limits
         self.entries: dict[int, ProducerStateEntry] = {}
         self.map_end_offset = 0
         self._last_snapshot_offset = 0
@@ -76,7 +95,11 @@ class ProducerStateManager:
 
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply what `prepare_update` collected."""
+        # The latest is always last, so that the first one is the longest silent.
+        self.entries.pop(info.entry.producer_id, None)
         self.entries[info.entry.producer_id] = info.entry
+        if len(self.entries) > self._limits.max_ids:
+            self._forget_longest_silent()
         for txn in info.started:
             self._ongoing[txn.first_offset] = txn.producer_id
 
@@ -124,7 +147,7 @@ class ProducerStateManager:
         if self.map_end_offset <= self._last_snapshot_offset:
             return
         path = self._path(self.map_end_offset)
-        data = encode_snapshot(list(self.entries.values()))
+        data = encode_snapshot(self.entries.values())
         file = self._files.open(path, create=True)
         try:
             file.write_at(0, data)
@@ -199,7 +222,14 @@ class ProducerStateManager:
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         idle_ms = now_ms - entry.last_timestamp
-        return entry.current_txn_first_offset is None and idle_ms >= self._expiration_ms
+        return entry.current_txn_first_offset is None and idle_ms >= self._limits.expiration_ms
+
+    def _forget_longest_silent(self) -> None:
+        """Make room for another producer; one with an open transaction is never forgotten."""
+        for producer_id, entry in self.entries.items():
+            if entry.current_txn_first_offset is None:
+                del self.entries[producer_id]
+                return
 
     def _remove_snapshots(self, offsets: Iterable[int]) -> None:
         for offset in list(offsets):

@@ -11,12 +11,11 @@ from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, 
 from kclient.broker.log.log_parts import make_parts
 from kclient.broker.log.offset_lookup import OffsetLookup
 from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
+from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
-
-_PRODUCER_ID_EXPIRATION_MS = 86_400_000
 
 
 class UnifiedLog:
@@ -38,11 +37,9 @@ class UnifiedLog:
         partition: TopicPartition,
         config: LogConfig,
         failures: LogDirFailureChannel,
-        producer_id_expiration_ms: int = _PRODUCER_ID_EXPIRATION_MS,
+        producers: ProducerLimits = DEFAULT_LIMITS,
     ) -> None:
-        parts = make_parts(
-            runtime, directory, partition, config, failures, producer_id_expiration_ms
-        )
+        parts = make_parts(runtime, directory, partition, config, failures, producers)
         self.partition = partition
         self._parts = parts
         self._lock = parts.lock

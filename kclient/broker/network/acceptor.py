@@ -4,7 +4,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 from kclient.broker.network.processor import Processor
 from kclient.common.runtime import READABLE, Listener, Poller, StreamSocket
 
@@ -17,8 +17,9 @@ _PAUSE_MS = 500.0
 class Acceptor:
     """One listener's accepting end (Kafka: Acceptor).
 
-    Where the quota of connections is used up, further ones wait in the system's backlog; where an
-    address has too many, its next one is closed at once.
+    Where the quota of connections is used up, or they come too fast, or the process is nearly out
+    of descriptors, further ones wait in the system's backlog; where an address has too many, its
+    next one is closed at once.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class Acceptor:
         poller: Poller,
         processors: Sequence[Processor],
         quotas: ConnectionQuotas,
+        rate: CreationRate,
     ) -> None:
         self._listener = listener
         self._poller = poller
         self._processors = itertools.cycle(processors)
         self._quotas = quotas
+        self._rate = rate
         self._running = True
         self._watched: bool | None = None
         self._paused_until_ms = 0.0
@@ -39,8 +42,9 @@ class Acceptor:
 
     def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
         """Accept what comes in within the time; return whether to go on."""
-        self._watch(accepting=now_ms >= self._paused_until_ms and self._quotas.has_room())
-        if self._poller.poll(timeout_ms):
+        pause_ms = max(0.0, self._paused_until_ms - now_ms)
+        self._watch(accepting=not pause_ms and self._quotas.has_room())
+        if self._poller.poll(min(timeout_ms, pause_ms) if pause_ms else timeout_ms):
             self._accept_all(now_ms)
         return self._running
 
@@ -64,6 +68,10 @@ class Acceptor:
 
     def _accept_all(self, now_ms: float) -> None:
         while self._quotas.has_room():
+            wait_ms = self._rate.wait_ms(now_ms)
+            if wait_ms:
+                self._paused_until_ms = now_ms + wait_ms
+                return
             try:
                 connection = self._listener.accept()
             except BlockingIOError:
@@ -75,6 +83,7 @@ class Acceptor:
                 _log.warning("accepting pauses for %d ms: %s", _PAUSE_MS, error)
                 self._paused_until_ms = now_ms + _PAUSE_MS
                 return
+            self._rate.note_created()
             self._deal(connection)
 
     def _deal(self, connection: StreamSocket) -> None:

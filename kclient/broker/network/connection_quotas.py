@@ -6,6 +6,30 @@ from collections.abc import Callable
 from kclient.common.runtime import Condition
 
 
+class CreationRate:
+    """How many connections a second may be new (KIP-612, Kafka: max.connection.creation.rate).
+
+    As many as come in one second may come at once; after that they come at the rate. For one
+    thread, the acceptor's.
+    """
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._allowed = float(per_second)
+        self._counted_ms = 0.0
+
+    def wait_ms(self, now_ms: float) -> float:
+        """Return how long to wait until one more may come; 0 if it may now."""
+        earned = max(0.0, now_ms - self._counted_ms) * self._per_second / 1000.0
+        self._allowed = min(float(self._per_second), self._allowed + earned)
+        self._counted_ms = now_ms
+        return 0.0 if self._allowed >= 1.0 else (1.0 - self._allowed) * 1000.0 / self._per_second
+
+    def note_created(self) -> None:
+        """Count a new connection."""
+        self._allowed -= 1.0
+
+
 class ConnectionQuotas:
     """Counts connections (Kafka: ConnectionQuotas). The lock guards the counts."""
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from kclient.broker.network.acceptor import Acceptor
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 from kclient.broker.network.processor import Processor, RequestParser
 from kclient.broker.network.request_channel import Dispatch
 from kclient.broker.server.broker_config import BrokerConfig
@@ -61,7 +61,8 @@ class SocketServer:
         count = self._config["num.network.threads"]
         self._processors = [self._new_processor(number, dispatch) for number in range(count)]
         poller = self._runtime.net.poller()
-        self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas)
+        rate = CreationRate(self._config["max.connection.creation.rate"])
+        self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas, rate)
 
     def start(self) -> None:
         """Start the threads; without them, `step` has to be called."""

@@ -2,7 +2,11 @@
 
 Defaults that differ from Apache Kafka's, because this broker is one process of CPython on one
 machine: listeners (loopback), num.network.threads, num.io.threads, the replication factor of
-``__consumer_offsets``, node.id.
+``__consumer_offsets``, node.id, group.max.size.
+
+Settings of this broker's own, each a bound on what clients can make it hold:
+control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.groups,
+group.member.metadata.max.bytes.
 """
 
 from kclient.broker.server.server_key import (
@@ -43,6 +47,14 @@ _GENERAL = (
     number("message.max.bytes", _INT, 1048588, "Largest record batch taken."),
     number("fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024),
     number("producer.id.expiration.ms", _INT, 86400000, "Idle time of a producer id.", low=1),
+    number(
+        "max.producer.ids.per.partition",
+        _INT,
+        10000,
+        "Producers one partition remembers; beyond it the longest silent one is forgotten.",
+        low=1,
+    ),
+    number("max.partitions", _INT, 20000, "Partitions of all topics together.", low=1),
 )
 
 _NETWORK = (
@@ -51,9 +63,17 @@ _NETWORK = (
     number("queued.max.requests", _INT, 500, "Requests waiting for a handler.", low=1),
     number("queued.max.request.bytes", _LONG, -1, "Bytes of them; -1: no limit.", low=-1),
     number("socket.request.max.bytes", _INT, 104857600, "Largest request.", low=1),
+    number(
+        "control.request.max.bytes",
+        _INT,
+        16777216,
+        "Largest request that carries no records; what is decoded takes many times its size.",
+        low=1,
+    ),
     number("socket.listen.backlog.size", _INT, 50, "Connections waiting to be accepted.", low=1),
     number("max.connections", _INT, 2147483647, "Most connections at once."),
     number("max.connections.per.ip", _INT, 2147483647, "Most connections of one address."),
+    number("max.connection.creation.rate", _INT, 2147483647, "New connections per second.", low=1),
     number("connections.max.idle.ms", _LONG, 600000, "Idle time until a connection is closed."),
 )
 
@@ -115,7 +135,15 @@ _GROUPS = (
     number("group.initial.rebalance.delay.ms", _INT, 3000, "Wait for a new group's members."),
     number("group.min.session.timeout.ms", _INT, 6000, "Shortest session timeout."),
     number("group.max.session.timeout.ms", _INT, 1800000, "Longest session timeout."),
-    number("group.max.size", _INT, 2147483647, "Most members of a group.", low=1),
+    number("group.max.size", _INT, 1000, "Most members of a group.", low=1),
+    number("max.groups", _INT, 10000, "Most groups with members or positions.", low=1),
+    number(
+        "group.member.metadata.max.bytes",
+        _INT,
+        262144,
+        "Most bytes of what a member tells of itself when it joins.",
+        low=1,
+    ),
     number("offset.metadata.max.bytes", _INT, 4096, "Longest text beside an offset."),
     number("offsets.retention.minutes", _INT, 10080, "Life of an empty group's offsets.", low=1),
     number("offsets.retention.check.interval.ms", _LONG, 600000, "Time between checks.", low=1),

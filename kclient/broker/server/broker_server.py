@@ -159,7 +159,8 @@ class BrokerServer:
     def _serve(self, storage: BrokerStorage) -> None:
         config, runtime = self._config, self._runtime
         api_versions = ApiVersionManager(version_spans())
-        server = SocketServer(config, runtime, RequestParser(api_versions).parse)
+        parser = RequestParser(api_versions, config["control.request.max.bytes"])
+        server = SocketServer(config, runtime, parser.parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         # The port is known only once it is bound, and handlers have to tell it.
         endpoint = self._bind(server)

@@ -17,6 +17,7 @@ from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.offsets_topic import OffsetsTopic
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
+from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.broker.server.broker_config import BrokerConfig
@@ -50,7 +51,9 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
         high_watermark_checkpoint_interval_ms=config[
             "replica.high.watermark.checkpoint.interval.ms"
         ],
-        producer_id_expiration_ms=config["producer.id.expiration.ms"],
+        producers=ProducerLimits(
+            config["producer.id.expiration.ms"], config["max.producer.ids.per.partition"]
+        ),
     )
     return LogManager(config.data_dir, runtime, default_log_config(config), settings)
 
@@ -107,7 +110,9 @@ def _controller(
     """Return the controller, loaded, and the topics that were ever deleted."""
     log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
     topics = TopicControl(
-        TopicDefaults(config["num.partitions"], config["default.replication.factor"]),
+        TopicDefaults(
+            config["num.partitions"], config["default.replication.factor"], config["max.partitions"]
+        ),
         delete_enabled=config["delete.topic.enable"],
     )
     controller = QuorumController(runtime, KafkaMetadataLog(runtime.clock, log), topics)
@@ -157,6 +162,8 @@ def _group_config(config: BrokerConfig) -> GroupConfig:
         max_session_timeout_ms=config["group.max.session.timeout.ms"],
         initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
         max_size=config["group.max.size"],
+        max_groups=config["max.groups"],
+        member_metadata_max_bytes=config["group.member.metadata.max.bytes"],
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_ms=config["offsets.retention.check.interval.ms"],

@@ -2,7 +2,7 @@
 
 from kclient.broker.network.request_channel import Request, ResponseSink
 from kclient.broker.server.api_version_manager import ApiVersionManager
-from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import decode_request_header
@@ -12,8 +12,9 @@ from kclient.protocol.registry import REQUESTS
 class RequestParser:
     """Decodes requests of the APIs that are served (Kafka: RequestContext.parseRequest)."""
 
-    def __init__(self, api_versions: ApiVersionManager) -> None:
+    def __init__(self, api_versions: ApiVersionManager, max_control_bytes: int = 2**31 - 1) -> None:
         self._api_versions = api_versions
+        self._max_control_bytes = max_control_bytes
 
     def parse(
         self, sink: ResponseSink, receive: NetworkReceive, client_address: str, now_ms: float
@@ -25,10 +26,17 @@ class RequestParser:
 
         Raises:
             UnsupportedVersionError: The API or the version is not served.
+            InvalidRequestError: It carries no records and is larger than control.request.max.bytes.
             ProtocolError: The bytes are no request.
         """
         header, position = decode_request_header(receive.payload)
         key, version = header.api_key, header.api_version
+        size = len(receive.payload)
+        if key is not ApiKey.PRODUCE and size > self._max_control_bytes:
+            raise InvalidRequestError(
+                f"{key.name}: got {size} bytes, expected at most {self._max_control_bytes} "
+                "(control.request.max.bytes)"
+            )
         if self._api_versions.is_served(key, version):
             body = REQUESTS[key].decode(receive.payload[position:], version)
         elif key is ApiKey.API_VERSIONS:

@@ -17,6 +17,7 @@ from kclient.common.broker_errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
     InvalidTopicError,
+    PolicyViolationError,
     TopicDeletionDisabledError,
     TopicExistsError,
     UnknownTopicIdError,
@@ -188,6 +189,27 @@ def test_rules_for_more_partitions() -> None:
     assert [part.leader for part in controller.image.topics["t"].partitions[2:]] == [2, 1]
     with pytest.raises(UnknownTopicOrPartitionError):
         controller.create_partitions("absent", 2, None, validate_only=False)
+
+
+@pytest.mark.fault("B16")
+def test_no_more_partitions_than_are_allowed() -> None:
+    log = MemoryLog()
+    topics = TopicControl(TopicDefaults(1, 1, max_partitions=5), delete_enabled=True)
+    controller = QuorumController(runtime(), log, topics)
+    controller.load()
+    controller.register_broker(BrokerIdentity(1, "localhost", 9092, None, DIRECTORY))
+    controller.create_topic(TopicRequest("a", 3))
+    by_hand = TopicRequest("b", assignments={number: [1] for number in range(3)})
+    for too_many in (TopicRequest("b", 3), by_hand):
+        with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
+            controller.create_topic(too_many)
+    with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
+        controller.create_partitions("a", 6, None, validate_only=False)
+    before = len(log.values)
+    controller.create_topic(TopicRequest("b", 2))
+    assert len(log.values) > before
+    controller.delete_topic("a", NO_ID)
+    controller.create_topic(TopicRequest("c", 3))
 
 
 def test_deletion_by_name_and_by_id() -> None:

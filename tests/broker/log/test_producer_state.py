@@ -17,6 +17,7 @@ from kclient.broker.log.producer_state_entry import (
     in_sequence,
     increment_sequence,
 )
+from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import (
@@ -197,6 +198,38 @@ def test_idle_producers_expire(bench: LogBench, log: UnifiedLog, clock: ManualCl
     clock.elapsed_ms = 86_400_000
     log.maintenance.remove_expired_producers()
     assert send(log, 5) == 1
+
+
+@pytest.mark.fault("B16")
+def test_the_longest_silent_producer_makes_room(bench: LogBench) -> None:
+    log = bench.open(producers=ProducerLimits(max_ids=3))
+    for pid in (1, 2, 3, 1, 4):
+        send(log, 0 if pid != 1 or not log.log_end_offset else 1, pid=pid)
+    assert log.append_as_leader(make_batch(producer=(1, 0, 1)), 0).duplicate
+    for pid in (3, 4):
+        with pytest.raises(OutOfOrderSequenceError):
+            send(log, 5, pid=pid)
+    # Producer 2 was forgotten; what it sends next is taken as the first of a new one.
+    assert send(log, 5, pid=2) == 5
+    assert send(log, 5, pid=3) == 6
+    end = log.log_end_offset
+    for pid in range(100, 1100):
+        send(log, 0, pid=pid)
+    log.close()
+    assert bench.path(end + 1000, ".snapshot").stat().st_size == 10 + 3 * 46
+
+
+@pytest.mark.fault("B16")
+def test_an_open_transaction_is_never_forgotten(bench: LogBench) -> None:
+    log = bench.open(producers=ProducerLimits(max_ids=2))
+    begin_txn(log, 0)
+    for pid in range(5):
+        send(log, 0, pid=pid)
+    log.high_watermark = log.log_end_offset
+    assert log.last_stable_offset == 0
+    end_txn(log, ControlRecordType.COMMIT)
+    log.high_watermark = log.log_end_offset
+    assert log.last_stable_offset == log.log_end_offset
 
 
 def test_expired_producers_are_not_loaded(

@@ -1,6 +1,9 @@
+import itertools
 import threading
 
-from kclient.broker.network.connection_quotas import ConnectionQuotas
+import pytest
+
+from kclient.broker.network.connection_quotas import ConnectionQuotas, CreationRate
 
 
 def quotas(total: int, per_address: int) -> ConnectionQuotas:
@@ -28,3 +31,21 @@ def test_tells_of_room_once_there_is_some_again() -> None:
     counted.remove("b")
     assert told == [1]
     assert counted.has_room()
+
+
+@pytest.mark.fault("B14")
+def test_connections_come_at_a_rate() -> None:
+    rate = CreationRate(10)
+    came = [now_ms for now_ms in range(1000, 4000) if not rate.wait_ms(now_ms) and note(rate)]
+    # Ten at once, then one every 100 ms; what was not used in a quiet time is not saved up.
+    assert came[:10] == list(range(1000, 1010))
+    gaps = {later - earlier for earlier, later in itertools.pairwise(came[10:])}
+    assert gaps <= {99, 100, 101}
+    assert rate.wait_ms(60_000) == 0.0
+    burst = sum(1 for _ in range(30) if not rate.wait_ms(60_000) and note(rate))
+    assert burst == 10
+
+
+def note(rate: CreationRate) -> bool:
+    rate.note_created()
+    return True

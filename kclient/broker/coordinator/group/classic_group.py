@@ -37,6 +37,12 @@ class ClassicGroup:
         self.pending_members: set[str] = set()
         self.has_new_member = False
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody ever was in it or is expected, so that nothing is lost with it."""
+        nobody = not self.members and not self.pending_members
+        return self.state is GroupState.EMPTY and not self.generation and nobody
+
     def transition_to(self, state: GroupState, now_wall_ms: int) -> None:
         """Move to another state, which the table must allow."""
         check_transition(self.group_id, self.state, state)

@@ -27,6 +27,7 @@ from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     GroupNotEmptyError,
     InvalidGroupIdError,
+    PolicyViolationError,
     UnknownMemberIdError,
     code_of,
 )
@@ -160,6 +161,8 @@ class GroupCoordinator:
                 self._replies.add(reply, join_failure(problem, request.member_id))
                 return
             self._membership.join(group, request, caller, reply)
+            if group.is_unused:  # it was refused
+                del self._groups[group.group_id]
 
         self._decide(decide)
 
@@ -169,9 +172,18 @@ class GroupCoordinator:
         if group is None:
             if request.member_id:
                 raise UnknownMemberIdError
+            self._check_room(request.group_id)
             group = ClassicGroup(request.group_id, self._clock.wall_ms())
             self._groups[request.group_id] = group
         return group
+
+    def _check_room(self, group_id: str) -> None:
+        """Raise if this would be one group too many."""
+        if group_id in self._groups or self._store.of_group(group_id):
+            return
+        limit = self._config.max_groups
+        if len(self._groups.keys() | set(self._store.group_ids())) >= limit:
+            raise PolicyViolationError(f"there are {limit} groups (max.groups)")
 
     def sync_group(self, request: SyncGroupRequest, reply: SyncReply) -> None:
         """Answer a SyncGroup, perhaps only once the leader has assigned."""
@@ -248,6 +260,7 @@ class GroupCoordinator:
             try:
                 self._check(group_id)
                 self._offsets.check_commit(self._groups.get(group_id), *member)
+                self._check_room(group_id)
             except KafkaError as problem:
                 return dict.fromkeys(offsets, code_of(problem))
             return self._offsets.commit(group_id, offsets)

@@ -1,0 +1,16 @@
+"""A broker killed at random points under load; ``make crash KILLS=50`` does it for longer."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.kill_loop import run
+
+
+@pytest.mark.fault("B1", "B3")
+def test_nothing_acknowledged_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
+    report = run(tmp_path, kills=3, seed=57)
+    assert report.kills == 3
+    assert report.early_kills >= 1
+    assert report.acknowledged > 1000
+    assert report.batches > 0
