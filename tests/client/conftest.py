@@ -13,15 +13,17 @@ from kclient.common.types import Node
 from kclient.network.selector import Selector
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataRequest
+from kclient.testing.virtual import Peer
 from tests.support.virtual_broker import VirtualBroker
-from tests.support.virtual_net import Peer, virtual_runtime
+from tests.support.virtual_home import VirtualHome
 
 
 class ClientWorld:
     """A client, its metadata, and the brokers around it."""
 
     def __init__(self, *bootstrap: tuple[str, int], settings: ClientSettings | None = None) -> None:
-        self.runtime, self.net = virtual_runtime()
+        self.home = VirtualHome()
+        self.runtime, self.net = self.home.runtime, self.home.net
         self.metadata = ProducerMetadata(self.runtime)
         self.selector = Selector(self.runtime.net, self.runtime.clock)
         self.client = NetworkClient(

@@ -12,9 +12,9 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataResponse
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
 from tests.support.virtual_broker import VirtualBroker
-from tests.support.virtual_net import VirtualSocket
 
 
 class Hostile:
@@ -48,7 +48,7 @@ HOSTILE = {
     "correlation": (says(b"\x00\x00\x00\x06\x00\x00\x30\x39\x00\x00"), "correlation id: got 12345"),
     "garbage": (says(b"\x00\x00\x00\x0a" + b"\xfe" * 10), "correlation id: got -16843010"),
     "eof": (ends(0), "the peer closed the connection"),
-    "reset": (ends(104), "connection broken"),
+    "reset": (ends(104), "Connection reset by peer"),
     "silence": (says(b""), "API_VERSIONS was not answered within 1500 ms"),
     "cut": (
         lambda socket: (socket.deliver(b"\x00\x00\x01\x00abc"), socket.end())[-1],

@@ -14,7 +14,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client, client_settings
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
-from tests.support.virtual_net import virtual_runtime
+from tests.support.virtual_home import VirtualHome
 
 CLIENT = ConfigDef("client", common_keys())
 
@@ -96,7 +96,8 @@ def test_an_unknown_protocol_is_refused() -> None:
 
 
 def test_a_client_is_built_without_touching_the_network() -> None:
-    runtime, net = virtual_runtime()
+    home = VirtualHome()
+    runtime, net = home.runtime, home.net
     config = CLIENT.parse(
         {
             "bootstrap.servers": "nowhere.example:9092",

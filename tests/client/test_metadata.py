@@ -19,7 +19,8 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.support.virtual_net import VirtualNet, virtual_runtime
+from kclient.testing.virtual import VirtualNet
+from tests.support.virtual_home import VirtualHome
 
 ORDERS = TopicPartition("orders", 0)
 ID_1 = bytes(15) + b"\x11"
@@ -69,7 +70,8 @@ def answer(*topics: MetadataResponseTopic) -> MetadataResponse:
 
 class MetadataWorld:
     def __init__(self) -> None:
-        self.runtime, self.net = virtual_runtime()
+        self.home = VirtualHome()
+        self.runtime, self.net = self.home.runtime, self.home.net
         self.metadata = ProducerMetadata(self.runtime, max_age_ms=10_000, max_idle_ms=4_000)
         self.metadata.bootstrap([("b0", 9092)])
         self.metadata.add_topic("orders", self.now_ms)
@@ -232,9 +234,9 @@ def test_a_topic_added_while_an_answer_is_on_its_way_is_asked_for_next(
 def test_an_idle_topic_is_forgotten(world: MetadataWorld) -> None:
     world.metadata.add_topic("busy", world.now_ms)
     world.update(topic(), topic("busy", topic_id=ID_2))
-    world.net.clock.sleep(3_000)
+    world.home.sleep(3_000)
     world.metadata.add_topic("busy", world.now_ms)
-    world.net.clock.sleep(2_000)
+    world.home.sleep(2_000)
     world.update(topic(), topic("busy", topic_id=ID_2))
     assert world.metadata.cluster().topics == {"busy"}
     assert not world.metadata.contains_topic("orders")
@@ -271,7 +273,7 @@ def test_failures_are_backed_off_and_forgotten(world: MetadataWorld) -> None:
 def test_old_metadata_is_asked_for_without_a_reason(world: MetadataWorld) -> None:
     world.update(topic())
     assert world.metadata.time_to_next_update(world.now_ms) == 10_000
-    world.net.clock.sleep(10_000)
+    world.home.sleep(10_000)
     assert world.metadata.time_to_next_update(world.now_ms) <= 0
     assert not world.metadata.next_request(world.now_ms).is_partial
 

@@ -22,9 +22,9 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
 from tests.support.virtual_broker import VirtualBroker
-from tests.support.virtual_net import VirtualSocket
 
 NODE = Node(1, "10.0.0.1", 9092)
 
@@ -167,10 +167,10 @@ def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: Virt
 
 
 def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker) -> None:
-    world.net.latency_ms = 400
+    world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)
     world.poll_until(lambda: len(world.outcomes) == 1)
-    world.net.latency_ms = 1
+    world.net.latency_ms = (1, 1)
     world.connect(NODE)
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 2)
@@ -304,7 +304,7 @@ def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: VirtualBrok
     world.client.close()
     with pytest.raises(ClosedError):
         world.ask()
-    world.net.clock.sleep(10)
+    world.home.sleep(10)
     assert world.net.open_sockets == 0
 
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.client.client_settings import ClientSettings
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.virtual_net import VirtualSocket
 
 ANY_WORDS = st.one_of(
     st.binary(max_size=200),

@@ -10,7 +10,8 @@ from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.selector import Selector
 from kclient.network.transport_layer import PlaintextTransportLayer
-from tests.support.virtual_net import VirtualSocket, virtual_runtime
+from kclient.testing.virtual.virtual_socket import VirtualSocket
+from tests.support.virtual_home import VirtualHome
 
 HERE = ("10.0.0.1", 9092)
 
@@ -56,18 +57,19 @@ class Quiet:
 
 
 def connect(authenticator: TwoSteps) -> tuple[Selector, float]:
-    runtime, net = virtual_runtime()
-    net.peers[HERE] = Quiet
+    home = VirtualHome()
+    home.net.peers[HERE] = Quiet
+    runtime, clock = home.runtime, home.clock
     selector = Selector(runtime.net, runtime.clock, channel_builder=Builder(authenticator))
     selector.connect("1", HERE)
-    selector.poll(10, net.clock.now_ms)
+    selector.poll(10, clock.now_ms)
     assert selector.connected == ["1"]
     assert not selector.is_channel_ready("1")
     channel = selector.channel("1")
     assert channel is not None
     assert channel.interest() == READABLE | WRITABLE
-    selector.poll(10, net.clock.now_ms)
-    return selector, net.clock.now_ms
+    selector.poll(10, clock.now_ms)
+    return selector, clock.now_ms
 
 
 def test_requests_flow_only_after_the_exchange() -> None:

@@ -21,7 +21,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kclient.protocol.registry import REQUESTS
-from tests.support.virtual_net import VirtualSocket
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 
 Answer = Callable[[RequestHeader, Request], Response | bytes | None]
 """Returns a response, a raw frame body, or None for silence."""

@@ -59,7 +59,6 @@ class VirtualNet:
         self._lots = lots
         self._trace = trace
         self._latency_ms = latency_ms
-        self._chunk_bytes: tuple[int, int] | None = None
         self._hosts: dict[str, VirtualHost] = {}
         self._links: dict[tuple[str, str], VirtualLink] = {}
         self._open: dict[VirtualSocket, None] = {}
@@ -68,6 +67,17 @@ class VirtualNet:
     def open_sockets(self) -> int:
         """How many sockets are open, far ends included."""
         return len(self._open)
+
+    @property
+    def latency_ms(self) -> Latency:
+        """How long a segment takes, unless its link says otherwise; set, it is so for all links."""
+        return self._latency_ms
+
+    @latency_ms.setter
+    def latency_ms(self, latency_ms: Latency) -> None:
+        self._latency_ms = latency_ms
+        for link in self._links.values():
+            link.latency_ms = latency_ms
 
     # --- faults
 
@@ -78,7 +88,6 @@ class VirtualNet:
         if found is None:
             lot = self._lots(f"link {key[0]}>{key[1]}")
             found = self._links[key] = VirtualLink(self.clock, lot, self._latency_ms)
-            found.chunk_bytes = self._chunk_bytes
         return found
 
     def partition(self, a: object, b: object, *, one_way: bool = False) -> None:
@@ -207,11 +216,6 @@ class VirtualNet:
         for (_, target), link in self._links.items():
             if target == host.ip and not link.blocked:
                 link.resume()
-
-    def sent(self, end: VirtualSocket, data: bytes) -> None:
-        """Hear that a socket sent bytes."""
-        self.sendmsg_calls += 1
-        self.note("sent", repr(end), data)
 
     def closed(self, end: VirtualSocket) -> None:
         """Hear that a socket was closed."""

@@ -135,19 +135,22 @@ class VirtualSocket:
         if len(data) > room:
             data = data[:room]
         self._unread_by_peer += len(data)
-        self._net.sent(self, data)
+        self._net.sendmsg_calls += 1
+        self._net.note("sent", repr(self), data)
         self.stream.send(data)
         return len(data)
 
     def deliver(self, data: bytes, delay_ms: float | None = None) -> None:
         """Let bytes arrive at the other end, however many; for scripted peers."""
-        self._net.sent(self, data)
+        self._net.note("sent", repr(self), data)
         self.stream.send(data, delay_ms)
 
     def end(self, failure: int = 0) -> None:
-        """End the stream towards the other end, orderly or with an errno; for scripted peers."""
-        if self._stream is not None:
-            self._stream.end(failure)
+        """End the stream orderly, or the whole connection with an errno; for scripted peers."""
+        if failure:
+            self._close(failure)
+        elif self._stream is not None:
+            self._stream.end(0)
 
     def connect_error(self) -> int:
         """Return the errno of a finished connect attempt; 0 if it succeeded."""
