@@ -10,7 +10,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.request_builder import RequestBuilder
 from kclient.common.broker_errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.protocol.message import Response
@@ -179,7 +179,15 @@ class Requester:
     def _poll(self, deadline_ms: float, what: str) -> None:
         now_ms = self._clock.monotonic_ms()
         if now_ms >= deadline_ms:
-            cause = self._client.bootstrap_error()
-            why = f"; {cause}" if cause is not None else ""
-            raise KafkaTimeoutError(f"{what}: no answer in time{why}") from cause
+            raise self._timeout(what)
         self._client.poll(min(_POLL_MS, deadline_ms - now_ms), now_ms)
+
+    def _timeout(self, what: str) -> KafkaTimeoutError:
+        unreached = self._client.bootstrap_error()
+        why = f"; {unreached}" if unreached is not None else ""
+        kind = (
+            BootstrapError if why and self._metadata.cluster().is_bootstrap else KafkaTimeoutError
+        )
+        error = kind(f"{what}: no answer in time{why}")
+        error.__cause__ = unreached
+        return error

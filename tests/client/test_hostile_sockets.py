@@ -1,9 +1,5 @@
 """Real sockets on loopback: peers that are no brokers, and brokers of another make."""
 
-import resource
-import socket
-import struct
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,62 +12,7 @@ from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.config_def import ConfigDef
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
-
-Act = Callable[[socket.socket], None]
-
-
-def says(words: bytes) -> Act:
-    return lambda peer: peer.sendall(words)
-
-
-def resets(peer: socket.socket) -> None:
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def trickles(peer: socket.socket) -> None:
-    for byte in b"HTTP":
-        peer.sendall(bytes([byte]))
-
-
-HOSTILE: dict[str, tuple[Act, str]] = {
-    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer answered with HTTP"),
-    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer answered with a TLS alert"),
-    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer answered with SSH"),
-    "negative": (says(b"\xff\xff\xff\xff"), "frame size: got -1"),
-    "huge": (says(b"\x7f\xff\xff\xff"), "frame size: got 2147483647"),
-    "correlation": (says(b"\x00\x00\x00\x06\x00\x00\x30\x39\x00\x00"), "correlation id: got 12345"),
-    "cut": (says(b"\x00\x00\x01\x00abc"), "closed the connection after 3 of a frame's 256 bytes"),
-    "eof": (lambda _: None, "the peer closed the connection"),
-    "reset": (resets, "Connection reset by peer"),
-    "bytewise": (trickles, "the peer answered with HTTP"),
-}
-
-
-class HostilePeer:
-    """Accepts, reads the first request, does one thing, hangs up."""
-
-    def __init__(self, act: Act) -> None:
-        self.connections = 0
-        self._act = act
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            peer, _ = self._listener.accept()
-            with peer:
-                self.connections += 1
-                if peer.recv(4096) == b"stop":
-                    return
-                self._act(peer)
-
-    def stop(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.port)) as last:
-            last.sendall(b"stop")
-            self._thread.join(10)
-        self._listener.close()
+from tests.support.hostile_peer import HOSTILE, ClosedPort, HostilePeer
 
 
 class LiveClient:
@@ -96,52 +37,25 @@ class LiveClient:
 @pytest.mark.parametrize("mode", HOSTILE)
 def test_each_kind_of_peer_is_named(mode: str) -> None:
     act, cause = HOSTILE[mode]
-    peer = HostilePeer(act)
-    client = LiveClient(f"127.0.0.1:{peer.port}")
-    try:
+    with HostilePeer(act) as peer:
+        client = LiveClient(peer.address)
         client.poll_until(lambda: cause in str(client.network.bootstrap_error()))
-        assert f"127.0.0.1:{peer.port}: " in str(client.network.bootstrap_error())
-    finally:
+        assert f"{peer.address}: " in str(client.network.bootstrap_error())
         client.network.close()
-        peer.stop()
 
 
 def test_a_closed_port_and_an_unknown_name_are_named() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-        client = LiveClient(f"127.0.0.1:{port},no-such-host.invalid:9092")
+    with ClosedPort() as closed:
+        client = LiveClient(f"{closed.address},no-such-host.invalid:9092")
 
         def both() -> bool:
             return str(client.network.bootstrap_error()).count(": could not") == 2
 
         client.poll_until(both)
     text = str(client.network.bootstrap_error())
-    assert f"127.0.0.1:{port}: could not connect: Connection refused" in text
+    assert f"{closed.address}: could not connect: Connection refused" in text
     assert "no-such-host.invalid:9092: could not look up no-such-host.invalid: " in text
     client.network.close()
-
-
-def test_a_claimed_frame_of_99_megabytes_takes_no_memory() -> None:
-    claimed = threading.Event()
-
-    def claim(peer: socket.socket) -> None:
-        peer.sendall(struct.pack(">i", 99_000_000) + b"x" * 1000)
-        claimed.set()
-        peer.recv(1)  # until the client gives up
-
-    peer = HostilePeer(claim)
-    client = LiveClient(f"127.0.0.1:{peer.port}", request_timeout_ms=500)
-    try:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        late = "was not answered within 500 ms"
-        client.poll_until(lambda: late in str(client.network.bootstrap_error()))
-        grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        assert claimed.is_set()
-        assert grown_kib < 8 * 1024
-    finally:
-        client.network.close()
-        peer.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,152 @@
+"""Peers on real sockets that are no brokers, and what a client should say of each."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import Self
+
+Act = Callable[[socket.socket], None]
+
+
+def says(words: bytes) -> Act:
+    return lambda peer: peer.sendall(words)
+
+
+def resets(peer: socket.socket) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def trickles(peer: socket.socket) -> None:
+    for byte in b"HTTP":
+        peer.sendall(bytes([byte]))
+
+
+def waits(peer: socket.socket) -> None:
+    """Keep silent until the client gives up."""
+    with suppress(OSError):
+        while peer.recv(4096):
+            pass
+
+
+def claims(size: int) -> Act:
+    """Promise a frame of this size, and send nothing of it."""
+
+    def act(peer: socket.socket) -> None:
+        peer.sendall(struct.pack(">i", size) + b"x" * 1000)
+        waits(peer)
+
+    return act
+
+
+HOSTILE: dict[str, tuple[Act, str]] = {
+    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer answered with HTTP"),
+    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer answered with a TLS alert"),
+    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer answered with SSH"),
+    "negative": (says(b"\xff\xff\xff\xff"), "frame size: got -1"),
+    "empty": (says(b"\x00\x00\x00\x00"), "response header: got 0 bytes"),
+    "huge": (says(b"\x7f\xff\xff\xff"), "frame size: got 2147483647"),
+    "over the limit": (says(struct.pack(">i", 104857601)), "frame size: got 104857601"),
+    "correlation": (says(b"\x00\x00\x00\x06\x00\x00\x30\x39\x00\x00"), "correlation id: got 12345"),
+    "garbage": (says(b"\x00\x00\x00\x0a" + b"\xfe" * 10), "correlation id: got -16843010"),
+    "cut": (says(b"\x00\x00\x01\x00abc"), "closed the connection after 3 of a frame's 256 bytes"),
+    "eof": (lambda _: None, "the peer closed the connection"),
+    "reset": (resets, "Connection reset by peer"),
+    "bytewise": (trickles, "the peer answered with HTTP"),
+}
+"""What peers do that hang up afterwards, with a part of what is to be said of them."""
+
+
+class HostilePeer:
+    """Accepts, reads the first request, does one thing, hangs up.
+
+    Attributes:
+        port: Where it listens, on 127.0.0.1.
+        connections: How many it has accepted.
+    """
+
+    def __init__(self, act: Act) -> None:
+        self.connections = 0
+        self._act = act
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _run(self) -> None:
+        while True:
+            peer, _ = self._listener.accept()
+            with peer, suppress(ConnectionError):  # a client may be gone before it is answered
+                if peer.recv(4096) == b"stop":
+                    return
+                self.connections += 1
+                self._act(peer)
+
+    def stop(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port)) as last:
+            last.sendall(b"stop")
+            self._thread.join(10)
+        self._listener.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class ClosedPort:
+    """An address of this machine where nobody listens."""
+
+    def __init__(self) -> None:
+        self._reserved = socket.socket()
+        self._reserved.bind(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._reserved.close()
+
+
+class BlackHole:
+    """An address whose packets vanish: its queue of connections is full and nobody takes any."""
+
+    def __init__(self) -> None:
+        self._sockets = ExitStack()
+        listener = self._sockets.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        self.address = f"127.0.0.1:{listener.getsockname()[1]}"
+        for _ in range(3):
+            waiting = self._sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._sockets.close()
