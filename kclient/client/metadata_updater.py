@@ -10,7 +10,7 @@ from kclient.client.metadata import Metadata, MetadataAsk
 from kclient.client.node_connections import NodeConnections
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import RebootstrapRequiredError, error_for_code
-from kclient.common.errors import KafkaError
+from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
 from kclient.protocol.messages.metadata import MetadataResponse
@@ -41,6 +41,8 @@ class MetadataUpdater:
         self._in_progress: MetadataAsk | None = None
         self._sought_since_ms: float | None = None
         self._told_to_start_over = False
+        self._asked_node = ""
+        self._failure: KafkaError | None = None
 
     def is_update_due(self, now_ms: float) -> bool:
         """Return whether metadata should be asked for before anything else is sent."""
@@ -78,17 +80,33 @@ class MetadataUpdater:
             self._told_to_start_over = True
         elif error is not None or not response.brokers:
             # A cluster without brokers is one that is still coming up.
-            _log.debug("no use was made of a metadata answer: %s", error or "it names no broker")
-            self._metadata.failed_update(now_ms)
+            said = f"with {error}" if error is not None else "without a single broker"
+            self._fail(KafkaError(f"{self._asked_node} answered METADATA {said}"), now_ms)
         else:
             self._metadata.update(ask, response, now_ms)
             self._sought_since_ms = None
+            self._failure = None
             self._connections.failures.keep_only(self._metadata.cluster().nodes)
 
-    def failed(self, now_ms: float) -> None:
+    def failed(self, error: KafkaError, now_ms: float) -> None:
         """Note that the request in progress got no answer."""
         self._in_progress = None
-        self._metadata.failed_update(now_ms)
+        self._fail(error, now_ms)
+
+    def knows_cluster(self) -> bool:
+        """Return whether a broker has described the cluster."""
+        return not self._metadata.cluster().is_bootstrap
+
+    def trouble(self) -> KafkaError | None:
+        """Return what came of asking for metadata, if it is not what was asked for.
+
+        May be called from any thread.
+        """
+        if self._failure is not None:
+            return self._failure
+        if self._in_progress is not None and not self.knows_cluster():
+            return KafkaTimeoutError(f"{self._asked_node} has not answered METADATA yet")
+        return None
 
     def authentication_failed(self, error: KafkaError) -> None:
         """Tell everybody who waits for metadata that none will come."""
@@ -123,6 +141,11 @@ class MetadataUpdater:
         # Nothing tells the end of an attempt's back-off or slowness but another look.
         return self._settings.reconnect_backoff_ms
 
+    def _fail(self, failure: KafkaError, now_ms: float) -> None:
+        _log.debug("metadata: %s", failure)
+        self._failure = failure
+        self._metadata.failed_update(now_ms)
+
     def _send(self, node_id: str, now_ms: float) -> float:
         ask = self._metadata.next_request(now_ms)
         request = ClientRequest(
@@ -141,4 +164,5 @@ class MetadataUpdater:
             self._metadata.failed_update(now_ms)
             return self._settings.reconnect_backoff_ms
         self._in_progress = ask
+        self._asked_node = self._connections.in_words(node_id)
         return self._settings.request_timeout_ms

@@ -132,12 +132,19 @@ class NetworkClient:
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
 
     def bootstrap_error(self) -> BootstrapError | None:
-        """Return an error that names each address not reached, with its own cause; None if none.
+        """Return why brokers are of no use: each address not reached, with its own cause.
 
-        To be raised, with what was being done, when a call's deadline passes and no broker is
-        ready.
+        Where all were reached it tells what came of asking for the cluster; None if nothing is
+        known against anybody. To be raised, with what was being done, when a call's deadline
+        passes. May be called from any thread.
         """
-        return self._connections.bootstrap_error(self._clock.monotonic_ms())
+        unreached = self._connections.bootstrap_error(self._clock.monotonic_ms())
+        trouble = self._metadata_updater.trouble()
+        if unreached is not None or trouble is None:
+            return unreached
+        error = BootstrapError(f"the cluster was not described: {trouble}")
+        error.__cause__ = trouble
+        return error
 
     # --- requests
 

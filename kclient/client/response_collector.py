@@ -59,12 +59,12 @@ class ResponseCollector:
         unanswered = self._connections.end(node_id, now_ms, reason, blame=blame)
         self._negotiator.disconnected(node_id, unanswered)
         for item in unanswered:
+            error = self._disconnected(item, reason)
             if not item.request.internal:
                 overdue = item.deadline_ms <= now_ms
-                error = self._disconnected(item, reason)
                 self.responses.append(item.failed(error, now_ms, timed_out=overdue))
             elif item.message.api_key is ApiKey.METADATA:
-                self._metadata_updater.failed(now_ms)
+                self._metadata_updater.failed(error, now_ms)
 
     def _take_completed_sends(self, now_ms: float) -> None:
         for send in self._connections.selector.completed_sends:
@@ -120,10 +120,24 @@ class ResponseCollector:
     def _take_disconnected(self, now_ms: float) -> None:
         for node_id, ended in self._connections.selector.disconnected.items():
             at_fault = ended.state is not State.EXPIRED
-            self.end_connection(node_id, now_ms, ended.reason, blame=at_fault)
+            self.end_connection(
+                node_id, now_ms, self._explained(node_id, ended.reason), blame=at_fault
+            )
             if ended.state is State.AUTHENTICATION_FAILED:
                 self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
                 self._metadata_updater.authentication_failed(ended.reason)
+
+    def _explained(self, node_id: str, reason: KafkaError) -> KafkaError:
+        """Return what is behind the end of a connection, where it is not told but known."""
+        item = self._connections.in_flight.oldest(node_id)
+        asked = None if item is None else item.message.api_key
+        if asked is not ApiKey.METADATA or self._metadata_updater.knows_cluster():
+            return reason
+        error = DisconnectedError(
+            f"{reason} when asked for METADATA, as listeners do that want authentication"
+        )
+        error.__cause__ = reason
+        return error
 
     def _end_overdue_connects(self, now_ms: float) -> None:
         for node_id in self._connections.states.overdue_connects(now_ms):

@@ -10,6 +10,7 @@ from kclient.client.request_builder import RequestBuilder
 from kclient.common.errors import (
     BootstrapError,
     DisconnectedError,
+    KafkaError,
     KafkaTimeoutError,
     WakeupError,
 )
@@ -52,6 +53,7 @@ class ConsumerNetworkClient:
         self._unsent: dict[int, deque[_Unsent]] = {}
         self._completed: deque[tuple[_Unsent, ClientResponse]] = deque()
         self._wakeup_asked = False
+        self._trouble: KafkaError | None = None
 
     # --- asking
 
@@ -131,9 +133,24 @@ class ConsumerNetworkClient:
         """Leave a wakeup aside that came too late for the call it was meant for."""
         self._wakeup_asked = False
 
+    # --- what stands in the way
+
     def bootstrap_error(self) -> BootstrapError | None:
-        """Return an error that names each address not reached with its own cause, if any."""
+        """Return why brokers are of no use, if anything is known against them."""
         return self._client.bootstrap_error()
+
+    def note_trouble(self, error: KafkaError) -> None:
+        """Keep an error that is retried, for the call that may give up on it."""
+        self._trouble = error
+
+    def forget_trouble(self) -> None:
+        """Begin a call: what failed before has nothing to do with it."""
+        self._trouble = None
+
+    def troubles(self) -> list[KafkaError]:
+        """Return what the present call failed with last, and why brokers are of no use."""
+        known = (self._trouble, self.bootstrap_error())
+        return [trouble for trouble in known if trouble is not None]
 
     def close(self) -> None:
         """Close every connection."""
@@ -175,6 +192,7 @@ class ConsumerNetworkClient:
             if response.version_mismatch is not None:
                 unsent.future.fail(response.version_mismatch)
             elif response.error is not None:
+                self._trouble = response.error
                 unsent.future.fail(response.error)
             elif response.was_disconnected:
                 unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))

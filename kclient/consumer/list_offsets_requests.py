@@ -9,10 +9,12 @@ from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import Metadata
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
+    LeaderNotAvailableError,
     TopicAuthorizationError,
     UnsupportedForMessageFormatError,
     error_for_code,
 )
+from kclient.common.errors import KafkaError
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.leaders import current_leader
@@ -39,11 +41,13 @@ class ListOffsetsAnswer:
         found: Offsets, with timestamp and leader epoch; None where no record is that late.
         to_retry: Partitions it could not answer for at present.
         unauthorized: Topics that may not be read.
+        trouble: Why a partition is to be asked for again; None if none is.
     """
 
     found: dict[TopicPartition, OffsetAndTimestamp | None] = field(default_factory=dict)
     to_retry: set[TopicPartition] = field(default_factory=set)
     unauthorized: set[str] = field(default_factory=set)
+    trouble: KafkaError | None = None
 
     def raise_unauthorized(self) -> None:
         """Raise `TopicAuthorizationError` if a topic may not be read."""
@@ -88,12 +92,27 @@ class ListOffsetsRequests:
                 groups.setdefault(leader.leader, {})[partition] = (timestamp, leader.epoch)
         if leaderless:
             self._metadata.request_update()
+        if leaderless and not cluster.is_bootstrap:
+            self._network.note_trouble(LeaderNotAvailableError("a partition has no leader"))
         return {
             frozenset(asked): self._network.send(node, self._builder(asked)).then(
-                partial(_read, asked)
+                partial(self._read, asked)
             )
             for node, asked in groups.items()
         }
+
+    def _read(
+        self, asked: Mapping[TopicPartition, object], response: ClientResponse
+    ) -> ListOffsetsAnswer:
+        answer = ListOffsetsAnswer(to_retry=set(asked))
+        for topic in response.body(ListOffsetsResponse).topics:
+            for data in topic.partitions:
+                partition = TopicPartition(topic.name, data.partition_index)
+                if partition in asked:
+                    _read_partition(answer, partition, data)
+        if answer.trouble is not None:
+            self._network.note_trouble(answer.trouble)
+        return answer
 
     def _builder(self, asked: Mapping[TopicPartition, tuple[int, int]]) -> SimpleBuilder:
         topics: dict[str, ListOffsetsTopic] = {}
@@ -115,16 +134,6 @@ class ListOffsetsRequests:
         return SimpleBuilder(request, oldest=_OLDEST_WITH_ISOLATION)
 
 
-def _read(asked: Mapping[TopicPartition, object], response: ClientResponse) -> ListOffsetsAnswer:
-    answer = ListOffsetsAnswer(to_retry=set(asked))
-    for topic in response.body(ListOffsetsResponse).topics:
-        for data in topic.partitions:
-            partition = TopicPartition(topic.name, data.partition_index)
-            if partition in asked:
-                _read_partition(answer, partition, data)
-    return answer
-
-
 def _read_partition(
     answer: ListOffsetsAnswer, partition: TopicPartition, data: ListOffsetsPartitionResponse
 ) -> None:
@@ -144,3 +153,4 @@ def _read_partition(
         answer.unauthorized.add(partition.topic)
     else:
         _log.info("look-up of an offset of %s: %s; trying again", partition, error)
+        answer.trouble = error

@@ -125,6 +125,7 @@ class PollLoop:
             WakeupError: `Consumer.wakeup` was called.
         """
         last_look = False
+        self._network.forget_trouble()
         while not done():
             now_ms = self._clock.monotonic_ms()
             wait_ms = step(now_ms)
@@ -153,9 +154,9 @@ class PollLoop:
 
     def timed_out(self, what: str) -> KafkaTimeoutError:
         """Return the error of a call whose deadline has passed."""
-        cause = self._network.bootstrap_error()
-        error = KafkaTimeoutError(f"{what}: timed out" + (f"; {cause}" if cause else ""))
-        error.__cause__ = cause
+        causes = self._network.troubles()
+        error = KafkaTimeoutError("; ".join([f"{what}: timed out", *map(str, causes)]))
+        error.__cause__ = causes[0] if causes else None
         return error
 
     # --- inside

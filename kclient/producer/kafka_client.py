@@ -5,6 +5,7 @@ from typing import Protocol
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_response import ClientResponse, ResponseCallback
 from kclient.client.request_builder import RequestBuilder
+from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
 
 
@@ -46,6 +47,10 @@ class KafkaClient(Protocol):
 
     def wakeup(self) -> None:
         """Make the present or the next `poll` return at once; any thread may call it."""
+        ...
+
+    def bootstrap_error(self) -> BootstrapError | None:
+        """Return why brokers are of no use, if anything is known against them."""
         ...
 
     def in_flight_request_count(self) -> int:

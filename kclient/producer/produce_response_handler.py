@@ -12,6 +12,7 @@ from kclient.common.broker_errors import (
     FencedLeaderEpochError,
     InvalidRecordError,
     KafkaStorageError,
+    LeaderNotAvailableError,
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
@@ -169,8 +170,16 @@ class ProduceResponseHandler:
                 self._accumulator.unqueue(batch)
                 self.fail(batch, _explained(batch, OutOfOrderSequenceError(), {}), now_ms)
 
-    def expire(self, batches: Iterable[ProducerBatch], now_ms: float) -> None:
-        """Give up batches that have taken ``delivery.timeout.ms``."""
+    def expire(
+        self, batches: Iterable[ProducerBatch], hindrance: KafkaError | None, now_ms: float
+    ) -> None:
+        """Give up batches that have taken ``delivery.timeout.ms``.
+
+        Args:
+            batches: The batches.
+            hindrance: What kept batches from being sent at all, if it is known.
+            now_ms: The present.
+        """
         limit_ms = self._accumulator.settings.delivery_timeout_ms
         for batch in batches:
             written = batch.possibly_written()
@@ -179,14 +188,20 @@ class ProduceResponseHandler:
                 if written
                 else "they were not written"
             )
-            last = "" if batch.last_error is None else f"; the last error was: {batch.last_error}"
+            cause = batch.last_error or hindrance or self._without_leader(batch)
+            last = "" if cause is None else f"; the last error was: {cause}"
             error = DeliveryTimeoutError(
                 f"{batch.record_count} record(s) for {batch.topic_partition}: no acknowledgement "
                 f"within delivery.timeout.ms={limit_ms:.0f}; {fate}{last}",
                 possibly_written=written,
             )
-            error.__cause__ = batch.last_error
+            error.__cause__ = cause
             self.fail(batch, error, now_ms)
+
+    def _without_leader(self, batch: ProducerBatch) -> KafkaError | None:
+        if self._metadata.cluster().leader_for(batch.topic_partition) is not None:
+            return None
+        return LeaderNotAvailableError(f"{batch.topic_partition} has no leader")
 
     def _refresh_metadata(
         self, batch: ProducerBatch, error: KafkaError, answer: Answer, now_ms: float

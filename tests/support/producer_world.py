@@ -17,7 +17,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.producer_metadata import ProducerMetadata
 from kclient.client.request_builder import RequestBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node, TopicPartition
@@ -154,6 +154,7 @@ class ScriptedClient:
         self.polled_ms: list[float] = []
         self.closed = False
         self.on_poll: Callable[[], None] = lambda: None
+        self.unreached: BootstrapError | None = None
         self._clock = clock
         self._max_in_flight = max_in_flight
         self._ended: deque[tuple[ClientRequest, ClientResponse]] = deque()
@@ -211,6 +212,9 @@ class ScriptedClient:
             if request.callback is not None:
                 request.callback(response)
         return told
+
+    def bootstrap_error(self) -> BootstrapError | None:
+        return self.unreached
 
     def wakeup(self) -> None:
         self.woken += 1

@@ -195,6 +195,7 @@ class CommittedOffsets:
 
     def _mind_coordinator(self, error: KafkaError) -> None:
         _log.info("committed offsets of group %s: %s", self._group_id, error)
+        self._network.note_trouble(error)
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
             self._finder.mark_unknown(str(error))

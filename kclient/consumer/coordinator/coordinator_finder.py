@@ -103,9 +103,16 @@ class CoordinatorFinder:
             self._error = GroupAuthorizationError(f"group {self._group_id!r} may not be used")
         except KafkaError as error:
             _log.info("look-up of the coordinator of group %s: %s", self._group_id, error)
+            self._network.note_trouble(_of_group(self._group_id, error))
             if not error.retriable:
                 self._error = error
 
     def _put_off(self, now_ms: float) -> None:
         self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
         self._attempts += 1
+
+
+def _of_group(group_id: str, error: KafkaError) -> KafkaError:
+    told = CoordinatorNotAvailableError(f"no coordinator was found for group {group_id!r}: {error}")
+    told.__cause__ = error
+    return told

@@ -1,0 +1,292 @@
+"""What can keep a client from starting although somebody answers: each names itself.
+
+Peers that are no brokers at all stand with the client's own tests.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.common import broker_errors as broker
+from kclient.common.errors import KafkaError
+from kclient.testing import ApiKey, BrokerFaults, EmbeddedCluster
+
+PART = TopicPartition("t", 0)
+ALWAYS = None
+
+Failing = Callable[[str], None]
+Obstacle = Callable[[BrokerFaults], object]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as started:
+        with AdminClient(bootstrap_servers=started.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("t", 1)])
+        yield started
+
+
+@pytest.fixture
+def cluster(running: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    yield running
+    running.faults.heal()
+
+
+def produce(servers: str) -> None:
+    producer = Producer(
+        bootstrap_servers=servers, max_block_ms=900, delivery_timeout_ms=900, request_timeout_ms=800
+    )
+    try:
+        producer.send("t", b"x").result(5)
+    finally:
+        producer.close(0)
+
+
+def _consumer(servers: str) -> Consumer:
+    return Consumer(
+        bootstrap_servers=servers,
+        group_id="g",
+        default_api_timeout_ms=900,
+        request_timeout_ms=800,
+        auto_offset_reset="earliest",
+    )
+
+
+def commit(servers: str) -> None:
+    with _consumer(servers) as consumer:
+        consumer.assign([PART])
+        consumer.commit({PART: 0})
+
+
+def read_committed_offsets(servers: str) -> None:
+    with _consumer(servers) as consumer:
+        consumer.committed([PART])
+
+
+def look_up_offsets(servers: str) -> None:
+    with _consumer(servers) as consumer:
+        consumer.end_offsets([PART])
+
+
+def join(servers: str) -> None:
+    with _consumer(servers) as consumer:
+        consumer.subscribe("t")
+        consumer.poll(5)
+
+
+def ask(servers: str) -> None:
+    with AdminClient(bootstrap_servers=servers, default_api_timeout_ms=900) as admin:
+        admin.list_topics()
+
+
+def _foreign_versions(answer: Any) -> None:
+    for api in answer.api_keys:
+        api.min_version, api.max_version = 90, 99
+
+
+def _without_metadata(answer: Any) -> None:
+    answer.api_keys[:] = [api for api in answer.api_keys if api.api_key != ApiKey.METADATA]
+
+
+def _refused_port(answer: Any) -> None:
+    for node in answer.brokers:
+        node.port = 1
+
+
+def _unknown_host(answer: Any) -> None:
+    for node in answer.brokers:
+        node.host = "nowhere.invalid"
+
+
+def _topic_code(code: int) -> Callable[[Any], None]:
+    def change(answer: Any) -> None:
+        for topic in answer.topics:
+            topic.error_code = code
+            topic.partitions.clear()
+
+    return change
+
+
+def _no_leader(answer: Any) -> None:
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            partition.error_code, partition.leader_id = 5, -1
+
+
+def failing(api: ApiKey, error: type[KafkaError] | int) -> Obstacle:
+    return lambda faults: faults.fail(api, error, times=ALWAYS)
+
+
+def answering(api: ApiKey, change: Callable[[Any], object]) -> Obstacle:
+    return lambda faults: faults.edit(api, change)
+
+
+EVERYBODY = (produce, look_up_offsets, ask)
+REFUSED = "127.0.0.1:1 (advertised by broker 1): could not connect: Connection refused"
+UNKNOWN = "(advertised by broker 1): could not look up nowhere.invalid: "
+UNWELCOME = "the peer closed the connection when asked for METADATA, as listeners do that want auth"
+NO_COORDINATOR = "no coordinator was found for group 'g': COORDINATOR_NOT_AVAILABLE"
+
+CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
+    (
+        "a broker too old to tell its versions",
+        failing(ApiKey.API_VERSIONS, broker.UnsupportedVersionError),
+        EVERYBODY,
+        "the broker refused ApiVersions in version 0",
+    ),
+    (
+        "versions refused for another reason",
+        failing(ApiKey.API_VERSIONS, broker.ClusterAuthorizationError),
+        EVERYBODY,
+        "ApiVersions was answered with CLUSTER_AUTHORIZATION_FAILED",
+    ),
+    (
+        "no version in common",
+        answering(ApiKey.API_VERSIONS, _foreign_versions),
+        EVERYBODY,
+        " offers METADATA in versions 90-99, this request needs ",
+    ),
+    (
+        "an API that is missing",
+        answering(ApiKey.API_VERSIONS, _without_metadata),
+        EVERYBODY,
+        " does not offer METADATA",
+    ),
+    (
+        "a listener that wants authentication",
+        lambda faults: faults.disconnect(ApiKey.METADATA, times=ALWAYS),
+        EVERYBODY,
+        UNWELCOME,
+    ),
+    (
+        "a broker that falls silent",
+        lambda faults: faults.delay(ApiKey.METADATA, 3600),
+        (produce,),
+        "METADATA",
+    ),
+    (
+        "a cluster without brokers",
+        answering(ApiKey.METADATA, lambda answer: answer.brokers.clear()),
+        (produce, look_up_offsets),
+        " answered METADATA without a single broker",
+    ),
+    (
+        "an advertised address where nobody listens",
+        answering(ApiKey.METADATA, _refused_port),
+        EVERYBODY,
+        REFUSED,
+    ),
+    (
+        "an advertised name that nobody knows",
+        answering(ApiKey.METADATA, _unknown_host),
+        EVERYBODY,
+        UNKNOWN,
+    ),
+    (
+        "a topic that does not exist",
+        answering(ApiKey.METADATA, _topic_code(3)),
+        (produce,),
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ),
+    (
+        "a topic that may not be seen",
+        answering(ApiKey.METADATA, _topic_code(29)),
+        (produce, join),
+        "TOPIC_AUTHORIZATION_FAILED",
+    ),
+    (
+        "a partition without leader",
+        answering(ApiKey.METADATA, _no_leader),
+        (produce, look_up_offsets),
+        " has no leader",
+    ),
+    (
+        "a cluster that may not be written to",
+        failing(ApiKey.INIT_PRODUCER_ID, broker.ClusterAuthorizationError),
+        (produce,),
+        "CLUSTER_AUTHORIZATION_FAILED",
+    ),
+    (
+        "no producer id to be had",
+        failing(ApiKey.INIT_PRODUCER_ID, broker.CoordinatorLoadInProgressError),
+        (produce,),
+        "the last error was: COORDINATOR_LOAD_IN_PROGRESS",
+    ),
+    (
+        "a topic that may not be written to",
+        failing(ApiKey.PRODUCE, broker.TopicAuthorizationError),
+        (produce,),
+        "not allowed to write to topic 't'",
+    ),
+    (
+        "a partition that takes nothing at present",
+        failing(ApiKey.PRODUCE, broker.NotEnoughReplicasError),
+        (produce,),
+        "the last error was: NOT_ENOUGH_REPLICAS",
+    ),
+    (
+        "no coordinator",
+        failing(ApiKey.FIND_COORDINATOR, broker.CoordinatorNotAvailableError),
+        (commit, read_committed_offsets),
+        NO_COORDINATOR,
+    ),
+    (
+        "a group that may not be used",
+        failing(ApiKey.FIND_COORDINATOR, broker.GroupAuthorizationError),
+        (commit, read_committed_offsets, join),
+        "group 'g' may not be used",
+    ),
+    (
+        "positions that are still being loaded",
+        failing(ApiKey.OFFSET_FETCH, broker.CoordinatorLoadInProgressError),
+        (read_committed_offsets,),
+        "COORDINATOR_LOAD_IN_PROGRESS",
+    ),
+    (
+        "offsets that a leader cannot tell",
+        failing(ApiKey.LIST_OFFSETS, broker.LeaderNotAvailableError),
+        (look_up_offsets,),
+        "LEADER_NOT_AVAILABLE",
+    ),
+    (
+        "a group of another kind",
+        failing(ApiKey.JOIN_GROUP, broker.InconsistentGroupProtocolError),
+        (join,),
+        "INCONSISTENT_GROUP_PROTOCOL: joining group 'g' with range",
+    ),
+    (
+        "a session timeout out of bounds",
+        failing(ApiKey.JOIN_GROUP, broker.InvalidSessionTimeoutError),
+        (join,),
+        "INVALID_SESSION_TIMEOUT: joining group 'g' with range",
+    ),
+    (
+        "a group that is full",
+        failing(ApiKey.JOIN_GROUP, broker.GroupMaxSizeReachedError),
+        (join,),
+        "GROUP_MAX_SIZE_REACHED: joining group 'g' with range",
+    ),
+]
+
+CASES = [
+    pytest.param(obstacle, act, text, id=f"{cause}: {act.__name__}")
+    for cause, obstacle, acts, text in CAUSES
+    for act in acts
+]
+
+
+@pytest.mark.parametrize(("obstacle", "act", "text"), CASES)
+def test_each_cause_names_itself(
+    cluster: EmbeddedCluster, obstacle: Obstacle, act: Failing, text: str
+) -> None:
+    obstacle(cluster.faults)
+    with pytest.raises(KafkaError) as caught:
+        act(cluster.bootstrap_servers)
+    assert text in str(caught.value)
+
+
+def test_without_an_obstacle_all_start(cluster: EmbeddedCluster) -> None:
+    for act in (produce, commit, read_committed_offsets, look_up_offsets, join, ask):
+        act(cluster.bootstrap_servers)
