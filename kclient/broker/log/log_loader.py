@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
+from kclient.broker.log.batch_recall import recall_batches
 from kclient.broker.log.file_records import IS_CONTROL, IS_TRANSACTIONAL, BatchHeader
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
@@ -80,6 +81,7 @@ class LogLoader:
         self._epochs.truncate_from_start(log_start_offset)
         self._producers.remove_stray_snapshots(self._local.segments.base_offsets())
         self.rebuild_producers(log_start_offset, self._local.log_end_offset, now_ms)
+        recall_batches(self._local, self._producers)
         return log_start_offset
 
     def rebuild_producers(self, start_offset: int, end_offset: int, now_ms: int) -> None:

@@ -10,6 +10,7 @@ from kclient.broker.log.producer_state_entry import (
     BatchMetadata,
     ProducerStateEntry,
     in_sequence,
+    increment_sequence,
 )
 from kclient.common.broker_errors import (
     InvalidProducerEpochError,
@@ -74,17 +75,7 @@ class ProducerAppendInfo:
             self._check_epoch(header)
         if self._origin == "client":
             self._check_sequence(header)
-        last_sequence = (
-            (header.base_sequence + header.last_offset_delta) & 0x7FFFFFFF
-            if header.base_sequence >= 0
-            else NO_SEQUENCE
-        )
-        self.entry.add_batch(
-            header.producer_epoch,
-            BatchMetadata(
-                last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
-            ),
-        )
+        self.entry.add_batch(header.producer_epoch, metadata_of(header))
         if self.entry.current_txn_first_offset is not None:
             if not transactional and self._origin is not None:
                 raise InvalidTxnStateError(
@@ -149,3 +140,15 @@ class ProducerAppendInfo:
                 f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
                 f"got sequence {header.base_sequence}, expected {expected}"
             )
+
+
+def metadata_of(header: BatchHeader) -> BatchMetadata:
+    """Return what is remembered of a batch."""
+    last_sequence = (
+        increment_sequence(header.base_sequence, header.last_offset_delta)
+        if header.base_sequence >= 0
+        else NO_SEQUENCE
+    )
+    return BatchMetadata(
+        last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+    )

@@ -1,6 +1,7 @@
 """The indexes of one segment, kept in line with its batches."""
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -94,6 +95,13 @@ class SegmentIndexes:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
             self.rebuild()
             return self._find(offset)
+
+    def batch_start(self, position: int) -> int:
+        """Return where a batch begins: the last one the index knows at or before a position."""
+        index = self.offset
+        numbers = range(index.entries)
+        behind = bisect_right(numbers, position, key=lambda number: index.entry(number).position)
+        return index.entry(behind - 1).position if behind else 0
 
     def last_headers(self) -> Iterator[BatchHeader]:
         """Go through the batches from the last entry of the offset index on."""

@@ -130,6 +130,36 @@ def test_state_outlives_a_clean_restart(bench: LogBench, log: UnifiedLog) -> Non
         send(log, 9)
 
 
+@pytest.mark.fault("B3")
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+@pytest.mark.parametrize("snapshots", ["kept", "missing", "corrupt", "ahead"])
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 330], ids=["one segment", "rolls"])
+def test_five_batches_in_flight_outlive_a_restart(
+    bench: LogBench, segment_bytes: int, snapshots: str, clean: bool
+) -> None:
+    """Their answers were lost with the broker, so their producer sends all of them again."""
+    config = LogConfig(segment_bytes=segment_bytes)
+    log = bench.open(config)
+    for sequence in range(0, 24, 2):
+        send(log, sequence, 2)
+        send(log, sequence, 2, pid=PID + 1)
+    log.close() if clean else bench.crash(log)
+    for path in bench.directory.glob("*.snapshot"):
+        if snapshots == "corrupt":
+            path.write_bytes(path.read_bytes()[:-1] + b"x")
+        elif snapshots == "missing":
+            path.unlink()
+    if snapshots == "ahead":
+        bench.path(9999, ".snapshot").write_bytes(encode_snapshot([ProducerStateEntry(PID, 3)]))
+    log = bench.open(config, clean=clean)
+    for sequence in range(14, 24, 2):
+        for pid in (PID, PID + 1):
+            info = log.append_as_leader(make_batch(2, producer=(pid, 0, sequence)), 0)
+            assert (info.duplicate, info.first_offset) == (True, 2 * sequence + 2 * (pid - PID))
+    assert log.log_end_offset == 48
+    assert send(log, 24, 2) == 48
+
+
 def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(8):
         send(log, sequence)
