@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from kclient.common.runtime import Condition, Task
+from kclient.common.runtime import Task
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer import Consumer
 from kclient.record import ConsumerRecord
+from kclient.testing.virtual.virtual_tasks import VirtualTasks
+from tests.support.virtual_home import VirtualHome
 from tests.support.virtual_log_broker import VirtualLog, VirtualLogBroker
-from tests.support.virtual_net import VirtualClock, VirtualTasks, virtual_runtime
 
 
 class StoredTask:
@@ -33,8 +34,8 @@ class StoredTask:
 class StoringTasks(VirtualTasks):
     """Keeps the loops that were started."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(clock)
+    def __init__(self, home: VirtualHome) -> None:
+        super().__init__(home.process, home.world.scheduler)
         self.started: list[StoredTask] = []
         self.process = 1
         self.caller = 7
@@ -49,18 +50,15 @@ class StoringTasks(VirtualTasks):
     def caller_id(self) -> int:
         return self.caller
 
-    def condition(self) -> Condition:
-        return super().condition()
-
 
 class ConsumerWorld:
     """One broker with the topic ``orders`` and any number of consumers."""
 
     def __init__(self) -> None:
-        runtime, self.net = virtual_runtime()
-        self.clock = self.net.clock
-        self.tasks = StoringTasks(self.clock)
-        self.runtime = replace(runtime, tasks=self.tasks)
+        home = VirtualHome()
+        self.net, self.clock, self.sleep = home.net, home.clock, home.sleep
+        self.tasks = StoringTasks(home)
+        self.runtime = replace(home.runtime, tasks=self.tasks)
         self.broker = VirtualLogBroker(Node(1, "10.0.0.1", 9092), self.clock)
         self.net.peers["10.0.0.1", 9092] = lambda: self.broker
         self.partitions = self.broker.add_topic("orders", 2)
@@ -95,7 +93,7 @@ class ConsumerWorld:
             assert not consumer.poll(0.0)
             if consumer.assignment():
                 return
-            self.clock.sleep(20.0)
+            self.sleep(20.0)
         raise AssertionError("the group gave no partitions")
 
     def log(self, number: int = 0) -> VirtualLog:
@@ -134,7 +132,7 @@ class ConsumerWorld:
             for task in self.tasks.started:
                 task.step()
             if self.clock.now_ms == before_ms:
-                self.clock.sleep(1.0)
+                self.sleep(1.0)
 
 
 def offsets(records: list[ConsumerRecord]) -> list[int]:

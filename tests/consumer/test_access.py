@@ -15,7 +15,7 @@ from kclient.common.errors import (
 )
 from kclient.consumer import Consumer
 from kclient.consumer.drive_lock import DriveLock
-from tests.consumer.conftest import ORDERS_0, ConsumerWorld, StoringTasks, offsets
+from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 
 
 def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
@@ -183,7 +183,7 @@ def test_recovery_needs_nothing_but_time(world: ConsumerWorld) -> None:
 
 
 def test_the_seat_is_taken_by_one_at_a_time() -> None:
-    seat = DriveLock(StoringTasks(ConsumerWorld().clock))
+    seat = DriveLock(ConsumerWorld().tasks)
     assert seat.take_in_background(0.0)
     seat.give_up_in_background()
     seat.take()

@@ -171,7 +171,7 @@ def test_automatic_commits_wait_for_the_next_poll(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
     first = world.read(consumer, 10)
-    world.clock.sleep(5000)
+    world.sleep(5000)
     assert world.broker.group.commits == []  # the records may not be processed yet
     consumer.poll(0.5)
     assert world.broker.group.committed[ORDERS_0][0] == len(first)
@@ -196,10 +196,10 @@ def test_nothing_is_committed_that_was_not_handed_out(world: ConsumerWorld) -> N
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=0)
     handed_out = 0
     for step in range(25):
-        world.clock.sleep(30)
+        world.sleep(30)
         before = handed_out
         handed_out += len(consumer.poll(0.1, max_records=step % 5 + 1))
-        world.clock.sleep(30)
+        world.sleep(30)
         committed = world.broker.group.committed.get(ORDERS_0, (0, "", 0))[0]
         assert committed <= before
 

@@ -17,7 +17,7 @@ def test_a_poll_that_is_woken_leaves_the_records_of_the_one_before_alone(
     world.fill(10)
     consumer = world.assigned()
     assert offsets(world.read(consumer, 10)) == list(range(10))
-    world.clock.sleep(LONG_AFTER_MS)
+    world.sleep(LONG_AFTER_MS)
     consumer.wakeup()
     with pytest.raises(WakeupError):
         consumer.poll(1.0)
@@ -30,7 +30,7 @@ def test_an_iteration_that_is_woken_goes_on_behind_its_last_record(world: Consum
     world.fill(10)
     consumer = world.assigned()
     assert [next(consumer).offset for _ in range(4)] == [0, 1, 2, 3]
-    world.clock.sleep(LONG_AFTER_MS)
+    world.sleep(LONG_AFTER_MS)
     consumer.wakeup()
     with pytest.raises(WakeupError):
         next(consumer)

@@ -56,7 +56,7 @@ def test_the_next_fetch_is_in_flight_before_the_last_answer_is_used_up(
     consumer.poll(1.0, max_records=10)
     assert len(world.broker.fetches) == 1
     consumer.poll(1.0, max_records=40)
-    world.clock.sleep(5)
+    world.sleep(5)
     assert [request.topics[0].partitions[0].fetch_offset for request in world.broker.fetches] == [
         0,
         80,
@@ -70,7 +70,7 @@ def test_no_more_than_one_answer_waits_and_one_is_in_flight(world: ConsumerWorld
     consumer.poll(1.0, max_records=1)
     for _ in range(20):
         consumer.poll(0.0)
-        world.clock.sleep(10)
+        world.sleep(10)
         consumer.poll(0.0, max_records=1)
         ahead = world.broker.fetches[-1].topics[0].partitions[0].fetch_offset
         # A batch of ten has about 300 bytes: ten batches to an answer, half of one may be left.
@@ -231,7 +231,7 @@ def test_a_stale_out_of_range_is_ignored(world: ConsumerWorld) -> None:
     consumer = world.assigned(auto_offset_reset="none")
     consumer.seek(ORDERS_0, 99)
     consumer.poll(0.0)
-    world.clock.sleep(0.5)
+    world.sleep(0.5)
     consumer.seek(ORDERS_0, 3)  # while the answer is on its way
     assert offsets(world.read(consumer, 2)) == [3, 4]
 
@@ -241,7 +241,7 @@ def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> N
     consumer = world.assigned()
     consumer.position(ORDERS_0)
     consumer.poll(0.0)
-    world.clock.sleep(0.5)
+    world.sleep(0.5)
     consumer.seek(ORDERS_0, 12)
     assert offsets(world.read(consumer, 8)) == list(range(12, 20))
 

@@ -168,7 +168,7 @@ def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
     world.broker.group.given = encode_assignment(Assignment((ORDERS_1,)))
     seen_after: list[int] = []
     for _ in range(20):
-        world.clock.sleep(20.0)
+        world.sleep(20.0)
         records = consumer.poll(0.1, max_records=1)
         if ("revoked", [0, 1]) in diary.entries:
             seen_after += [record.partition for record in records]
@@ -312,7 +312,7 @@ def test_close_commits_revokes_and_leaves(world: ConsumerWorld, diary: Diary) ->
     assert world.broker.group.committed[ORDERS_0][0] == 5
     assert diary.entries[-1] == ("revoked", [0, 1])
     assert world.broker.group.left == ["member-1"]
-    world.clock.sleep(5)
+    world.sleep(5)
     assert world.net.open_sockets == 0
     assert not world.tasks.started[0].step()
 

@@ -39,7 +39,7 @@ def test_automatic_commits_follow_a_slow_loop(world: ConsumerWorld) -> None:
     for record in consumer:
         committed = world.broker.group.committed.get(ORDERS_0, (0, "", 0))[0]
         assert record.offset - 12 <= committed <= record.offset or record.offset < 14
-        world.clock.sleep(200)  # a second is five records
+        world.sleep(200)  # a second is five records
         if record.offset == 60:
             break
 

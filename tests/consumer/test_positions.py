@@ -75,7 +75,7 @@ def test_a_seek_while_a_look_up_is_under_way_wins(world: ConsumerWorld) -> None:
     consumer = world.assigned(auto_offset_reset="latest")
     for _ in range(4):
         consumer.poll(0.0)
-        world.clock.sleep(0.9)
+        world.sleep(0.9)
     consumer.seek(ORDERS_0, 4)
     assert offsets(world.read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
 

@@ -14,7 +14,7 @@ def test_a_seek_wins_over_every_look_up_under_way(
     consumer = world.assigned(auto_offset_reset=policy)
     for _ in range(polls):
         consumer.poll(0.0, max_records=1)
-        world.clock.sleep(0.9)
+        world.sleep(0.9)
     consumer.seek(ORDERS_0, 4)
     assert offsets(world.read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
     assert consumer.position(ORDERS_0) == 10

@@ -31,9 +31,10 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from kclient.record import RecordBatch, RecordBatchBuilder, crc32c
+from kclient.testing.virtual.virtual_clock import VirtualClock
+from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.support.virtual_broker import VirtualBroker, framed
 from tests.support.virtual_group import VirtualGroup
-from tests.support.virtual_net import VirtualClock, VirtualSocket
 
 READ_COMMITTED = 1
 CRC_AT = 17
