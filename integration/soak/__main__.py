@@ -11,6 +11,7 @@ what broker and clients use may not grow.
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -76,11 +77,14 @@ def main(given: Sequence[str]) -> int:
     def tell(what: str) -> None:
         print(f"{time.monotonic() - started:7.1f} s  {what}", flush=True)
 
-    with (
-        tempfile.TemporaryDirectory(prefix="kclient-soak-") as made,
-        brokers_of(chosen, Path(made)) as brokers,
-    ):
-        outcome = Soak(brokers, Path(made), plan_of(chosen), tell).run()
+    directory = Path(tempfile.mkdtemp(prefix="kclient-soak-"))
+    try:
+        with brokers_of(chosen, directory) as brokers:
+            outcome = Soak(brokers, directory, plan_of(chosen), tell).run()
+    except BaseException:
+        print(f"logs, journals and data are in {directory}", flush=True)
+        raise
+    shutil.rmtree(directory)
     for line in lines_of(outcome):
         print(line)
     faults = faults_of(outcome)

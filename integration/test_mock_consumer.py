@@ -1,0 +1,333 @@
+"""Our consumer on librdkafka's mock cluster: errors on demand, leaders, coordinators that move."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from integration.harness.mock_cluster import MockCluster
+from kclient import Consumer, ConsumerRecord
+from kclient.common.errors import CommitFailedError
+from kclient.protocol.api_keys import ApiKey
+from tests.support.desk import Desk, place, poll_until, read, values
+from tests.support.foreign_record import ForeignRecord
+from tests.support.load import Load, check_intact
+from tests.support.waiting import wait_until
+
+RECORDS = 300
+SESSION_MS = 1_500  # a rebalance of the mock lasts this long less a second, whoever has joined
+FETCH = {
+    "UNKNOWN_TOPIC_OR_PARTITION": 3,
+    "LEADER_NOT_AVAILABLE": 5,
+    "NOT_LEADER_OR_FOLLOWER": 6,
+    "REPLICA_NOT_AVAILABLE": 9,
+    "KAFKA_STORAGE_ERROR": 56,
+    "FENCED_LEADER_EPOCH": 74,
+    "UNKNOWN_LEADER_EPOCH": 75,
+    "OFFSET_NOT_AVAILABLE": 78,
+}
+LOADING, UNAVAILABLE, MOVED = 14, 15, 16
+GENERATION, MEMBER, REBALANCE = 22, 25, 27
+MEMBER_ID, UNSTABLE = 79, 88
+# What a member may be told while it joins, heartbeats or asks, and must not bother anyone with.
+GROUP = [
+    (ApiKey.FIND_COORDINATOR, LOADING),
+    (ApiKey.FIND_COORDINATOR, UNAVAILABLE),
+    (ApiKey.JOIN_GROUP, LOADING),
+    (ApiKey.JOIN_GROUP, UNAVAILABLE),
+    (ApiKey.JOIN_GROUP, MOVED),
+    (ApiKey.JOIN_GROUP, MEMBER),
+    (ApiKey.JOIN_GROUP, REBALANCE),
+    (ApiKey.SYNC_GROUP, LOADING),
+    (ApiKey.SYNC_GROUP, UNAVAILABLE),
+    (ApiKey.SYNC_GROUP, MOVED),
+    (ApiKey.SYNC_GROUP, MEMBER),
+    (ApiKey.SYNC_GROUP, GENERATION),
+    (ApiKey.SYNC_GROUP, REBALANCE),
+    (ApiKey.OFFSET_FETCH, LOADING),
+    (ApiKey.OFFSET_FETCH, MOVED),
+    (ApiKey.OFFSET_FETCH, UNSTABLE),
+]
+COMMIT_RETRIED = [3, 7, LOADING, UNAVAILABLE, MOVED]
+_numbers = count(1)
+
+
+def name_of(case: object) -> str:
+    return case.name if isinstance(case, ApiKey) else str(case)
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[MockCluster]:
+    with MockCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def desk(mock: MockCluster) -> Iterator[Desk]:
+    with Desk(mock.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def topic(mock: MockCluster) -> str:
+    name = f"t{next(_numbers)}"
+    mock.create_topic(name, 2)
+    mock.set_leader(name, 0, 1)
+    mock.set_leader(name, 1, 2)
+    return name
+
+
+def fill(desk: Desk, topic: str, start: int = 0) -> None:
+    """Write thirty batches of ten."""
+    producer = desk.producer()
+    for first in range(start, start + RECORDS, 10):
+        batch = [b"%d" % number for number in range(first, first + 10)]
+        producer.send_many(topic, batch, partition=0).result(20)
+
+
+def member(desk: Desk, group: str, topic: str) -> Consumer:
+    consumer = desk.consumer(
+        group, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=100, retry_backoff_ms=20
+    )
+    consumer.subscribe(topic)
+    return consumer
+
+
+def committed(desk: Desk, group: str, topic: str) -> int:
+    found = desk.consumer(group).committed([place(topic)])[place(topic)]
+    assert found is not None
+    return found.offset
+
+
+def as_foreign(one: ConsumerRecord) -> ForeignRecord:
+    return ForeignRecord(one.value, one.key, partition=one.partition, offset=one.offset)
+
+
+# -- without a group
+
+
+@pytest.mark.parametrize("code", FETCH.values(), ids=FETCH.keys())
+def test_a_refused_fetch_is_asked_again(
+    mock: MockCluster, desk: Desk, topic: str, code: int
+) -> None:
+    fill(desk, topic)
+    consumer = desk.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
+    consumer.assign([place(topic)])
+    found = read(consumer, 20)
+    mock.fail(ApiKey.FETCH, code, code)
+    found += read(consumer, RECORDS - 20)
+    assert values(found) == list(range(RECORDS))
+
+
+@pytest.mark.fault("R9")
+def test_everything_is_read_once_while_the_leader_moves(
+    mock: MockCluster, desk: Desk, topic: str
+) -> None:
+    consumer = desk.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
+    consumer.assign([place(topic)])
+    found: list[ConsumerRecord] = []
+    for leader in (2, 3, 1, 3):
+        fill(desk, topic, len(found))
+        found += read(consumer, 100)  # some of what follows is fetched, some is not
+        mock.set_leader(topic, 0, leader)
+        found += read(consumer, RECORDS - len(found) % RECORDS)
+    assert values(found) == list(range(4 * RECORDS))
+
+
+@pytest.mark.fault("R10")
+def test_a_nearer_replica_is_read_and_left_when_it_goes(
+    mock: MockCluster, desk: Desk, topic: str
+) -> None:
+    mock.set_follower(topic, 0, 3)
+    fill(desk, topic)
+    consumer = desk.consumer(client_rack="near", retry_backoff_ms=20)
+    consumer.assign([place(topic)])
+    mock.track()
+    found = read(consumer, RECORDS)
+    assert mock.requests(ApiKey.FETCH)[-1] == 3
+    mock.stop(3)
+    mock.set_follower(topic, 0, -1)
+    fill(desk, topic, RECORDS)
+    found += read(consumer, RECORDS)
+    mock.start(3)
+    assert values(found) == list(range(2 * RECORDS))
+
+
+@pytest.mark.fault("C13")
+def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk, topic: str) -> None:
+    fill(desk, topic)
+    for broker in (1, 2, 3):
+        mock.set_round_trip(broker, 200)
+    try:
+        consumer = member(desk, f"group-of-{topic}", topic)
+        assert values(read(consumer, RECORDS)) == list(range(RECORDS))
+        consumer.commit()
+        consumer.close()
+    finally:
+        for broker in (1, 2, 3):
+            mock.set_round_trip(broker, 0)
+
+
+# -- in a group
+
+
+@pytest.mark.fault("R7", "R13")
+@pytest.mark.parametrize(("key", "code"), GROUP, ids=name_of)
+def test_errors_that_pass_are_not_seen(
+    mock: MockCluster, desk: Desk, topic: str, key: ApiKey, code: int
+) -> None:
+    """Where the group was is found in spite of them: no error makes it begin anew."""
+    group = f"group-of-{topic}"
+    fill(desk, topic)
+    with member(desk, group, topic) as first:
+        assert values(read(first, 40))[:40] == list(range(40))
+        first.commit({place(topic): 40})
+    mock.fail(key, code)
+    consumer = member(desk, group, topic)
+    assert values(read(consumer, RECORDS - 40)) == list(range(40, RECORDS))
+    consumer.commit()
+    assert committed(desk, group, topic) == RECORDS
+    mock.forget_failures(key)
+
+
+@pytest.mark.fault("R11")
+@pytest.mark.parametrize("code", [GENERATION, MEMBER, REBALANCE, MOVED, UNAVAILABLE])
+def test_a_refused_heartbeat_lets_it_join_again_and_nothing_is_skipped(
+    mock: MockCluster, desk: Desk, topic: str, code: int
+) -> None:
+    told: list[str] = []
+    consumer = desk.consumer(
+        f"group-of-{topic}", session_timeout_ms=SESSION_MS, heartbeat_interval_ms=50
+    )
+    consumer.subscribe(
+        topic,
+        on_assigned=lambda _: told.append("assigned"),
+        on_revoked=lambda _: told.append("revoked"),
+        on_lost=lambda _: told.append("lost"),
+    )
+    fill(desk, topic)
+    found = read(consumer, RECORDS)
+    consumer.commit()
+    mock.track()
+    asked = len(mock.requests(ApiKey.HEARTBEAT))
+    mock.fail(ApiKey.HEARTBEAT, code)
+    fill(desk, topic, RECORDS)
+    found += read(consumer, RECORDS)
+    poll_until(
+        consumer, lambda: len(mock.requests(ApiKey.HEARTBEAT)) > asked + 2, "heartbeats go on"
+    )
+    assert consumer.assignment() == {place(topic, 0), place(topic, 1)}
+    assert values(found) == list(range(2 * RECORDS))
+    rejoins = {
+        GENERATION: ["lost", "assigned"],
+        MEMBER: ["lost", "assigned"],
+        REBALANCE: ["revoked", "assigned"],
+    }
+    assert told == ["assigned", *rejoins.get(code, [])]
+
+
+@pytest.mark.fault("R12")
+@pytest.mark.parametrize("code", COMMIT_RETRIED)
+def test_a_commit_outlasts_what_passes(
+    mock: MockCluster, desk: Desk, topic: str, code: int
+) -> None:
+    group = f"group-of-{topic}"
+    fill(desk, topic)
+    consumer = member(desk, group, topic)
+    read(consumer, RECORDS)
+    mock.fail(ApiKey.OFFSET_COMMIT, code, code)
+    consumer.commit()
+    assert committed(desk, group, topic) == RECORDS
+
+
+@pytest.mark.fault("R12")
+@pytest.mark.parametrize("code", [GENERATION, MEMBER])
+def test_a_commit_of_a_member_that_is_none_fails_and_the_next_one_does_not(
+    mock: MockCluster, desk: Desk, topic: str, code: int
+) -> None:
+    group = f"group-of-{topic}"
+    fill(desk, topic)
+    consumer = member(desk, group, topic)
+    read(consumer, RECORDS)
+    mock.fail(ApiKey.OFFSET_COMMIT, code)
+    with pytest.raises(CommitFailedError):
+        consumer.commit()
+    again = read(consumer, RECORDS)  # it has joined anew, and nothing was committed
+    assert values(again) == list(range(RECORDS))
+    consumer.commit()
+    assert committed(desk, group, topic) == RECORDS
+
+
+@pytest.mark.fault("R13")
+def test_the_coordinator_moves_and_nobody_notices(
+    mock: MockCluster, desk: Desk, topic: str
+) -> None:
+    group = f"group-of-{topic}"
+    mock.set_coordinator(group, 1)
+    assigned: list[int] = []
+    consumer = desk.consumer(group, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=100)
+    consumer.subscribe(topic, on_assigned=lambda given: assigned.append(len(given)))
+    seen: list[ConsumerRecord] = []
+    for coordinator in (2, 3, 1, 2):
+        fill(desk, topic, len(seen))
+        seen += read(consumer, RECORDS // 2)
+        mock.set_coordinator(group, coordinator)
+        consumer.commit()
+        seen += read(consumer, RECORDS - len(seen) % RECORDS)
+        mock.track()
+        poll_until(
+            consumer,
+            lambda new=coordinator: new in mock.requests(ApiKey.HEARTBEAT),  # type: ignore[misc]  # mypy cannot infer it
+            "heartbeats go to the new coordinator",
+        )
+    consumer.commit()
+    assert values(seen) == list(range(4 * RECORDS))
+    assert assigned == [2]
+    assert committed(desk, group, topic) == 4 * RECORDS
+
+
+@pytest.mark.fault("R13")
+def test_the_coordinators_broker_goes_and_another_takes_over(
+    mock: MockCluster, desk: Desk, topic: str
+) -> None:
+    group = f"group-of-{topic}"
+    mock.set_coordinator(group, 3)
+    fill(desk, topic)
+    consumer = member(desk, group, topic)
+    seen = read(consumer, RECORDS)
+    mock.stop(3)
+    mock.set_coordinator(group, 2)
+    consumer.commit()
+    fill(desk, topic, RECORDS)
+    seen += read(consumer, RECORDS)
+    consumer.commit()
+    mock.start(3)
+    assert values(seen) == list(range(2 * RECORDS))
+    assert committed(desk, group, topic) == 2 * RECORDS
+
+
+@pytest.mark.fault("R11")
+def test_two_members_share_and_one_takes_over(mock: MockCluster, desk: Desk, topic: str) -> None:
+    group = f"group-of-{topic}"
+    consumers = [member(desk, group, topic), member(desk, group, topic)]
+    found: list[ConsumerRecord] = []
+
+    def shared() -> bool:
+        for consumer in consumers:
+            found.extend(consumer.poll(0.05))
+        return [len(consumer.assignment()) for consumer in consumers] == [1, 1]
+
+    wait_until(shared, "two members share two partitions")
+    with Load(desk.producer(linger_ms=5), topic, ahead=50) as load:
+        while load.acknowledged < 300:
+            for consumer in consumers:
+                found += consumer.poll(0.05)
+        for consumer in consumers:
+            consumer.commit()
+        consumers[0].close()
+        rest = consumers[1]
+        found += poll_until(rest, lambda: len(rest.assignment()) == 2, "the other one has both")
+        load.await_more(300)
+        sent = load.finish()
+    found += read(rest, len(sent) - len(found))
+    check_intact(sent, [as_foreign(one) for one in found])
