@@ -28,12 +28,14 @@ from kclient.protocol.memory import element_cost, minimum_size
 from kclient.protocol.source import Source
 from kclient.protocol.struct import Struct
 from kclient.protocol.types import (
+    MAX_STRING,
     bad_length,
     bad_marker,
     read_tag,
     read_uvarint,
     skip_tags,
     too_expensive,
+    too_long,
     too_many,
     too_short,
     wrong_tag_size,
@@ -47,6 +49,7 @@ _HELPERS = (
     read_uvarint,
     skip_tags,
     too_expensive,
+    too_long,
     too_many,
     too_short,
     unpack_from,
@@ -159,6 +162,8 @@ class DecoderGenerator:
         with self.source.optional_block(self._null(field, store)):
             self.source.add("q = p + n")
             self.source.add("if q > end: raise too_short(n, end - p)")
+            if kind is Wire.STRING and self._flexible:  # elsewhere the length has 16 bits
+                self.source.add(f"if n > {MAX_STRING}: raise too_long(n)")
             self.source.add(store.format(read))
             self.source.add("p = q")
 

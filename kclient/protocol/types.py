@@ -171,6 +171,11 @@ def too_short(needed: int, remaining: int) -> ProtocolError:
     return ProtocolError(f"needs {needed} bytes, only {remaining} remain")
 
 
+def too_long(length: int) -> ProtocolError:
+    """Say that a string is longer than any may be, as Kafka's own reader does."""
+    return ProtocolError(f"has length {length}, expected at most {MAX_STRING}")
+
+
 def bad_length(length: int) -> ProtocolError:
     """Say that a length is below -1, or -1 where null is not allowed."""
     if length == -1:

@@ -55,6 +55,7 @@ from kclient.protocol.messages.produce import (
 )
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kclient.protocol.struct import Struct
+from kclient.protocol.types import encode_uvarint
 from tests.protocol.catalogue import MESSAGES
 
 
@@ -323,6 +324,19 @@ def test_broken_bytes_name_the_field(data: str, text: str) -> None:
 def test_broken_arrays_name_the_element(data: str, text: str) -> None:
     with pytest.raises(ProtocolError, match=rf"^DeleteTopicsRequest v6: {text}"):
         DeleteTopicsRequest.decode(bytes.fromhex(data), 6)
+
+
+@pytest.mark.parametrize(("length", "taken"), [(32767, True), (32768, False)])
+def test_compact_strings_are_as_long_as_others_may_be(length: int, taken: bool) -> None:
+    """A compact length could say more, but no such string could be sent on."""
+    named = DeleteTopicsRequest(topic_names=["t" * 200]).encode_bytes(4)
+    long = encode_uvarint(length + 1) + b"t" * length
+    data = named.replace(encode_uvarint(201) + b"t" * 200, long)
+    if taken:
+        assert DeleteTopicsRequest.decode(data, 4).encode_bytes(4) == data
+    else:
+        with pytest.raises(ProtocolError, match=r"topic_names\[0\] has length 32768, expected at"):
+            DeleteTopicsRequest.decode(data, 4)
 
 
 def fetch_tags(tags: str) -> FetchRequest:
