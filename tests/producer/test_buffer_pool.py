@@ -12,7 +12,10 @@ from kclient.common.metrics import Metrics
 from kclient.common.runtime import Condition
 from kclient.common.system_tasks import SystemClock, SystemTasks
 from kclient.producer.buffer_pool import BufferPool, _Claim
-from tests.support.virtual_net import VirtualClock, VirtualCondition, VirtualTasks
+from kclient.testing.virtual.virtual_clock import VirtualClock
+from kclient.testing.virtual.virtual_lock import VirtualCondition
+from kclient.testing.virtual.virtual_tasks import VirtualTasks
+from tests.support.virtual_home import VirtualHome
 
 TOTAL = 1_000
 POOLABLE = 100
@@ -30,19 +33,19 @@ class PausingCondition(VirtualCondition):
 
 class PausingTasks(VirtualTasks):
     def condition(self) -> Condition:
-        return PausingCondition(self._clock)
+        return PausingCondition(self._process, self._scheduler)
 
 
-def pool(tasks: VirtualTasks | None = None) -> tuple[BufferPool, VirtualClock]:
-    clock = VirtualClock()
-    tasks = tasks or VirtualTasks(clock)
-    metrics = Metrics(clock, tasks)
+def pool(kind: type[VirtualTasks] = VirtualTasks) -> tuple[BufferPool, VirtualClock]:
+    home = VirtualHome()
+    tasks = kind(home.process, home.world.scheduler)
+    metrics = Metrics(home.clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    return BufferPool(TOTAL, POOLABLE, clock, tasks, wait, exhausted), clock
+    return BufferPool(TOTAL, POOLABLE, home.clock, tasks, wait, exhausted), home.clock
 
 
 def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
-    made, _ = pool(PausingTasks(VirtualClock()))
+    made, _ = pool(PausingTasks)
     PausingCondition.while_waiting = staticmethod(lambda: while_waiting(made))
     return made
 
@@ -136,8 +139,8 @@ class Pool(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pool, clock = pool()
-        self.tasks = VirtualTasks(clock)
+        self.pool, _ = pool()
+        self.tasks = VirtualHome().runtime.tasks
         self.out = 0
         # Those in line, as the pool's own: a real caller sits in allocate() meanwhile.
         self.line: list[_Claim] = []

@@ -23,7 +23,7 @@ from kclient.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tests.support.virtual_net import VirtualClock, virtual_runtime
+from tests.support.virtual_home import VirtualHome
 
 TP = TopicPartition("t", 0)
 
@@ -49,9 +49,8 @@ class World:
     """A coordinator, its clock and its log; members are driven by hand."""
 
     def __init__(self, log: MemoryLog | None = None, **config: Any) -> None:
-        runtime, _ = virtual_runtime()
-        assert isinstance(runtime.clock, VirtualClock)
-        self.clock = runtime.clock
+        home = VirtualHome()
+        runtime, self.clock = home.runtime, home.clock
         self.log = log or MemoryLog()
         settings = {"initial_rebalance_delay_ms": 0, **config}
         self.coordinator = GroupCoordinator(GroupConfig(**settings), self.log, runtime)

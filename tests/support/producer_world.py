@@ -53,7 +53,8 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import CompressionType, RecordBatch
-from tests.support.virtual_net import VirtualClock, virtual_runtime
+from kclient.testing.virtual.virtual_clock import VirtualClock
+from tests.support.virtual_home import VirtualHome
 
 TOPIC = "t"
 PRODUCE_VERSION = 12
@@ -294,10 +295,9 @@ class ProducerWorld:
 
     def __init__(self, options: WorldOptions | None = None) -> None:
         self.options = options = options or WorldOptions()
-        self.runtime, _ = virtual_runtime()
-        clock = self.runtime.clock
-        assert isinstance(clock, VirtualClock)
-        self.clock = clock
+        home = VirtualHome()
+        self.runtime = home.runtime
+        self.clock = clock = home.clock
         self.client = ScriptedClient(clock, options.max_in_flight)
         self.metadata = ProducerMetadata(self.runtime)
         self.metrics = ProducerMetrics(Metrics(clock, self.runtime.tasks))

@@ -13,7 +13,7 @@ from kclient.common.errors import KafkaError
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.leave_group import MemberIdentity
 from tests.support.group_world import TP, MemoryLog, World
-from tests.support.virtual_net import virtual_runtime
+from tests.support.virtual_home import VirtualHome
 
 
 def test_a_group_forms_with_a_leader_that_assigns() -> None:
@@ -317,7 +317,7 @@ class TestRestart:
             again.coordinator.delete_group("g")
 
     def test_nothing_is_answered_before_the_log_was_read(self) -> None:
-        coordinator = GroupCoordinator(GroupConfig(), MemoryLog(), virtual_runtime()[0])
+        coordinator = GroupCoordinator(GroupConfig(), MemoryLog(), VirtualHome().runtime)
         with pytest.raises(e.CoordinatorLoadInProgressError):
             coordinator.list_groups()
 
