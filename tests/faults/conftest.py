@@ -1,0 +1,42 @@
+"""Our clients on the companion broker, with the fault proxy between them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kclient.testing import EmbeddedCluster, FaultProxy
+from tests.support.desk import Desk
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"group.min.session.timeout.ms": 500}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    shared_cluster.faults.requests.clear()
+    yield shared_cluster
+    shared_cluster.faults.heal()
+
+
+@pytest.fixture
+def proxy(cluster: EmbeddedCluster) -> Iterator[FaultProxy]:
+    with FaultProxy(cluster.bootstrap_servers, seed=11) as proxy:
+        yield proxy
+        proxy.heal()
+
+
+@pytest.fixture
+def desk(proxy: FaultProxy) -> Iterator[Desk]:
+    """Clients behind the proxy."""
+    with Desk(proxy.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def straight(cluster: EmbeddedCluster) -> Iterator[Desk]:
+    """Clients that see no faults of the network."""
+    with Desk(cluster.bootstrap_servers) as made:
+        yield made
