@@ -1,8 +1,9 @@
 """Ctrl-C at every place where Python lets it in.
 
-CPython looks for signals behind calls, at the begin of functions and where loops go back, never
-inside a function written in C. `Interruption` raises KeyboardInterrupt at the n-th such place that
-a piece of code reaches, so that a test can go through them all; random signals would miss most.
+CPython looks for signals behind calls of what is written in C, at the begin of functions and where
+loops go back; never inside a function written in C, nor where one written in Python returns.
+`Interruption` raises KeyboardInterrupt at the n-th such place that a piece of code reaches, so that
+a test can go through them all; random signals would miss most.
 """
 
 import dis
@@ -31,6 +32,8 @@ class Interruption:
         self.at = at
         self.reached = 0
         self.place = ""
+        # The instruction that each frame ran last, and where it stands.
+        self._last: dict[FrameType | None, tuple[str, int]] = {}
 
     def during(self, call: Callable[[], object]) -> bool:
         """Calls; returns whether the call was interrupted, as it must be if it got so far."""
@@ -42,25 +45,33 @@ class Interruption:
             return True
         finally:
             sys.settrace(before)
+            self._last.clear()
         return False
 
     def _enter(self, frame: FrameType, event: str, argument: object) -> Any:
+        caller = self._last.get(frame.f_back)
+        # A class is called by way of C, which then calls its __init__.
+        if caller is not None and not frame.f_code.co_name.startswith("__"):
+            self._last[frame.f_back] = "a call of Python by Python", 0
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
-        # A frame's first instruction was run before tracing it began.
-        last = _Last("RESUME")
+        # That was run before the tracing of this frame began.
+        self._last[frame] = "RESUME", frame.f_lasti
+        return self._trace
 
-        def trace(frame: FrameType, event: str, argument: object) -> Any:
-            if event == "opcode":
-                checked = last.name.startswith(_CHECKS)
-                last.name = _name_of(frame)
-                if checked:
-                    self._maybe_raise(frame)
-            return trace
-
-        return trace
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event == "opcode":
+            name, offset = self._last[frame]
+            self._last[frame] = _name_of(frame), frame.f_lasti
+            # Raised here it must find the same handler as behind the instruction before.
+            handlers = _handlers(frame.f_code)
+            if name.startswith(_CHECKS) and handlers(offset) == handlers(frame.f_lasti):
+                self._maybe_raise(frame)
+        elif event == "return":
+            del self._last[frame]
+        return self._trace
 
     def _maybe_raise(self, frame: FrameType) -> None:
         number, self.reached = self.reached, self.reached + 1
@@ -70,11 +81,6 @@ class Interruption:
             raise KeyboardInterrupt
 
 
-class _Last:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
 def _name_of(frame: FrameType) -> str:
     return dis.opname[_instructions(frame.f_code)[frame.f_lasti]]
 
@@ -82,6 +88,30 @@ def _name_of(frame: FrameType) -> str:
 @cache
 def _instructions(code: CodeType) -> bytes:
     return code.co_code
+
+
+@cache
+def _handlers(code: CodeType) -> Callable[[int], int]:
+    """Returns a function that tells where an exception at an offset goes, -1 for out of the frame.
+
+    The form of the table is told in CPython's exception_handling_notes.txt.
+    """
+    numbers: list[int] = []
+    number = 0
+    for byte in code.co_exceptiontable:
+        number = number << 6 | byte & 0x3F
+        if not byte & 0x40:
+            numbers.append(number)
+            number = 0
+    rows = [
+        (start * 2, (start + length) * 2, target * 2)
+        for start, length, target in zip(numbers[::4], numbers[1::4], numbers[2::4], strict=True)
+    ]
+
+    def handler(offset: int) -> int:
+        return next((target for start, end, target in rows if start <= offset < end), -1)
+
+    return handler
 
 
 def at_every_place(try_at: Callable[[Interruption], bool], *, step: int = 1, first: int = 0) -> int:

@@ -1,0 +1,46 @@
+"""Ctrl-C anywhere in send, flush, result and close: at every place in turn, and at random."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kclient.record import IMPLEMENTATION
+
+PURE = {"KCLIENT_PURE_PYTHON": "1"}
+ROOT = Path(__file__).parents[2]
+
+
+def run_trials(environment: dict[str, str], *arguments: str) -> dict[str, int]:
+    """Runs them in a process of their own and returns how often each call was struck."""
+    ended = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-m", "tests.support.interrupt_trials", *arguments],
+        cwd=ROOT, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    pure = bool(environment) or IMPLEMENTATION != "compiled"
+    assert found["hot path"].endswith("reference" if pure else "_speed")
+    struck: dict[str, int] = found["struck"]
+    return struck
+
+
+@pytest.mark.fault("W18")
+@pytest.mark.parametrize("environment", [{}, PURE], ids=["compiled", "reference"])
+def test_ctrl_c_at_every_place_leaves_the_producer_as_it_was(environment: dict[str, str]) -> None:
+    places = run_trials(environment)
+    assert sum(places.values()) > 300
+    assert min(places.values()) >= 4
+
+
+@pytest.mark.fault("W18")
+@pytest.mark.parametrize("environment", [{}, PURE], ids=["compiled", "reference"])
+def test_signals_at_random_leave_the_producer_as_it_was(environment: dict[str, str]) -> None:
+    struck = run_trials(environment, "1", "250")
+    assert struck.pop("slow") <= 2  # the machine has other things to do, too
+    assert struck.pop("too late", 0) < 150
+    assert min(struck.values()) >= 10
