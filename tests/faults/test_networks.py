@@ -1,0 +1,216 @@
+"""Networks that are slow, short-lived or away for a while, under producers and groups."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from kclient import Consumer, NewTopic, Producer
+from kclient.common.errors import KafkaTimeoutError
+from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+from kclient.testing import ApiKey, EmbeddedCluster, FaultProxy
+from tests.support.desk import Desk, place, read, values
+
+PARTITIONS = 3
+
+
+class Relay:
+    """Reads one topic in a group and writes to another, until it is stopped."""
+
+    def __init__(self, consumer: Consumer, producer: Producer, source: str, target: str) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._target = target
+        self._stopped = threading.Event()
+        self._pool = ThreadPoolExecutor(1)
+        consumer.subscribe([source])
+        self._running = self._pool.submit(self._run)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            for record in self._consumer.poll(0.1):
+                self._producer.send(
+                    self._target, record.value, record.key, partition=record.partition
+                )
+
+    def stop(self) -> None:
+        """End it; raise what it has met with."""
+        self._stopped.set()
+        self._running.result(30)
+        self._pool.shutdown()
+
+
+@pytest.mark.fault("C10", "R13", "W3")
+def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
+    desk: Desk, straight: Desk, proxy: FaultProxy
+) -> None:
+    topics = [straight.topic(PARTITIONS) for _ in range(3)]
+    proxy.limit_lifetime(0.5, 1.5)
+    with ExitStack() as stack:
+        for source, target in itertools.pairwise(topics):
+            consumer = desk.consumer(desk.group(), reconnect_backoff_ms=10)
+            producer = desk.producer(reconnect_backoff_ms=10)
+            stack.callback(Relay(consumer, producer, source, target).stop)
+        first = desk.producer(reconnect_backoff_ms=10)
+        started, sent = time.monotonic(), 0
+        while time.monotonic() - started < 5:
+            first.send_many(
+                topics[0],
+                [b"%d" % number for number in range(sent, sent + 30)],
+                partition=sent // 30 % PARTITIONS,
+            )
+            sent += 30
+            first.flush(20)
+        last = straight.consumer(straight.group())
+        last.subscribe([topics[-1]])
+        found: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
+        while sum(map(len, found.values())) < sent:
+            for record in read(last, 1):
+                found[record.partition].append(int(record.value or b"-1"))
+    assert proxy.accepted >= 20
+    for partition, seen in found.items():
+        expected = [n for n in range(sent) if n // 30 % PARTITIONS == partition]
+        assert seen == expected
+    assert list(last.poll(0.5)) == []
+
+
+@pytest.mark.fault("C13")
+def test_a_bad_network_only_takes_longer(desk: Desk, straight: Desk, proxy: FaultProxy) -> None:
+    topic = straight.topic(PARTITIONS)
+    producer = desk.producer(linger_ms=20)
+    consumer = desk.consumer(desk.group())
+    producer.partitions_for(topic)
+    proxy.delay(0.1, jitter=0.05)
+    proxy.limit_rate(125_000)
+    proxy.stall(0.4, 0.01)
+    consumer.subscribe([topic])
+    sent = 900
+    futures = [
+        producer.send(topic, b"%0200d" % number, partition=number % PARTITIONS)
+        for number in range(sent)
+    ]
+    found = read(consumer, sent, timeout=40)
+    assert [future.result(20).offset for future in futures] == [
+        number // PARTITIONS for number in range(sent)
+    ]
+    for partition in range(PARTITIONS):
+        mine = [record for record in found if record.partition == partition]
+        assert values(mine) == list(range(partition, sent, PARTITIONS))
+    consumer.commit()
+    assert producer.metrics()["record-retry-total"] == 0
+    by_connection = {frame.connection for frame in proxy.frames if frame.api is ApiKey.API_VERSIONS}
+    assert proxy.connections == len(by_connection)
+
+
+@pytest.mark.fault("C13", "R14")
+def test_a_stall_shorter_than_the_session_costs_no_membership(
+    desk: Desk, straight: Desk, proxy: FaultProxy
+) -> None:
+    topic = straight.topic()
+    straight.fill(topic, 10)
+    lost: list[object] = []
+    consumer = desk.consumer(desk.group(), session_timeout_ms=6000, heartbeat_interval_ms=200)
+    consumer.subscribe([topic], on_lost=lost.extend, on_revoked=lost.extend)
+    assert values(read(consumer, 10)) == list(range(10))
+    generation = consumer.group_metadata().generation_id
+    proxy.hold()
+    started = time.monotonic()
+    while time.monotonic() - started < 1.5:
+        consumer.poll(0.1)
+    proxy.heal()
+    straight.fill(topic, 10, start=10)
+    assert values(read(consumer, 10)) == list(range(10, 20))
+    consumer.commit()
+    assert consumer.group_metadata().generation_id == generation
+    assert lost == []
+
+
+@pytest.fixture
+def used_seconds() -> Callable[[], float]:
+    """Tell how much processor time was used since the last call."""
+    before = time.process_time()
+
+    def used() -> float:
+        nonlocal before
+        now = time.process_time()
+        spent, before = now - before, now
+        return spent
+
+    return used
+
+
+@pytest.mark.fault("C12")
+def test_clients_wait_quietly_for_a_cluster_that_is_away(used_seconds: Callable[[], float]) -> None:
+    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as desk:
+        topic = desk.topic()
+        producer = desk.producer()
+        consumer = desk.consumer(desk.group())
+        consumer.subscribe([topic])
+        producer.send(topic, b"0").result(10)
+        assert values(read(consumer, 1)) == [0]
+        cluster.kill()
+        waiting = producer.send(topic, b"1")
+        used_seconds()
+        started = time.monotonic()
+        while time.monotonic() - started < 4:
+            assert list(consumer.poll(1.0)) == []
+        assert used_seconds() < 0.8
+        assert not waiting.done()
+        cluster.start()
+        back = time.monotonic()
+        assert waiting.result(10).offset == 1
+        assert values(read(consumer, 1)) == [1]
+        assert time.monotonic() - back < 4
+        consumer.commit()
+
+
+@pytest.mark.fault("C14")
+def test_an_advertised_address_that_leads_nowhere_is_named(cluster: EmbeddedCluster) -> None:
+    def advertise_nothing(response: MetadataResponse) -> None:
+        for broker in response.brokers:
+            broker.host, broker.port = "no-such-host.invalid", 19092
+
+    cluster.faults.edit(ApiKey.METADATA, advertise_nothing)
+    told = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
+    with Desk(cluster.bootstrap_servers) as desk:
+        with pytest.raises(KafkaTimeoutError, match=told):
+            desk.admin().create_topics([NewTopic("t")], timeout=1.0)
+        producer = desk.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
+        with pytest.raises(KafkaTimeoutError, match=told):
+            producer.send("t", b"v").result(10)
+        consumer = desk.consumer(default_api_timeout_ms=1000)
+        with pytest.raises(KafkaTimeoutError, match=told):
+            consumer.end_offsets([place("t")])
+
+
+@pytest.mark.fault("C14")
+def test_brokers_that_can_be_reached_serve_though_another_cannot(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    topic = straight.topic(2)
+
+    def add_a_dead_one(response: MetadataResponse) -> None:
+        dead = MetadataResponseBroker(node_id=9, host="no-such-host.invalid", port=9092)
+        response.brokers.append(dead)
+        for found in response.topics:
+            for partition in found.partitions:
+                if partition.partition_index == 1:
+                    partition.leader_id = 9
+
+    cluster.faults.edit(ApiKey.METADATA, add_a_dead_one)
+    with Desk(cluster.bootstrap_servers) as desk:
+        producer = desk.producer()
+        stuck = producer.send(topic, b"1", partition=1)
+        for number in range(20):
+            assert producer.send(topic, b"%d" % number, partition=0).result(10).offset == number
+        assert not stuck.done()
+        consumer = desk.consumer()
+        consumer.assign([place(topic, 0), place(topic, 1)])
+        assert values(read(consumer, 20)) == list(range(20))
+        cluster.faults.heal()
+        assert stuck.result(10).offset == 0
+        assert values(read(consumer, 1)) == [1]
