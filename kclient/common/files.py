@@ -97,7 +97,10 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents with mode 0700; existing is no error."""
+        """Create a directory and its parents with mode 0700; existing is no error.
+
+        The new names are forced to the disk: whatever is flushed in there later can be found.
+        """
         ...
 
     def flush_directory(self, path: Path) -> None:

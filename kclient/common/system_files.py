@@ -206,7 +206,7 @@ class SystemFiles:
                 shutil.rmtree(path)
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents with mode 0700; existing is no error."""
+        """Create a directory and its parents with mode 0700, flushed; existing is no error."""
         missing = []
         parent = path
         while not parent.exists():
@@ -214,6 +214,7 @@ class SystemFiles:
             parent = parent.parent
         for directory in reversed(missing):
             directory.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+            self.flush_directory(directory.parent)
         if not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(path))
 

@@ -35,5 +35,7 @@ class CleanShutdownFileHandler:
         return epoch if isinstance(epoch, int) else -1
 
     def delete(self) -> None:
-        """Remove the mark; absent is no error."""
-        self._files.remove(self._path)
+        """Remove the mark, flushed: it must not come back with a power cut. Absent is no error."""
+        if self.exists():
+            self._files.remove(self._path)
+            self._files.flush_directory(self._path.parent)

@@ -145,12 +145,13 @@ class VirtualFiles:
         self.disk.change((self.disk.directory(path.parent), path.name, None))
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents; existing is no error."""
+        """Create a directory and its parents, flushed; existing is no error."""
         self.gate()
         for directory in (*reversed(path.parents), path):
             if self.disk.find(directory) is None:
                 parent = self.disk.directory(directory.parent)
                 self.disk.change((parent, directory.name, VirtualDirectory()))
+                self.flush_directory(directory.parent)
         self.disk.directory(path)
 
     def flush_directory(self, path: Path) -> None:

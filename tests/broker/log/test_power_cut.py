@@ -1,0 +1,99 @@
+"""The power fails: what was flushed before it was acknowledged is there afterwards."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_manager import LogManager, LogManagerSettings
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.runtime import Runtime
+from kclient.common.system_tasks import SystemTasks
+from kclient.common.types import TopicPartition
+from kclient.network.system_net import SystemNet
+from kclient.testing.virtual.virtual_disk import VirtualDisk
+from kclient.testing.virtual.virtual_files import VirtualFiles
+from tests.support.log_bench import ManualClock, make_batch, offsets
+
+DATA = Path("/srv/kafka/data")
+FIRST, SECOND = TopicPartition("first", 0), TopicPartition("second", 0)
+PID = 5
+CONFIG = LogConfig(
+    segment_bytes=900, index_interval_bytes=100, segment_index_bytes=120, flush_messages=1
+)
+
+
+class Machine:
+    """A machine whose broker is started, stopped and robbed of its power."""
+
+    def __init__(self, seed: int) -> None:
+        self.clock = ManualClock()
+        self.disk = VirtualDisk(self.clock)
+        self.rng = random.Random(seed)
+        self.acknowledged = {FIRST: 0, SECOND: 0}
+        self.files = VirtualFiles(self.disk)
+        self.manager = self.start()
+
+    def start(self) -> LogManager:
+        runtime = Runtime(self.clock, self.rng, SystemTasks(), SystemNet(), self.files)
+        settings = LogManagerSettings(recovery_point_checkpoint_interval_ms=100)
+        self.manager = LogManager(DATA, runtime, CONFIG, settings)
+        self.manager.load()
+        return self.manager
+
+    def log(self, partition: TopicPartition) -> UnifiedLog:
+        return self.manager.get_or_create(partition, None)
+
+    def append(self, partition: TopicPartition) -> None:
+        sequence = self.acknowledged[partition]
+        batch = make_batch(3, value=b"x" * 30, producer=(PID, 0, sequence))
+        assert self.log(partition).append_as_leader(batch, 0).first_offset == sequence
+        self.acknowledged[partition] += 3
+
+    def live(self, steps: int) -> None:
+        for _ in range(steps):
+            self.append(self.rng.choice((FIRST, SECOND)))
+            self.clock.elapsed_ms += 60
+            self.manager.step(self.clock.monotonic_ms())
+
+    def restart(self) -> None:
+        self.manager.close()
+        self.start()
+
+    def lose_power(self) -> None:
+        self.files.end()
+        self.disk.lose_unflushed(self.rng)
+        self.files = VirtualFiles(self.disk)
+        self.start()
+
+    def check(self) -> None:
+        assert self.manager.failed_logs() == {}
+        for partition, acknowledged in self.acknowledged.items():
+            assert offsets(self.log(partition)) == list(range(acknowledged)), partition
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_acknowledged_outlives_a_power_cut(seed: int) -> None:
+    machine = Machine(seed)
+    machine.live(machine.rng.randint(1, 12))
+    machine.lose_power()
+    machine.check()
+    machine.live(5)
+    machine.lose_power()
+    machine.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_behind_a_clean_start_leads_to_recovery(seed: int) -> None:
+    """The mark of the clean shutdown does not come back."""
+    machine = Machine(seed)
+    machine.live(4)
+    machine.restart()
+    machine.live(4)
+    machine.lose_power()
+    assert not machine.files.exists(DATA / ".kafka_cleanshutdown")
+    machine.check()
+    repeated = make_batch(3, value=b"x" * 30, producer=(PID, 0, machine.acknowledged[FIRST] - 3))
+    if machine.acknowledged[FIRST]:
+        assert machine.log(FIRST).append_as_leader(repeated, 0).duplicate
