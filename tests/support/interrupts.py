@@ -17,6 +17,7 @@ from typing import Any
 import kclient
 
 _PACKAGE = str(Path(kclient.__file__).parent)
+_WORLD = str(Path(kclient.__file__).parent / "testing")
 _CHECKS = ("CALL", "RESUME", "JUMP_BACKWARD")
 
 
@@ -53,7 +54,7 @@ class Interruption:
         # A class is called by way of C, which then calls its __init__.
         if caller is not None and not frame.f_code.co_name.startswith("__"):
             self._last[frame.f_back] = "a call of Python by Python", 0
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith(_PACKAGE) or _is_of_the_world(frame):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -79,6 +80,13 @@ class Interruption:
             self.place = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
             sys.settrace(None)
             raise KeyboardInterrupt
+
+
+def _is_of_the_world(frame: FrameType | None) -> bool:
+    """Returns whether a frame runs on behalf of a virtual world, where no Ctrl-C comes."""
+    while frame is not None and not frame.f_code.co_filename.startswith(_WORLD):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _name_of(frame: FrameType) -> str:
