@@ -176,7 +176,7 @@ class EmbeddedCluster:
 
     def __del__(self) -> None:
         broker: BrokerServer | None = getattr(self, "_broker", None)
-        if broker is not None and broker.is_running:
+        if broker is not None and broker.is_running and broker.is_own:
             warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
 

@@ -84,6 +84,11 @@ class BrokerServer:
         """Whether the broker serves."""
         return self._endpoint is not None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this process started it, rather than the one this is a child of."""
+        return self._runtime.tasks.process_id() == self._started_in
+
     def start(self, *, threads: bool = True) -> None:
         """Start serving; whatever was begun is undone if that fails.
 
@@ -140,7 +145,7 @@ class BrokerServer:
         self._endpoint = None
         self._services = None
         self._parts = None
-        if self._runtime.tasks.process_id() == self._started_in:
+        if self.is_own:
             self._stack.close()
         else:
             self._stack.pop_all()

@@ -4,12 +4,14 @@ Nothing in it is random but by the seed, and nothing waits: time passes when all
 clients and brokers are those of production; only their `Runtime` is another.
 
     with VirtualWorld(seed=1) as world:
+        broker = VirtualBroker(world)
         process = world.machine("app").process("app")
         task = process.spawn("main", lambda: my_application(process.runtime))
         world.run(until=lambda: task.over)
 
 What may go wrong, whenever you like:
 
+- the broker: `kill`, `stop`, `start`, `power_cut`, and `faults` of its answers
 - a process: `kill` (kill -9), `pause` and `resume` (SIGSTOP), `exit`; from within, too
 - a machine: `power_cut` (its disk forgets what was not flushed) and `power_on`; its calendar, by
   `clock.wall_shift_ms`
@@ -35,6 +37,7 @@ from kclient.testing.virtual.verdicts import (
     TaskFailedError,
     TimeIsUpError,
 )
+from kclient.testing.virtual.virtual_broker import VirtualBroker
 from kclient.testing.virtual.virtual_machine import VirtualMachine
 from kclient.testing.virtual.virtual_net import Peer, VirtualNet
 from kclient.testing.virtual.virtual_process import VirtualProcess
@@ -49,6 +52,7 @@ __all__ = [
     "SimulationError",
     "TaskFailedError",
     "TimeIsUpError",
+    "VirtualBroker",
     "VirtualMachine",
     "VirtualNet",
     "VirtualProcess",

@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from kclient import Consumer, Producer
-from kclient.testing.virtual import VirtualProcess, VirtualWorld
-from tests.support.virtual_cluster import SERVERS, start_broker
+from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
 
 ROOT = Path(__file__).parents[3]
 TOPICS = ["east", "west", "north", "south"]
 COUNT = 40
-CONFIG = {"bootstrap.servers": SERVERS}
+CONFIG = {"bootstrap.servers": "broker:9092"}
 
 
 def produce(process: VirtualProcess) -> None:
@@ -35,7 +34,7 @@ def eventful_run(seed: int) -> str:
     """A broker that crashes, two consumers that share, a line that breaks; returns the hash."""
     taken: list[object] = []
     with VirtualWorld(seed) as world:
-        broker = start_broker(world)
+        broker = VirtualBroker(world)
         sender = world.machine("sender").process("sender")
         readers = [world.machine(name).process(name) for name in ("one", "two")]
         tasks = [sender.spawn("send", lambda: produce(sender))]
@@ -43,7 +42,7 @@ def eventful_run(seed: int) -> str:
         world.run(timeout_ms=200)
         broker.kill()
         world.run(timeout_ms=100)
-        start_broker(world)
+        broker.start()
         world.net.cut("sender", "broker")
         world.run(until=lambda: all(task.over for task in tasks))
         assert len(taken) >= COUNT

@@ -1,10 +1,10 @@
 """Real producers, consumers and a broker in one thread, in virtual time."""
 
 from kclient import Consumer, Producer
-from kclient.testing.virtual import VirtualTask, VirtualWorld
-from tests.support.virtual_cluster import SERVERS, start_broker
+from kclient.testing.virtual import VirtualBroker, VirtualTask, VirtualWorld
 
 COUNT = 50
+SERVERS = "broker:9092"
 
 
 def produce(world: VirtualWorld, count: int = COUNT) -> VirtualTask:
@@ -35,7 +35,7 @@ def consume(world: VirtualWorld, count: int = COUNT) -> VirtualTask:
 
 def test_what_is_sent_is_read() -> None:
     with VirtualWorld(1) as world:
-        start_broker(world)
+        VirtualBroker(world)
         tasks = [produce(world), consume(world)]
         world.run(until=lambda: all(task.over for task in tasks))
         assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
