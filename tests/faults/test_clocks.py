@@ -1,0 +1,125 @@
+"""Clocks that jump: the wall clock to and fro, the monotonic one ahead as after a long sleep."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle
+
+import pytest
+
+from kclient import Consumer, Producer, TopicPartition
+from kclient.common.errors import KafkaTimeoutError
+from kclient.common.runtime import Runtime
+from kclient.network.system_runtime import system_runtime
+from kclient.testing import EmbeddedCluster, FaultProxy
+from tests.support.desk import Desk, read, values
+
+HOUR_MS = 3_600_000
+# A broker refuses what claims to be more than an hour ahead.
+JUMPS_MS = (0, -HOUR_MS, HOUR_MS - 60_000, -60_000)
+
+
+class JumpingClock:
+    """The machine's clock, wrong by what a test says."""
+
+    def __init__(self) -> None:
+        self.wall_is_wrong_by_ms = 0
+        self.asleep_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000.0 + self.asleep_ms
+
+    def wall_ms(self) -> int:
+        return self.wall_ns() // 1_000_000
+
+    def wall_ns(self) -> int:
+        return time.time_ns() + self.wall_is_wrong_by_ms * 1_000_000
+
+
+@pytest.fixture
+def clock() -> JumpingClock:
+    return JumpingClock()
+
+
+@pytest.fixture
+def runtime(clock: JumpingClock) -> Runtime:
+    return replace(system_runtime(), clock=clock)
+
+
+@pytest.fixture
+def producer(cluster: EmbeddedCluster, runtime: Runtime) -> Iterator[Producer]:
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, runtime=runtime) as made:
+        yield made
+
+
+@pytest.fixture
+def consumer(cluster: EmbeddedCluster, runtime: Runtime, straight: Desk) -> Iterator[Consumer]:
+    with Consumer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        runtime=runtime,
+        group_id=straight.group(),
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=3000,
+        heartbeat_interval_ms=200,
+    ) as made:
+        yield made
+
+
+@pytest.mark.fault("C20")
+def test_a_wall_clock_that_jumps_moves_timestamps_and_nothing_else(
+    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Desk
+) -> None:
+    topic = straight.topic()
+    lost: list[TopicPartition] = []
+    consumer.subscribe([topic], on_lost=lost.extend, on_revoked=lost.extend)
+    seen: list[int] = []
+    stamps: list[int] = []
+    now_ms = time.time_ns() // 1_000_000
+    for number, jump_ms in zip(range(24), cycle(JUMPS_MS), strict=False):
+        clock.wall_is_wrong_by_ms = jump_ms
+        producer.send(topic, b"%d" % number).result(5)
+        found = read(consumer, 1, timeout=5)
+        seen += values(found)
+        stamps += [record.timestamp_ms for record in found]
+        consumer.commit()
+    assert seen == list(range(24))
+    assert lost == []
+    for stamp, jump_ms in zip(stamps, cycle(JUMPS_MS), strict=False):
+        assert 0 <= stamp - now_ms - jump_ms < 30_000
+
+
+@pytest.mark.fault("C20")
+def test_a_timeout_takes_its_time_whatever_the_wall_clock_says(
+    clock: JumpingClock, runtime: Runtime, proxy: FaultProxy
+) -> None:
+    proxy.black_hole()
+    servers = proxy.bootstrap_servers
+    with Producer(bootstrap_servers=servers, runtime=runtime, max_block_ms=600) as producer:
+        for jump_ms in JUMPS_MS:
+            clock.wall_is_wrong_by_ms = jump_ms
+            started = time.monotonic()
+            with pytest.raises(KafkaTimeoutError):
+                producer.send("t", b"v")
+            assert 0.55 <= time.monotonic() - started <= 1.1
+
+
+@pytest.mark.fault("C20", "R14")
+def test_clients_go_on_after_a_long_sleep(
+    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Desk
+) -> None:
+    topic = straight.topic()
+    lost: list[TopicPartition] = []
+    consumer.subscribe([topic], on_lost=lost.extend)
+    producer.send(topic, b"0").result(5)
+    assert values(read(consumer, 1)) == [0]
+    consumer.commit()
+    clock.asleep_ms = 10.0 * 60_000
+    producer.send(topic, b"1").result(10)
+    assert values(read(consumer, 1)) == [1]
+    place = TopicPartition(topic, 0)
+    assert lost == [place]  # nobody vouched for the member for ten minutes
+    consumer.commit()
+    committed = consumer.committed([place])[place]
+    assert committed is not None
+    assert committed.offset == 2

@@ -1,0 +1,44 @@
+"""A process without descriptors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kclient.testing import FaultProxy
+from tests.support.desk import Desk
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.fault("C19")
+def test_clients_without_a_descriptor_left_say_so_and_recover(
+    straight: Desk, proxy: FaultProxy
+) -> None:
+    straight.topic(name="scarce")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.no_descriptors", proxy.bootstrap_servers],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "full\n", child.communicate()
+        proxy.kill_connections()
+        said, complaints = child.communicate("go on\n", timeout=60)
+    assert child.returncode == 0, complaints
+    lines = said.splitlines()
+    errors = [line for line in lines if line.startswith("error ")]
+    assert len(errors) == 3
+    for line in errors:
+        assert line.startswith("error True ")
+        assert "Too many open files" in line
+    refused = [line for line in lines if line.startswith("refused ")]
+    assert refused == [
+        f"refused {kind} Too many open files" for kind in ("Producer", "Consumer", "AdminClient")
+    ]
+    assert lines[-5:] == ["offset 1", "end 2", "topics True", "value b'1'", "leaked 0"]
+    assert "done False" in lines
