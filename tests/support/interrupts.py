@@ -54,7 +54,7 @@ class Interruption:
         # A class is called by way of C, which then calls its __init__.
         if caller is not None and not frame.f_code.co_name.startswith("__"):
             self._last[frame.f_back] = "a call of Python by Python", 0
-        if not frame.f_code.co_filename.startswith(_PACKAGE) or _is_of_the_world(frame):
+        if not frame.f_code.co_filename.startswith(_PACKAGE) or _is_out_of_reach(frame):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -82,11 +82,17 @@ class Interruption:
             raise KeyboardInterrupt
 
 
-def _is_of_the_world(frame: FrameType | None) -> bool:
-    """Returns whether a frame runs on behalf of a virtual world, where no Ctrl-C comes."""
-    while frame is not None and not frame.f_code.co_filename.startswith(_WORLD):
+def _is_out_of_reach(frame: FrameType | None) -> bool:
+    """Returns whether a frame runs on behalf of a virtual world, where no Ctrl-C comes.
+
+    Or of a finalizer, which lets no exception out.
+    """
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(_WORLD) or code.co_name == "__del__":
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _name_of(frame: FrameType) -> str:
