@@ -22,6 +22,8 @@ class SystemCondition:
       statement finds them through properties whose getters are written in C, too;
     * that a waiter let go of the lock is noted in the very call that does it;
     * a waiter stays listed until it was woken, and passes on what it could not use.
+
+    It is for ``with`` statements only: `contextlib.ExitStack` looks for its functions elsewhere.
     """
 
     __slots__ = ("_give_back", "_lock", "_restore", "_take", "_waiters")

@@ -27,6 +27,8 @@ class SenderThread:
         self._task = tasks.spawn(name, self._step)
 
     def _step(self) -> bool:
+        if self._process_id != self._tasks.process_id():
+            return False  # a callback forked: the connections are the parent's
         if self._sender.step():
             return True
         self._forget_exit()
