@@ -74,10 +74,15 @@ class VirtualTask:
 
     def unwind(self) -> None:
         """Free what a killed task still holds; effects are refused to it meanwhile."""
+        scheduler = self._scheduler
         for _ in range(_UNWINDINGS):
             if not self.greenlet:  # it never began, or is through
                 return
-            self.greenlet.throw(ProcessKilledError(f"{self.name} was killed"))
+            caller, scheduler.current = scheduler.current, self
+            try:
+                self.greenlet.throw(ProcessKilledError(f"{self.name} was killed"))
+            finally:
+                scheduler.current = caller
 
     def stack(self) -> str:
         """Return where it stands, as a traceback does, the innermost call last."""
