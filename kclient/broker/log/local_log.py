@@ -92,11 +92,7 @@ class LocalLog:
             self.segments.remove(base_offset)
         else:
             self.active.indexes.finish()
-        segment = self.open_segment(base_offset)
-        segment.indexes.prepare_for_append()
-        self.segments.add(segment)
-        self.log_end_offset = base_offset
-        return segment
+        return self._begin_segment(base_offset)
 
     def read(
         self, start_offset: int, max_length: int, end: LogOffsetMetadata, *, min_one_message: bool
@@ -158,10 +154,7 @@ class LocalLog:
         """Delete everything and begin anew at an offset."""
         for segment in self.segments.values():
             self._drop(segment)
-        segment = self.open_segment(offset)
-        segment.indexes.prepare_for_append()
-        self.segments.add(segment)
-        self.log_end_offset = offset
+        self._begin_segment(offset)
         self.recovery_point = min(self.recovery_point, offset)
 
     def take_out(self, segments: list[LogSegment], now_ms: float) -> None:
@@ -214,6 +207,17 @@ class LocalLog:
         for _, segment in self._deleted:
             segment.release()
         self._deleted.clear()
+
+    def _begin_segment(self, base_offset: int) -> LogSegment:
+        segment = self.open_segment(base_offset)
+        try:
+            segment.indexes.prepare_for_append()
+        except OSError:
+            segment.release()
+            raise
+        self.segments.add(segment)
+        self.log_end_offset = base_offset
+        return segment
 
     def _drop(self, segment: LogSegment) -> None:
         self.segments.remove(segment.base_offset)
