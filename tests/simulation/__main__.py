@@ -1,4 +1,4 @@
-"""Runs seeds: ``python -m tests.simulation --seed 7 --trace out.txt``, ``--seeds 1000 --jobs 2``."""
+"""Runs seeds: ``python -m tests.simulation --seed 7 --trace out.txt``, ``--seeds 99 --jobs 2``."""
 
 import argparse
 import logging
@@ -20,7 +20,7 @@ def main() -> int:
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
         # The order of sets of strings is part of a run, so it must be the same every time.
         os.environ["PYTHONHASHSEED"] = _HASH_SEED
-        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])  # noqa: S606 (itself)
     logging.disable(logging.CRITICAL)
     arguments = _arguments()
     if arguments.seed is not None:
@@ -43,12 +43,12 @@ def _one(seed: int, trace: Path | None) -> int:
     if trace is not None:
         lines = [*result.history.lines(), "", *result.trace]
         trace.write_text("\n".join(lines) + "\n")
-    print(
+    _say(
         f"seed {seed}: {result.records} records, {result.virtual_ms / 1000:.1f} s of virtual time, "
         f"{result.steps} turns, trace {result.digest}"
     )
     for kind, count in sorted(result.faults.items()):
-        print(f"  {count:4} {kind}")
+        _say(f"  {count:4} {kind}")
     _report(result)
     return 1 if result.violations else 0
 
@@ -65,23 +65,27 @@ def _many(seeds: Iterable[int], jobs: int) -> int:
         totals["turns"] += result.steps
         totals["seeds with violations"] += bool(result.violations)
         _report(result)
-    print(f"{time.monotonic() - started:.0f} seconds")
+    _say(f"{time.monotonic() - started:.0f} seconds")
     for counted in (totals, faults):
         for what, count in counted.items() if counted is totals else sorted(counted.items()):
-            print(f"{count:10} {what}")
+            _say(f"{count:10} {what}")
     return 1 if totals["seeds with violations"] else 0
 
 
 def _report(result: Result) -> None:
     if result.violations:
-        print(f"seed {result.seed}: {len(result.violations)} violations")
+        _say(f"seed {result.seed}: {len(result.violations)} violations")
         for violation in result.violations:
-            print(f"  {violation}"[:3000])
-        print(
+            _say(f"  {violation}"[:3000])
+        _say(
             f"  again: PYTHONHASHSEED=0 python -m tests.simulation --seed {result.seed} "
-            "--trace history.txt",
-            flush=True,
+            "--trace history.txt"
         )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -83,5 +83,3 @@ class Reader(Application):
             for partition, found in sorted(consumer.committed(partitions).items()):
                 offset = -1 if found is None else found.offset
                 self.note(StoredCommit, group, partition.partition, offset)
-
-

@@ -80,7 +80,9 @@ class Application:
         raise AssertionError("an application does something")
 
     def note(self, kind: type[Event], *what: object) -> None:
-        """Write down an event."""
+        """Write down an event; a dead process sees no more."""
+        if not self.process.alive:
+            return
         self.stage.history.add(kind(self._now_ms(), self.name, *what))
 
     def timed(self, call: str, limit_s: float, do: Callable[[], T]) -> T:

@@ -194,12 +194,10 @@ def early_commits(history: History, _promises: Promises) -> Iterator[str]:
     for event in history:
         if isinstance(event, Processed):
             processed.add((event.group, event.partition, event.offset))
-        elif isinstance(event, CommitSeen | Committed | StoredCommit) and event.offset > 0:
-            if (event.group, event.partition, event.offset - 1) not in processed:
-                yield (
-                    f"{type(event).__name__} {event.group} {event.partition}@{event.offset} by "
-                    f"{event.who}: {event.offset - 1} was not processed"
-                )
+        elif isinstance(event, CommitSeen | Committed | StoredCommit):
+            last = event.group, event.partition, event.offset - 1
+            if event.offset > 0 and last not in processed:
+                yield f"{type(event).__name__} {last} by {event.who}, which was not processed"
 
 
 def lost_commits(history: History, _promises: Promises) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What applications saw, in the order in which they saw it; nothing is ever changed or taken back."""
+"""What applications saw, in the order in which they saw it; nothing is ever taken back."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

@@ -3,6 +3,7 @@
 import errno
 import random
 from collections.abc import Callable
+from functools import partial
 
 from tests.simulation.application import Application
 from tests.simulation.cast import Cast
@@ -62,7 +63,7 @@ class Nemesis:
     def plan(self) -> None:
         """Set the timers of everything that is to happen."""
         for fault in self._cast.stage.scenario.faults:
-            self._later(fault.at_ms, lambda fault=fault: self._act(fault))
+            self._later(fault.at_ms, partial(self._act, fault))
 
     def heal(self) -> None:
         """Undo everything, and let the broker run."""
@@ -79,7 +80,7 @@ class Nemesis:
     def _note(self, kind: str, who: str, detail: object = "") -> None:
         self._cast.stage.history.add(Fault(self._world.clock.now_ms, who, kind, str(detail)))
 
-    def _later(self, delay_ms: float, do: Callable[[], object]) -> None:
+    def _later(self, delay_ms: float, do: Callable[[], None]) -> None:
         self._world.clock.after(delay_ms, do)
 
     def _client(self, lot: random.Random) -> Application | None:

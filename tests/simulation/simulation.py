@@ -16,6 +16,7 @@ from tests.simulation.scenario import WORK_MS, Scenario, draw
 
 _BEGIN_MS = 30_000.0
 _FINISH_MS = 90_000.0
+_SETTLE_MS = 4_000.0  # what was sent to a broker before may still arrive
 _CATCH_UP_MS = 90_000.0
 _CLOSE_MS = 60_000.0
 _READ_MS = 90_000.0
@@ -120,6 +121,7 @@ class _Run:
         nemesis.heal()
         cast.complete()
         self._act("finish", _FINISH_MS, lambda: _all_over(cast.producers))
+        world.run(timeout_ms=_SETTLE_MS)
         self._act("catch-up", _CATCH_UP_MS, self._caught_up)
         self._close()
         self._read()

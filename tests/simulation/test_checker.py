@@ -1,0 +1,142 @@
+"""Each invariant accepts a sound history, and finds what was put wrong by hand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation.checker import KILL_CLIENT, Promises, check
+from tests.simulation.history import (
+    Acked,
+    Assigned,
+    Called,
+    CalledBack,
+    CommitSeen,
+    Committed,
+    Crashed,
+    Event,
+    Failed,
+    Fault,
+    History,
+    Polled,
+    Processed,
+    Refused,
+    Revoked,
+    Sent,
+    Stored,
+    StoredCommit,
+)
+
+STRICT = Promises(idempotent=True, ordered=True, acknowledged=True)
+LOOSE = Promises(idempotent=False, ordered=False, acknowledged=False)
+
+
+def sound() -> list[Event]:
+    """Two values are sent, read by a member, and committed; a second member takes over."""
+    return [
+        Sent(1.0, "p", "p-0", 0),
+        Sent(1.0, "p", "p-1", 1),
+        Sent(1.0, "p", "p-2", 2),
+        Refused(1.0, "p", "p-2", "BufferExhausted"),
+        CalledBack(2.0, "p", "p-0"),
+        Acked(2.0, "p", "p-0", 0, 0),
+        CalledBack(2.0, "p", "p-1"),
+        Acked(2.0, "p", "p-1", 0, 1),
+        Called(2.0, "p", "flush", 400.0, 0.0),
+        Assigned(3.0, "a", "g", (0,)),
+        Polled(3.0, "a", "g", 0, 0, "p-0"),
+        Processed(3.0, "a", "g", 0, 0),
+        CommitSeen(3.0, "broker", "g", 0, 1),
+        Committed(3.0, "a", "g", 0, 1),
+        Revoked(4.0, "a", "g", (0,)),
+        Assigned(4.0, "b", "g", (0,)),
+        Polled(5.0, "b", "g", 0, 1, "p-1"),
+        Processed(5.0, "b", "g", 0, 1),
+        CommitSeen(5.0, "broker", "g", 0, 2),
+        Stored(9.0, "reader", 0, 0, "p-0"),
+        Stored(9.0, "reader", 0, 1, "p-1"),
+        StoredCommit(9.0, "reader", "g", 0, 2),
+    ]
+
+
+def found(events: list[Event], promises: Promises = STRICT) -> set[str]:
+    history = History()
+    for event in events:
+        history.add(event)
+    return {violation.invariant for violation in check(history, promises)}
+
+
+def without(kind: type[Event], number: int = 0) -> list[Event]:
+    events = sound()
+    events.remove([event for event in events if isinstance(event, kind)][number])
+    return events
+
+
+def changed(kind: type[Event], number: int, **fields: object) -> list[Event]:
+    events = sound()
+    chosen = [event for event in events if isinstance(event, kind)][number]
+    events[events.index(chosen)] = replace(chosen, **fields)  # type: ignore[arg-type]  # by name
+    return events
+
+
+def swapped(first: int, second: int) -> list[Event]:
+    events = sound()
+    events[first], events[second] = events[second], events[first]
+    return events
+
+
+def test_a_sound_history_is_sound() -> None:
+    assert found(sound()) == set()
+    assert found([]) == set()
+
+
+BROKEN: list[tuple[str, Callable[[], list[Event]]]] = [
+    ("lost-write", lambda: without(Stored, 1)),
+    ("lost-write", lambda: changed(Acked, 1, offset=0)),
+    ("duplicate", lambda: [*sound(), Stored(9.0, "reader", 0, 2, "p-0")]),
+    ("phantom", lambda: [*sound(), Stored(9.0, "reader", 0, 2, "nobody's")]),
+    ("phantom", lambda: [*sound(), Stored(9.0, "reader", 0, 2, "p-2")]),
+    ("reordered", lambda: [*sound(), Sent(6.0, "p", "p-3", -1), Stored(9.0, "r", 0, 2, "p-3")]),
+    ("inconsistent-offset", lambda: changed(Polled, 1, value="p-0")),
+    ("poll-skip", lambda: [*sound(), Polled(6.0, "b", "g", 0, 3, "p-9")]),
+    ("poll-skip", lambda: [*sound(), Polled(6.0, "b", "g", 0, 1, "p-1")]),
+    ("unowned-read", lambda: without(Assigned, 1)),
+    ("unowned-read", lambda: swapped(9, 10)),
+    ("wrong-start", lambda: without(CommitSeen, 0)),
+    ("early-commit", lambda: without(Processed, 1)),
+    ("early-commit", lambda: swapped(11, 12)),
+    ("lost-commit", lambda: changed(StoredCommit, 0, offset=0)),
+    ("unseen", lambda: without(Processed, 0)),
+    ("outcome", lambda: without(Acked, 1)),
+    ("outcome", lambda: without(CalledBack, 1)),
+    ("outcome", lambda: [*sound(), CalledBack(3.0, "p", "p-0")]),
+    ("outcome", lambda: [*sound(), Failed(3.0, "p", "p-0", "E", possibly_written=True)]),
+    ("outcome", lambda: [*sound(), CalledBack(3.0, "p", "p-2")]),
+    ("late-call", lambda: changed(Called, 0, took_ms=501.0)),
+    ("crash", lambda: [*sound(), Crashed(9.0, "p", "TypeError")]),
+]
+
+
+@pytest.mark.parametrize(("invariant", "make"), BROKEN)
+def test_what_is_wrong_is_found(invariant: str, make: Callable[[], list[Event]]) -> None:
+    assert invariant in found(make())
+
+
+def test_a_failed_value_may_be_there_if_it_was_said_to_be_possible() -> None:
+    for possibly, expected in ((True, set()), (False, {"phantom"})):
+        failed = Failed(2.0, "p", "p-1", "Timeout", possibly)
+        events = [failed if event == sound()[7] else event for event in sound()]
+        assert found(events) == expected
+
+
+def test_a_producer_that_was_killed_owes_nothing() -> None:
+    events = without(CalledBack, 1)
+    events.remove(Acked(2.0, "p", "p-1", 0, 1))
+    assert found(events) == {"outcome"}
+    assert found([*events, Fault(2.0, "p", KILL_CLIENT, "")]) == set()
+
+
+def test_what_was_not_promised_is_not_expected() -> None:
+    again = Stored(9.0, "reader", 0, 2, "p-0")
+    assert found([*sound(), again, Processed(9.0, "b", "g", 0, 2)], LOOSE) == set()
+    assert "lost-write" not in found(without(Stored, 1), LOOSE)
