@@ -14,7 +14,10 @@ Source = VirtualSocket | VirtualListener
 
 
 class VirtualPoller:
-    """Readiness of many virtual sockets, told in the order in which they were registered."""
+    """Readiness of many virtual sockets.
+
+    They are told in any order, as real ones are; without lots, as they were registered.
+    """
 
     def __init__(self, process: "VirtualProcess", scheduler: VirtualScheduler) -> None:
         self._process = process
@@ -94,6 +97,8 @@ class VirtualPoller:
             ready = source.readiness() & events
             if ready:
                 found.append((data, ready))
+        if len(found) > 1:
+            self._scheduler.shuffle(found)
         return found
 
 

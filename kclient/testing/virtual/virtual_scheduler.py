@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable
+from typing import TypeVar
 
 from kclient.testing.virtual.greenlets import getcurrent
 from kclient.testing.virtual.trace import Trace
@@ -18,6 +19,8 @@ from kclient.testing.virtual.virtual_task import VirtualTask
 
 SPIN_MS = 0.01
 """What asking in vain costs a task, so that time passes for those who ask again and again."""
+
+T = TypeVar("T")
 
 _MAX_STEPS_IN_NO_TIME = 200_000
 
@@ -56,6 +59,7 @@ class VirtualScheduler:
         self.current = self.main
         self.on_step: list[Callable[[], None]] = []
         self.tasks: dict[VirtualTask, None] = {self.main: None}
+        self._lot = lot
         self._random = lot.random
         self._switch_probability = switch_probability
         self._runnable: list[VirtualTask] = []
@@ -107,6 +111,11 @@ class VirtualScheduler:
         if task is not self.between:
             self.wake(task)
             self._leave(task)
+
+    def shuffle(self, items: list[T]) -> None:
+        """Put items into any order, where lots are drawn at all."""
+        if self._switch_probability > 0.0:
+            self._lot.shuffle(items)
 
     def wake(self, task: VirtualTask) -> None:
         """Let a task run again when its turn comes."""
