@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from kclient.common.files import File, MappedFile
+from kclient.common.files import File
 from kclient.common.system_files import SystemFiles
 
 
@@ -50,29 +50,6 @@ class FaultyFile:
         self._file.close()
 
 
-class FaultyMap:
-    """A mapping whose writes fail when told to."""
-
-    def __init__(self, path: Path, mapped: MappedFile, faults: "FaultyFiles") -> None:
-        self._path = path
-        self._mapped = mapped
-        self._faults = faults
-
-    def view(self) -> memoryview:
-        return self._mapped.view()
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        self._faults.maybe_raise("write", self._path)
-        self._mapped.write_at(position, data)
-
-    def flush(self) -> None:
-        self._faults.maybe_raise("flush", self._path)
-        self._mapped.flush()
-
-    def close(self) -> None:
-        self._mapped.close()
-
-
 class FaultyFiles(SystemFiles):
     """The real file system until `fail` is called."""
 
@@ -99,9 +76,6 @@ class FaultyFiles(SystemFiles):
     def open(self, path: Path, *, create: bool = False) -> File:
         self.maybe_raise("open", path)
         return FaultyFile(super().open(path, create=create), self)
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        return FaultyMap(path, super().map(path, length), self)
 
     def write_atomic(self, path: Path, data: bytes) -> None:
         self.maybe_raise("write", path)

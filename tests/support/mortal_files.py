@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kclient.common.files import File, MappedFile
+from kclient.common.files import File
 from kclient.common.system_files import SystemFiles
 
 
@@ -30,9 +30,6 @@ class MortalFiles(SystemFiles):
         if create and not self.exists(path):
             self.change(lambda: super(MortalFiles, self).open(path, create=True).close())
         return MortalFile(super().open(path, create=create), self)
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        return MortalMap(super().map(path, length), self)
 
     def write_atomic(self, path: Path, data: bytes) -> None:
         temporary = path.with_name(path.name + ".tmp")
@@ -87,19 +84,3 @@ class MortalFile:
     def truncate(self, length: int) -> None:
         self._files.change()
         self._file.truncate(length)
-
-
-class MortalMap:
-    """A mapping that may be left half-written."""
-
-    def __init__(self, mapped: MappedFile, files: MortalFiles) -> None:
-        self._mapped = mapped
-        self._files = files
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._mapped, name)
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        half = memoryview(data)[: len(data) // 2]
-        self._files.change(lambda: self._mapped.write_at(position, half))
-        self._mapped.write_at(position, data)

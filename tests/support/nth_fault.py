@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kclient.common.files import File, MappedFile
+from kclient.common.files import File
 from kclient.common.system_files import SystemFiles
 
 NO_DESCRIPTORS = errno.EMFILE
@@ -53,10 +53,6 @@ class NthFault(SystemFiles):
         if create and not self.exists(path):
             self.needs_space(path)
         return _File(super().open(path, create=create), self)
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        self.needs_descriptor(path)
-        return _Map(path, super().map(path, length), self)
 
     def read_bytes(self, path: Path) -> bytes:
         self.needs_descriptor(path)
@@ -116,23 +112,3 @@ class _File:
         if length > self._file.size():
             self._faults.needs_space(self._file.path)
         self._file.truncate(length)
-
-
-class _Map:
-    """A mapping that may find no room, and no descriptor for its first write."""
-
-    def __init__(self, path: Path, mapped: MappedFile, faults: NthFault) -> None:
-        self._path = path
-        self._mapped = mapped
-        self._faults = faults
-        self._written = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._mapped, name)
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        if not self._written:
-            self._faults.needs_descriptor(self._path)
-        self._faults.needs_space(self._path)
-        self._mapped.write_at(position, data)
-        self._written = True

@@ -1,20 +1,30 @@
-"""What the offset index and the time index share: sorted entries of fixed size in a mapped file."""
+"""What the offset index and the time index share: sorted entries of fixed size in a file."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.common.errors import IllegalStateError
-from kclient.common.files import Files, MappedFile
+from kclient.common.files import File, Files
+
+_LARGEST_FILE = 64 * 1024 * 1024
 
 
 class AbstractIndex(ABC):
     """A sparse index of one segment (Kafka: AbstractIndex).
 
-    The file of the active segment is preallocated, so that its mapping need not grow; it is
-    trimmed to its entries when the segment is rolled or closed. Look-ups read the mapping;
-    entries are written through the file, because a store into a mapping of a full disk would end
-    the process. Guarded by the lock of the log it belongs to.
+    The entries are held in memory while the index is in use, and written through. Kafka maps the
+    file instead, and makes it as large as it may become. Here a mapping would be a danger: where
+    the disk is full or broken, touching it ends the process instead of raising an error.
+
+    Guarded by the lock of the log it belongs to.
+
+    Attributes:
+        path: Where the file is.
+        base_offset: The segment's.
+        entries: How many there are.
+        is_open: Whether they are in memory.
     """
 
     entry_size: ClassVar[int]
@@ -23,27 +33,29 @@ class AbstractIndex(ABC):
         self._files = files
         self.path = path
         self.base_offset = base_offset
-        self._max_index_size = max_index_size
-        self._mapped: MappedFile | None = None
-        self._view = memoryview(b"")
-        self._capacity = 0
         self.entries = 0
+        self.is_open = False
+        self._max_index_size = max_index_size
+        self._content = bytearray()
+        self._capacity = 0
+        self._file: File | None = None  # open while there is something to write
+        self._unflushed = False
 
     def open(self) -> None:
-        """Map the file: all its entries if it exists, else room for new ones."""
-        if self._files.exists(self.path):
-            length = self._files.size(self.path)
-            self.entries = length // self.entry_size
-            self._map(length)
-        else:
-            self._files.open(self.path, create=True).close()
-            self._map(self._preallocated())
-        self._entries_changed()
+        """Read the entries; where there is no file, make one and take new entries.
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the file is mapped."""
-        return self._mapped is not None
+        Raises:
+            CorruptIndexError: The file is larger than any index.
+        """
+        existed = self._files.exists(self.path)
+        self._content = self._read() if existed else bytearray()
+        self.entries = len(self._content) // self.entry_size
+        del self._content[self.size_in_bytes :]  # half an entry is none
+        self._capacity = self.entries if existed else self._most_entries()
+        if not existed:
+            self._writer(create=True)
+        self.is_open = True
+        self._entries_changed()
 
     @property
     def is_full(self) -> bool:
@@ -67,91 +79,98 @@ class AbstractIndex(ABC):
     def _entries_changed(self) -> None:
         """Read again what is remembered of the last entry."""
 
-    def resize_to_max(self) -> None:
+    def take_entries(self) -> None:
         """Make room for new entries in the index of a segment that will be appended to."""
-        self._resize(max(self._preallocated(), self.size_in_bytes))
+        self._capacity = max(self._most_entries(), self.entries)
 
-    def trim_to_valid_size(self) -> None:
-        """Cut the file behind the last entry."""
-        if self.is_open:
-            self._resize(self.size_in_bytes)
+    def trim(self) -> None:
+        """Take no more entries, and cut the file behind the last one."""
+        if not self.is_open:
+            return
+        if self._files.size(self.path) != self.size_in_bytes:
+            self._writer().truncate(self.size_in_bytes)
+        self._capacity = self.entries
+        self._close_file()
 
     def reset(self) -> None:
-        """Forget all entries and make room for new ones."""
-        self._truncate_to_entries(0)
-        self.resize_to_max()
+        """Forget all entries, whatever the file holds, and make room for new ones."""
+        self._writer(create=True).truncate(0)
+        self._content.clear()
+        self.entries = 0
+        self.is_open = self._unflushed = True
+        self.take_entries()
+        self._entries_changed()
 
     def flush(self) -> None:
         """Force the entries to the disk."""
-        if self._mapped is not None:
-            self._mapped.flush()
+        if self._unflushed:
+            self._writer().flush()
+            self._unflushed = False
+            if not self.is_open:
+                self._close_file()
 
     def close(self) -> None:
-        """Trim and unmap; idempotent."""
-        self.trim_to_valid_size()
-        self.unmap()
+        """Trim and release; idempotent."""
+        self.trim()
+        self.release()
 
-    def unmap(self) -> None:
-        """Unmap and leave the file as it is; idempotent."""
-        self._view.release()
-        self._view = memoryview(b"")
+    def release(self) -> None:
+        """Let go of memory and file, and leave the file as it is; idempotent."""
+        self._content = bytearray()
         self._capacity = 0
-        if self._mapped is not None:
-            self._mapped.close()
-            self._mapped = None
+        self.is_open = False
+        self._close_file()
 
     def rename_to(self, path: Path) -> None:
         """Rename the file; a file that was never made needs no renaming."""
         if self._files.exists(self.path):
             self._files.rename(self.path, path)
-        self.path = path
+        self._set_path(path)
 
     def moved_to(self, directory: Path) -> None:
         """Note that the directory was renamed."""
-        self.path = directory / self.path.name
+        self._set_path(directory / self.path.name)
 
     def _append_entry(self, entry: bytes) -> None:
-        if self._mapped is None or self.entries >= self._capacity:
+        if self.entries >= self._capacity:
             raise IllegalStateError(f"{self.path.name}: no room for entry {self.entries}")
-        self._mapped.write_at(self.entries * self.entry_size, entry)
+        self._unflushed = True
+        self._writer().write_at(self.size_in_bytes, entry)
+        self._content += entry
         self.entries += 1
 
     def _truncate_to_entries(self, entries: int) -> None:
-        self.entries = entries
+        if entries < self.entries:
+            self._unflushed = True
+            self._writer().truncate(entries * self.entry_size)
+            del self._content[entries * self.entry_size :]
+            self.entries = entries
         self._entries_changed()
 
-    def _preallocated(self) -> int:
-        return self._max_index_size - self._max_index_size % self.entry_size
+    def _most_entries(self) -> int:
+        return self._max_index_size // self.entry_size
 
-    def _resize(self, length: int) -> None:
-        if self.is_open and self._capacity * self.entry_size == length:
-            return
-        self.unmap()
-        file = self._files.open(self.path, create=True)
+    def _read(self) -> bytearray:
+        file = self._files.open(self.path)
         try:
-            file.truncate(length)
+            size = file.size()
+            if size > max(_LARGEST_FILE, self._max_index_size):
+                raise CorruptIndexError(f"{self.path.name}: got {size} bytes, too many")
+            return bytearray(file.read_at(0, size))
         finally:
             file.close()
-        self._map(length)
 
-    def _map(self, length: int) -> None:
-        # An empty file cannot be mapped; its index has no entries and no room.
-        self._mapped = self._files.map(self.path, length) if length else _NothingMapped()
-        self._view = self._mapped.view()
-        self._capacity = length // self.entry_size
+    def _writer(self, *, create: bool = False) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path, create=create)
+        return self._file
 
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
-class _NothingMapped:
-    """Stands in for the mapping of an empty file."""
-
-    def view(self) -> memoryview:
-        return memoryview(b"")
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        raise IllegalStateError(f"no room for {len(data)} bytes at {position}: empty mapping")
-
-    def flush(self) -> None:
-        """There is nothing to write."""
-
-    def close(self) -> None:
-        """There is nothing to unmap."""
+    def _set_path(self, path: Path) -> None:
+        self.path = path
+        if self._file is not None:
+            self._file.path = path

@@ -207,7 +207,7 @@ class LogDump:
             finally:
                 records.close()
         finally:
-            index.unmap()
+            index.release()
 
     def _sanity(self, index: OffsetIndex | TimeIndex) -> str:
         try:

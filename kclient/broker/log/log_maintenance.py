@@ -31,8 +31,12 @@ class LogMaintenance:
         self._flush_before(self._parts.local.log_end_offset)
 
     def flush_rolled(self) -> None:
-        """Force the segments that are no longer appended to to the disk."""
-        self._flush_before(self._parts.local.active.base_offset)
+        """Force the segments that are no longer appended to to the disk; let idle indexes go."""
+        local = self._parts.local
+        self._flush_before(local.active.base_offset)
+        with self._parts.lock:
+            for segment in local.segments.values():
+                segment.indexes.rest()
 
     def flush_if_due(self, now_ms: float) -> None:
         """Force everything to the disk if it was not for flush.ms."""

@@ -12,7 +12,7 @@ from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidOffsetError
 from kclient.common.files import Files, FileSlice, WireBytes
 from kclient.common.types import OffsetAndTimestamp
-from kclient.record import RecordBatch
+from kclient.record import RecordBatch, iter_records
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -94,9 +94,9 @@ class LogSegment:
                 greatest = max(greatest, header.max_timestamp)
             else:
                 # Some of the batch's records were deleted, perhaps the latest.
-                for record in self.records.batch(header).records():
+                for record in iter_records(self.records.batch(header)):
                     if record.offset >= offset:
-                        greatest = max(greatest, record.timestamp)
+                        greatest = max(greatest, record.timestamp_ms)
         return greatest
 
     def can_hold(self, offset: int) -> bool:
@@ -267,10 +267,10 @@ class LogSegment:
     ) -> OffsetAndTimestamp | None:
         batch = self.records.batch(header)
         batch.ensure_valid()
-        for record in batch.records():
-            if record.timestamp >= timestamp and record.offset >= starting_offset:
+        for record in iter_records(batch):
+            if record.timestamp_ms >= timestamp and record.offset >= starting_offset:
                 return OffsetAndTimestamp(
-                    record.offset, record.timestamp, header.partition_leader_epoch
+                    record.offset, record.timestamp_ms, header.partition_leader_epoch
                 )
         return None
 

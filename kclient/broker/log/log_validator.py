@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 from kclient.broker.log.file_records import (
     BATCH_HEADER_SIZE,
@@ -21,9 +22,18 @@ from kclient.common.broker_errors import (
     UnsupportedForMessageFormatError,
 )
 from kclient.common.errors import CompressionError, KafkaError
-from kclient.record import RecordBatch, RecordsSummary, crc32c, patch_for_append
+from kclient.record import (
+    RecordBatch,
+    RecordsSummary,
+    crc32c,
+    iter_records,
+    patch_for_append,
+)
 
 NO_TIMESTAMP = -1
+
+MAX_RECORD_ERRORS = 1000
+"""How many refused records are named; a megabyte can hold more than a million of them."""
 
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
@@ -179,21 +189,23 @@ class LogValidator:
 
     def _refuse_keyless(self, batch: RecordBatch, first_index: int) -> None:
         text = "a compacted topic takes no record without a key"
-        problems = [
+        keyless = (
             (index, text)
-            for index, record in enumerate(batch.records(), first_index)
+            for index, record in enumerate(iter_records(batch), first_index)
             if record.key is None
-        ]
+        )
+        problems = list(islice(keyless, MAX_RECORD_ERRORS))
         raise RecordValidationError(InvalidRecordError(f"{self._partition}: {text}"), problems)
 
     def _check_timestamps(self, batch: RecordBatch, first_index: int) -> None:
         low = self._now_ms - self._config.message_timestamp_before_max_ms
         high = self._now_ms + self._config.message_timestamp_after_max_ms
-        problems = [
-            (index, f"got timestamp {record.timestamp}, expected {low} to {high}")
-            for index, record in enumerate(batch.records(), first_index)
-            if self._timestamp_strays(record.timestamp)
-        ]
+        strays = (
+            (index, f"got timestamp {record.timestamp_ms}, expected {low} to {high}")
+            for index, record in enumerate(iter_records(batch), first_index)
+            if self._timestamp_strays(record.timestamp_ms)
+        )
+        problems = list(islice(strays, MAX_RECORD_ERRORS))
         if problems:
             self._refuse_timestamps(problems)
 

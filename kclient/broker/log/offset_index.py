@@ -30,7 +30,7 @@ class OffsetIndex(AbstractIndex):
 
     def entry(self, index: int) -> OffsetPosition:
         """Return the entry with a number below `entries`."""
-        relative, position = _ENTRY.unpack_from(self._view, index * _ENTRY.size)
+        relative, position = _ENTRY.unpack_from(self._content, index * _ENTRY.size)
         return OffsetPosition(self.base_offset + relative, position)
 
     def lookup(self, offset: int) -> OffsetPosition:
@@ -81,11 +81,11 @@ class OffsetIndex(AbstractIndex):
     def _upper_bound(self, offset: int) -> int:
         """Return how many entries have an offset of at most `offset`."""
         target = offset - self.base_offset
-        view, unpack = self._view, _ENTRY.unpack_from
+        content, unpack = self._content, _ENTRY.unpack_from
         low, high = 0, self.entries
         while low < high:
             middle = (low + high) // 2
-            if unpack(view, middle * 8)[0] <= target:
+            if unpack(content, middle * 8)[0] <= target:
                 low = middle + 1
             else:
                 high = middle

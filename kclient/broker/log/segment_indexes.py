@@ -56,6 +56,7 @@ class SegmentIndexes:
         self._greatest: TimestampOffset | None = None
         self._appendable = False
         self._distrusted = False
+        self._used = False
 
     @property
     def offset(self) -> OffsetIndex:
@@ -136,7 +137,7 @@ class SegmentIndexes:
 
     def _rebuild(self) -> None:
         for index in (self._offset, self._time):
-            index.unmap()
+            index.release()
             self._files.remove(index.path)
         self.reset()
         try:
@@ -153,8 +154,6 @@ class SegmentIndexes:
     def reset(self) -> None:
         """Empty the offset and the time index."""
         for index in (self._offset, self._time):
-            if not index.is_open:
-                index.open()
             index.reset()
         self._bytes_since_last_entry = 0
         self._greatest = UNKNOWN_TIMESTAMP_OFFSET
@@ -167,6 +166,12 @@ class SegmentIndexes:
         self._bytes_since_last_entry = 0
         self._greatest = None
 
+    def rest(self) -> None:
+        """Let go of files and memory if nobody asked since this was last called."""
+        if not self._used and not self._appendable:
+            self.release()
+        self._used = False
+
     def distrust(self) -> None:
         """Build both indexes anew when they are next used: a change of them was left half done."""
         self._distrusted = True
@@ -174,8 +179,8 @@ class SegmentIndexes:
     def prepare_for_append(self) -> None:
         """Make room for new entries."""
         self._appendable = True
-        self.offset.resize_to_max()
-        self.time.resize_to_max()
+        self.offset.take_entries()
+        self.time.take_entries()
 
     def finish(self) -> None:
         """Write the last entry of the time index and trim both files to their entries."""
@@ -185,8 +190,8 @@ class SegmentIndexes:
         greatest = self.max_timestamp_and_offset
         if greatest.timestamp >= 0:
             self._time.maybe_append(*greatest, closing=True)
-        self._offset.trim_to_valid_size()
-        self._time.trim_to_valid_size()
+        self._offset.trim()
+        self._time.trim()
 
     def flush(self) -> None:
         """Force all entries to the disk."""
@@ -195,8 +200,8 @@ class SegmentIndexes:
 
     def release(self) -> None:
         """Close the files and leave them as they are; idempotent."""
-        self._offset.unmap()
-        self._time.unmap()
+        self._offset.release()
+        self._time.release()
         self.transactions.close()
 
     def change_suffix(self, old: str, new: str) -> None:
@@ -217,6 +222,7 @@ class SegmentIndexes:
         if self._distrusted:
             self.rebuild()
             return
+        self._used = True
         if self._offset.is_open and self._time.is_open:
             return
         try:

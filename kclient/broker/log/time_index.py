@@ -39,7 +39,7 @@ class TimeIndex(AbstractIndex):
 
     def entry(self, index: int) -> TimestampOffset:
         """Return the entry with a number below `entries`."""
-        timestamp, relative = _ENTRY.unpack_from(self._view, index * _ENTRY.size)
+        timestamp, relative = _ENTRY.unpack_from(self._content, index * _ENTRY.size)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
@@ -66,7 +66,7 @@ class TimeIndex(AbstractIndex):
                 f"{self.path.name}: got offset {offset}, expected at least {self._last.offset}"
             )
         if closing and self.entries >= self._capacity:
-            self._resize((self.entries + 1) * self.entry_size)
+            self._capacity = self.entries + 1
         self._append_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
         self._last = TimestampOffset(timestamp, offset)
 
@@ -103,11 +103,11 @@ class TimeIndex(AbstractIndex):
 
     def _upper_bound(self, timestamp: int) -> int:
         """Return how many entries have a timestamp of at most this one."""
-        view, unpack = self._view, _ENTRY.unpack_from
+        content, unpack = self._content, _ENTRY.unpack_from
         low, high = 0, self.entries
         while low < high:
             middle = (low + high) // 2
-            if unpack(view, middle * 12)[0] <= timestamp:
+            if unpack(content, middle * 12)[0] <= timestamp:
                 low = middle + 1
             else:
                 high = middle

@@ -116,6 +116,7 @@ def test_a_cut_that_fails_takes_the_directory_offline(
 def test_a_failed_fsync_is_not_tried_again(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, code: int, suffix: str
 ) -> None:
+    log.append_as_leader(next_batch(), 0)  # now the index has something to flush as well
     files.fail("flush", suffix, code)
     with pytest.raises(KafkaStorageError):
         log.flush()

@@ -29,10 +29,11 @@ def time_index(directory: Path, size: int = 120) -> TimeIndex:
     return index
 
 
-def test_preallocates_whole_entries_and_trims_on_close(tmp_path: Path) -> None:
+def test_the_file_holds_its_entries_and_no_more(tmp_path: Path) -> None:
     index = offset_index(tmp_path, size=85)
-    assert (tmp_path / "x.index").stat().st_size == 80
+    assert (tmp_path / "x.index").read_bytes() == b""
     index.append(BASE + 3, 17)
+    assert (tmp_path / "x.index").stat().st_size == 8
     index.close()
     assert (tmp_path / "x.index").read_bytes() == bytes.fromhex("00000003 00000011")
     index.open()
@@ -158,7 +159,7 @@ def test_damage_is_seen(tmp_path: Path, name: str, content: bytes) -> None:
     index = offset_index(tmp_path) if name == "x.index" else time_index(tmp_path)
     with pytest.raises(CorruptIndexError, match=name):
         index.sanity_check()
-    index.unmap()
+    index.release()
 
 
 def test_an_empty_index_file_is_sane(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_an_empty_index_file_is_sane(tmp_path: Path) -> None:
     index = offset_index(tmp_path)
     index.sanity_check()
     assert index.lookup(BASE + 7) == (BASE, 0)
-    index.resize_to_max()
+    index.take_entries()
     index.append(BASE + 1, 3)
     assert index.lookup(BASE + 7) == (BASE + 1, 3)
     index.close()

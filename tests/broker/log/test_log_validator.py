@@ -1,6 +1,7 @@
 """What does not get into a log, one test an error; what is corrected on the way in."""
 
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ import pytest
 
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import RecordValidationError
+from kclient.broker.log.log_validator import MAX_RECORD_ERRORS, LogValidator
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import (
     CorruptRecordError,
@@ -138,6 +140,29 @@ def test_a_compacted_topic_wants_keys(bench: LogBench) -> None:
     assert isinstance(error.cause, InvalidRecordError)
     assert [index for index, _ in error.record_errors] == [2, 3]
     assert log.append_as_leader(make_batch(2), 0).last_offset == 1
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(cleanup_policy=("compact",)),
+        LogConfig(message_timestamp_before_max_ms=1000),
+    ],
+    ids=["without keys", "far-off timestamps"],
+)
+def test_many_refused_records_take_little_memory(config: LogConfig) -> None:
+    """A megabyte can hold a million of them; the first ones are named, and none is kept."""
+    batch = make_batch(20_000, first_timestamp=0, value=b"", keys=False)
+    validator = LogValidator("topic-0", config, "client", NOW_MS)
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordValidationError) as caught:
+            validator.validate(memoryview(batch))
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [index for index, _ in caught.value.record_errors] == list(range(MAX_RECORD_ERRORS))
+    assert held <= 2 * len(batch)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ class Patient(Life):
             if number == 3:
                 self.deleting = True
                 self._attempt(lambda: self.manager.delete(DOOMED))
-        assert offsets(self._log()) == list(range(self._log().log_start_offset, 60))
+        found = self._attempt(lambda: offsets(self._log()))
+        assert found == list(range(self._log().log_start_offset, 60))
         assert not self.manager.failures.is_offline
 
     def _log(self) -> UnifiedLog:

@@ -1,0 +1,183 @@
+"""A broker whose disk is really full: writers are told, readers are served, and it goes on."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kclient.common.broker_errors import KafkaStorageError, code_of
+from kclient.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from tests.support.broker_process import BrokerProcess, broker_command
+from tests.support.small_disk import kinds, small_disk
+from tests.support.wire import Wire, batch, records_of
+
+FULL = code_of(KafkaStorageError())
+SETTINGS = (
+    "log.index.size.max.bytes=1000",
+    "log.index.interval.bytes=100",
+    "log.flush.offset.checkpoint.interval.ms=100",
+    "replica.high.watermark.checkpoint.interval.ms=100",
+)
+SIZE = 20_000
+
+
+def value(number: int) -> bytes:
+    return b"%d:" % number + b"x" * SIZE
+
+
+class Log:
+    """One producer of one topic that is told of full disks and sends again."""
+
+    def __init__(self, wire: Wire, topic: str) -> None:
+        self.wire = wire
+        self.topic = topic
+        self.written = 0
+
+    def write_one(self) -> int:
+        records = batch(
+            [value(self.written)], producer_id=7, producer_epoch=0, base_sequence=self.written
+        )
+        answer = self.wire.produce(self.topic, records)
+        if answer.error_code == 0:
+            assert answer.base_offset == self.written
+            self.written += 1
+        return answer.error_code
+
+    def write_until_full(self) -> None:
+        for _ in range(500):
+            code = self.write_one()
+            if code:
+                assert code == FULL
+                return
+        raise AssertionError("the disk is never full")
+
+    def check(self) -> None:
+        found: list[bytes | None] = []
+        while len(found) < self.written:
+            got = self.wire.fetch(self.topic, len(found))
+            assert got.error_code == 0
+            assert got.high_watermark == self.written
+            found += [record.value for record in records_of(got.records)]
+        assert found == [value(number) for number in range(self.written)]
+
+
+def create(wire: Wire, name: str) -> int:
+    wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    answer = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
+    return answer.topics[0].error_code
+
+
+def error_of(wire: Wire, name: str) -> int:
+    wanted = [MetadataRequestTopic(name=name)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    return wire.ask(request, 12, MetadataResponse).topics[0].error_code
+
+
+@pytest.mark.fault("B11", "B12")
+@pytest.mark.parametrize("kind", kinds())
+def test_writers_are_told_and_readers_served(tmp_path: Path, kind: str) -> None:
+    with (
+        small_disk(kind, tmp_path) as disk,
+        BrokerProcess(tmp_path, *SETTINGS) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        wire.create_topic("a")
+        wire.create_topic("b")
+        first, second = Log(wire, "a"), Log(wire, "b")
+        assert second.write_one() == 0
+        disk.fill(broker)
+        for _ in range(2):  # full, free and full again
+            first.write_until_full()
+            assert first.write_one() == FULL
+            first.check()
+            second.check()
+            disk.free(broker)
+            assert first.write_one() == 0
+            disk.fill(broker)
+        disk.free(broker)
+        assert [second.write_one() for _ in range(10)] == [0] * 10
+        assert create(wire, "c") == 0
+        assert Log(wire, "c").write_one() == 0
+        broker.kill()
+        with BrokerProcess(tmp_path, *SETTINGS) as again, Wire(again.bootstrap) as other:
+            for log in (first, second):
+                log.wire = other
+                log.check()
+                assert log.write_one() == 0
+
+
+@pytest.mark.fault("B11")
+@pytest.mark.parametrize("kind", kinds())
+def test_topics_cannot_be_made_without_room(tmp_path: Path, kind: str) -> None:
+    """Whatever of it was written down already is no topic, before and after a restart."""
+    with small_disk(kind, tmp_path) as disk:
+        with BrokerProcess(tmp_path, *SETTINGS) as broker, Wire(broker.bootstrap) as wire:
+            wire.create_topic("a")
+            log = Log(wire, "a")
+            disk.fill(broker, room=25_000)
+            log.write_until_full()
+            made, refused = make_until_refused(wire)
+            disk.free(broker)
+            assert create(wire, refused) == 0
+            for name in (*made, refused):
+                assert Log(wire, name).write_one() == 0
+            log.check()
+        with BrokerProcess(tmp_path, *SETTINGS) as again, Wire(again.bootstrap) as other:
+            for name in (*made, refused):
+                assert other.fetch(name, 0).high_watermark == 1
+
+
+def make_until_refused(wire: Wire) -> tuple[list[str], str]:
+    """Make topics whose metadata fill what is left; return those made, and the one refused."""
+    made: list[str] = []
+    for number in range(2000):
+        name = f"topic-{number}" + "x" * 200
+        code = create(wire, name)
+        if code:
+            assert code == FULL
+            assert error_of(wire, name) == 3
+            return made, name
+        made.append(name)
+    raise AssertionError("the disk is never full")
+
+
+@pytest.mark.fault("B11")
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind == "tmpfs"])
+def test_a_start_on_a_full_disk(tmp_path: Path, kind: str) -> None:
+    """It says why it cannot start, and loses nothing by the attempt."""
+    with small_disk(kind, tmp_path) as disk:
+        with BrokerProcess(tmp_path, *SETTINGS) as broker, Wire(broker.bootstrap) as wire:
+            wire.create_topic("a")
+            log = Log(wire, "a")
+            disk.fill(broker)
+            log.write_until_full()
+            broker.kill()
+        fill_up(tmp_path / "rest")
+        command = broker_command(tmp_path, *SETTINGS, listen="127.0.0.1:0")
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert refused.returncode == 1
+        assert "No space left on device" in refused.stderr
+        assert "Traceback" not in refused.stderr
+        (tmp_path / "rest").unlink()
+        disk.free(broker)
+        with BrokerProcess(tmp_path, *SETTINGS) as again, Wire(again.bootstrap) as other:
+            log.wire = other
+            log.check()
+            assert log.write_one() == 0
+
+
+def fill_up(path: Path) -> None:
+    """Take every byte that is left."""
+    left = os.statvfs(path.parent)
+    path.write_bytes(bytes(left.f_bavail * left.f_frsize))
+    assert os.statvfs(path.parent).f_bavail == 0
