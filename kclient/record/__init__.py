@@ -6,6 +6,7 @@ environment says ``KCLIENT_PURE_PYTHON=1``; `IMPLEMENTATION` tells which one is 
 """
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from crc32c import crc32c
@@ -59,6 +60,7 @@ __all__ = [
     "decode_varlong",
     "decompress",
     "encode_varint",
+    "iter_records",
     "murmur2",
     "patch_for_append",
     "read_batches",
@@ -94,3 +96,19 @@ decode_columns = _implementation.decode_columns
 murmur2 = _implementation.murmur2
 read_batches = _implementation.read_batches
 record_size_upper_bound = _implementation.record_size_upper_bound
+
+_SLICE = 512
+
+
+def iter_records(
+    batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
+) -> Iterator[ConsumerRecord]:
+    """Yield a batch's records without holding all of them at a time, of which there may be many.
+
+    Raises:
+        CorruptRecordError: As `RecordBatch.records`, once what came before was yielded.
+        CompressionError: As `RecordBatch.records`.
+    """
+    cursor = BatchCursor(batch, "", 0, max_decompressed=max_decompressed)
+    while taken := cursor.take(_SLICE):
+        yield from taken

@@ -233,17 +233,23 @@ class RecordBatch:
             CompressionError: As `payload`.
             CorruptRecordError: As `records`.
         """
-        parsed = list(self._parsed(max_decompressed))
-        timestamps = [record[1] for record in parsed]
-        top = max(timestamps, default=NO_TIMESTAMP)
-        at = self.base_offset + parsed[timestamps.index(top)][2] if parsed else -1
+        low = high = NO_TIMESTAMP
+        top_delta = last_delta = -1
+        count = null_keys = 0
+        for _, timestamp, delta, key, _value, _headers in self._parsed(max_decompressed):
+            low = min(low, timestamp) if count else timestamp
+            if not count or timestamp > high:
+                high, top_delta = timestamp, delta
+            null_keys += key is None
+            last_delta = delta
+            count += 1
         return RecordsSummary(
-            record_count=len(parsed),
-            min_timestamp=min(timestamps, default=NO_TIMESTAMP),
-            max_timestamp=top,
-            offset_of_max_timestamp=at,
-            null_keys=sum(record[3] is None for record in parsed),
-            consecutive=not parsed or parsed[-1][2] == len(parsed) - 1,
+            record_count=count,
+            min_timestamp=low,
+            max_timestamp=high,
+            offset_of_max_timestamp=self.base_offset + top_delta if count else -1,
+            null_keys=null_keys,
+            consecutive=last_delta == count - 1,
         )
 
     def _parsed(self, max_decompressed: int) -> Iterator[ParsedRecord]:
