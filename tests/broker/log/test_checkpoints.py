@@ -35,6 +35,7 @@ def test_offsets_are_written_as_kafka_does(tmp_path: Path) -> None:
     assert file.read() == {}
 
 
+@pytest.mark.fault("B3")
 @pytest.mark.parametrize(
     "content",
     [b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0", b"\xff\xfe\n", b"x\ny\n"],
@@ -140,6 +141,7 @@ def test_the_mark_of_a_clean_shutdown(tmp_path: Path) -> None:
         assert (mark.exists(), mark.read_broker_epoch()) == (True, -1)
 
 
+@pytest.mark.fault("B20")
 @pytest.mark.parametrize(
     "topic", ["../x", ".", "..", "a\0b", "a/b", "a" * 250, "", "ä", "a\nb", "a\\b", "/etc"]
 )

@@ -29,6 +29,7 @@ def sizes(directory: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in directory.glob("*.log")}
 
 
+@pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
 def test_a_full_disk_refuses_and_resumes(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
@@ -50,6 +51,7 @@ def test_a_full_disk_refuses_and_resumes(
     assert log.offset_for_timestamp(0) is not None
 
 
+@pytest.mark.fault("B11")
 def test_a_full_disk_refuses_a_new_segment(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_full_disk_refuses_a_new_segment(
     assert log.append_as_leader(make_batch(producer=(1, 0, 6)), 0).first_offset == 6
 
 
+@pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", ["leader-epoch-checkpoint", ".snapshot"])
 def test_a_full_disk_refuses_the_small_files(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
@@ -82,6 +85,7 @@ def test_a_full_disk_refuses_the_small_files(
     assert log.end_offset_for_epoch(0) == (0, 5)
 
 
+@pytest.mark.fault("B12")
 @pytest.mark.parametrize("suffix", [".log", ".index"])
 def test_a_broken_disk_takes_the_directory_offline(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
@@ -96,6 +100,7 @@ def test_a_broken_disk_takes_the_directory_offline(
     assert bench.failures.is_offline
 
 
+@pytest.mark.fault("B12")
 def test_a_cut_that_fails_takes_the_directory_offline(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles
 ) -> None:
@@ -111,6 +116,7 @@ def test_a_cut_that_fails_takes_the_directory_offline(
     recovered.maintenance.release()
 
 
+@pytest.mark.fault("B12")
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("suffix", [".log", ".index"])
 def test_a_failed_fsync_is_not_tried_again(

@@ -97,6 +97,7 @@ def test_logs_outlive_a_crash(managers: ManagerBench) -> None:
     assert manager.last_broker_epoch == -1
 
 
+@pytest.mark.fault("B22")
 def test_two_brokers_cannot_share_a_directory(managers: ManagerBench) -> None:
     manager = managers.start()
     with pytest.raises(KafkaStorageError, match="another broker uses this directory"):
@@ -105,12 +106,14 @@ def test_two_brokers_cannot_share_a_directory(managers: ManagerBench) -> None:
     managers.start()
 
 
+@pytest.mark.fault("B20")
 def test_directories_are_private(managers: ManagerBench) -> None:
     managers.start().get_or_create(A, TOPIC_ID)
     assert (managers.data_dir.stat().st_mode & 0o777) == 0o700
     assert ((managers.data_dir / "a-0").stat().st_mode & 0o777) == 0o700
 
 
+@pytest.mark.fault("B20")
 @pytest.mark.parametrize("topic", ["../x", "..", "a/b", "a\0b", "a" * 250])
 def test_no_topic_leads_out(managers: ManagerBench, topic: str) -> None:
     manager = managers.start()
@@ -120,6 +123,7 @@ def test_no_topic_leads_out(managers: ManagerBench, topic: str) -> None:
     assert [path.name for path in managers.data_dir.parent.iterdir()] == ["data"]
 
 
+@pytest.mark.fault("B20")
 def test_similar_names_are_different_logs(managers: ManagerBench) -> None:
     manager = managers.start()
     for topic in ("a.b", "a_b", "a-1"):
@@ -177,6 +181,7 @@ def test_deletion(managers: ManagerBench, clock: ManualClock) -> None:
     assert anew.append_as_leader(make_batch(), 0).first_offset == 0
 
 
+@pytest.mark.fault("B4")
 def test_a_deletion_that_was_cut_short_is_finished(
     managers: ManagerBench, clock: ManualClock
 ) -> None:
@@ -267,6 +272,7 @@ def test_a_log_that_cannot_be_loaded_does_not_stop_the_others(
     assert "a 0 3" in managers.text("recovery-point-offset-checkpoint")
 
 
+@pytest.mark.fault("B3")
 @pytest.mark.parametrize("content", ["garbage", "0\n9\n", "0\n1\na 0 x\n"])
 def test_damaged_checkpoints_are_done_without(managers: ManagerBench, content: str) -> None:
     manager = managers.start()
@@ -279,6 +285,7 @@ def test_damaged_checkpoints_are_done_without(managers: ManagerBench, content: s
     assert offsets(loaded) == [0, 1, 2]
 
 
+@pytest.mark.fault("B12")
 def test_a_shutdown_on_a_broken_disk_is_not_clean(
     managers: ManagerBench, files: FaultyFiles
 ) -> None:
@@ -294,6 +301,7 @@ def test_a_shutdown_on_a_broken_disk_is_not_clean(
     assert offsets(loaded) == [0, 1, 2]
 
 
+@pytest.mark.fault("B12")
 def test_chores_outlive_a_broken_disk(
     managers: ManagerBench, files: FaultyFiles, clock: ManualClock
 ) -> None:

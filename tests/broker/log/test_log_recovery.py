@@ -64,6 +64,7 @@ def test_recovery_makes_the_files_of_a_clean_shutdown(bench: LogBench, filled: U
     assert snapshot_of(bench) == clean
 
 
+@pytest.mark.fault("B1")
 @pytest.mark.parametrize("cut", [1, 12, 40, 61, 80])
 def test_a_torn_tail_is_cut(bench: LogBench, filled: UnifiedLog, cut: int) -> None:
     bench.crash(filled)
@@ -78,6 +79,7 @@ def test_a_torn_tail_is_cut(bench: LogBench, filled: UnifiedLog, cut: int) -> No
     assert offsets(log) == list(range(96))
 
 
+@pytest.mark.fault("B1")
 @pytest.mark.parametrize("tail", [bytes(1), bytes(100), b"\xff" * 100, bytes(8) + b"\x7f" * 100])
 def test_rubbish_behind_the_tail_is_cut(bench: LogBench, filled: UnifiedLog, tail: bytes) -> None:
     bench.crash(filled)
@@ -122,6 +124,7 @@ def test_what_follows_a_bad_batch_is_dropped(bench: LogBench, filled: UnifiedLog
     assert segments(bench)[-1] == second
 
 
+@pytest.mark.fault("B13")
 def test_flushed_segments_are_not_searched_for_damage(bench: LogBench, filled: UnifiedLog) -> None:
     """A flipped bit in an old segment is the reader's to find; the log is not cut there."""
     bench.crash(filled)
@@ -133,6 +136,7 @@ def test_flushed_segments_are_not_searched_for_damage(bench: LogBench, filled: U
     assert all(batch.is_valid() for batch in others)
 
 
+@pytest.mark.fault("B13")
 def test_a_damaged_size_in_an_old_segment_is_an_error(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     content = bytearray(segments(bench)[0].read_bytes())
@@ -146,6 +150,7 @@ def test_a_damaged_size_in_an_old_segment_is_an_error(bench: LogBench, filled: U
     assert len(log.read(95, 1).records) > 0
 
 
+@pytest.mark.fault("B3")
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "garbage", "short", "ahead", "zeros"])
 def test_damaged_indexes_are_rebuilt(
@@ -178,6 +183,7 @@ def test_damaged_indexes_are_rebuilt(
     assert snapshot_of(bench) == clean
 
 
+@pytest.mark.fault("B3")
 def test_every_index_missing(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     for path in segments(bench, "index"):
@@ -194,6 +200,7 @@ def test_an_index_without_its_log_is_removed(bench: LogBench, filled: UnifiedLog
     assert not list(bench.directory.glob("*777.*"))
 
 
+@pytest.mark.fault("B4")
 def test_leftovers_of_deletion_and_cleaning_are_removed(
     bench: LogBench, filled: UnifiedLog
 ) -> None:
@@ -212,6 +219,7 @@ def test_leftovers_of_deletion_and_cleaning_are_removed(
     assert not [name for name in names if (bench.directory / name).exists()]
 
 
+@pytest.mark.fault("B4")
 @pytest.mark.parametrize("renamed", [0, 1, 2])
 def test_a_swap_is_finished(bench: LogBench, filled: UnifiedLog, renamed: int) -> None:
     """A cleaned segment that replaces two old ones, caught at each step of the swap."""
@@ -232,6 +240,7 @@ def test_a_swap_is_finished(bench: LogBench, filled: UnifiedLog, renamed: int) -
     assert not list(bench.directory.glob("*.swap"))
 
 
+@pytest.mark.fault("B4")
 def test_a_swap_beside_an_unfinished_split_does_not_count(
     bench: LogBench, filled: UnifiedLog
 ) -> None:
@@ -242,6 +251,7 @@ def test_a_swap_beside_an_unfinished_split_does_not_count(
     assert offsets(bench.open(CONFIG, clean=True)) == list(range(100))
 
 
+@pytest.mark.fault("B3")
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"0\n1\nx y\n"])
 def test_leader_epochs_are_rebuilt(
     bench: LogBench, filled: UnifiedLog, content: bytes | None
@@ -257,6 +267,7 @@ def test_leader_epochs_are_rebuilt(
     assert checkpoint.read_text() == "0\n3\n0 0\n1 35\n2 70\n"
 
 
+@pytest.mark.fault("B3")
 def test_epochs_behind_the_end_are_forgotten(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
@@ -289,6 +300,7 @@ def test_the_start_offset_outlives_a_restart(bench: LogBench, filled: UnifiedLog
     assert log.lookup.earliest()[0] == 12
 
 
+@pytest.mark.fault("B1")
 def test_recovery_twice_is_recovery_once(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]

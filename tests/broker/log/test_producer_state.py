@@ -160,6 +160,7 @@ def test_five_batches_in_flight_outlive_a_restart(
     assert send(log, 24, 2) == 48
 
 
+@pytest.mark.fault("B3")
 def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(8):
         send(log, sequence)
@@ -174,6 +175,7 @@ def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
         send(log, 3)
 
 
+@pytest.mark.fault("B3")
 @pytest.mark.parametrize("damage", ["garbage", "truncated", "empty", "bit flip", "missing"])
 def test_a_damaged_snapshot_is_done_without(bench: LogBench, log: UnifiedLog, damage: str) -> None:
     for sequence in range(8):

@@ -71,6 +71,7 @@ def read_all(wire: Wire, partition: int) -> list[bytes | None]:
         ]
 
 
+@pytest.mark.fault("B1")
 def test_killed_under_load(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as first:
         with Wire(first.bootstrap) as wire:

@@ -87,6 +87,7 @@ def test_the_frames_are_right_before_they_are_spoilt(
     assert len(handle(broker, frame(broker, key, version))) <= 1
 
 
+@pytest.mark.fault("B17")
 @settings(
     max_examples=1500,
     deadline=None,

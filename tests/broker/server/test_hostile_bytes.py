@@ -27,6 +27,7 @@ LIES = {
 }
 
 
+@pytest.mark.fault("B16", "B17")
 @pytest.mark.parametrize("frame", LIES.values(), ids=LIES.keys())
 def test_lies_close_the_connection_and_nothing_else(wire: Wire, other: Wire, frame: bytes) -> None:
     before = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
@@ -35,6 +36,7 @@ def test_lies_close_the_connection_and_nothing_else(wire: Wire, other: Wire, fra
     assert other.ask(MetadataRequest(topics=None), 12, MetadataResponse) == before
 
 
+@pytest.mark.fault("B16")
 @pytest.mark.parametrize(
     "data",
     [

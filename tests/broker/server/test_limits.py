@@ -19,6 +19,7 @@ def is_served(wire: Wire) -> bool:
     return wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
 
 
+@pytest.mark.fault("B14")
 def test_connections_over_the_limit_wait_for_a_place() -> None:
     with EmbeddedCluster(config={"max.connections": 2}) as cluster, ExitStack() as stack:
         first, second = (stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(2))
@@ -35,6 +36,7 @@ def test_connections_over_the_limit_wait_for_a_place() -> None:
         assert third.receive(ApiVersionsResponse, 0)[1].error_code == 0
 
 
+@pytest.mark.fault("B14")
 def test_connections_of_one_address() -> None:
     config = {"max.connections.per.ip": 1}
     with (
@@ -47,6 +49,7 @@ def test_connections_of_one_address() -> None:
         assert is_served(first)
 
 
+@pytest.mark.fault("B15")
 def test_idle_connections_are_closed() -> None:
     with (
         EmbeddedCluster(config={"connections.max.idle.ms": 200}) as cluster,
@@ -56,12 +59,14 @@ def test_idle_connections_are_closed() -> None:
         assert wire.is_closed_by_peer()
 
 
+@pytest.mark.fault("B14")
 def test_a_flood_of_connections_is_served() -> None:
     with EmbeddedCluster() as cluster, ExitStack() as stack:
         wires = [stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(100)]
         assert all(is_served(wire) for wire in wires)
 
 
+@pytest.mark.fault("B14")
 def test_out_of_descriptors(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as first, ExitStack() as more:
         first.create_topic("t")
@@ -77,6 +82,7 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
         assert all(wire.receive(ApiVersionsResponse, 0)[1].error_code == 0 for wire in waiting)
 
 
+@pytest.mark.fault("B16")
 def test_memory_follows_what_came_not_what_was_claimed(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, ExitStack() as stack:
         wires = [stack.enter_context(Wire(process.bootstrap)) for _ in range(20)]
@@ -94,6 +100,7 @@ def resident_bytes(pid: int) -> int:
     return pages * resource.getpagesize()
 
 
+@pytest.mark.fault("B15")
 def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as slow:
         slow.create_topic("t", max_message_bytes="2000000")

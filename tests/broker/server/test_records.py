@@ -120,6 +120,7 @@ def test_log_append_time_is_told_and_stored(wire: Wire) -> None:
     assert record.timestamp == answer.log_append_time_ms
 
 
+@pytest.mark.fault("B18")
 @pytest.mark.parametrize(
     ("spoil", "error"),
     [
@@ -160,6 +161,7 @@ def test_internal_topics_are_not_for_clients(wire: Wire) -> None:
     assert answer.error_code == code_of(InvalidTopicError())
 
 
+@pytest.mark.fault("B18")
 @pytest.mark.parametrize("plain_first", [False, True])
 def test_a_batch_that_opens_a_transaction_is_refused(
     wire: Wire, topic: str, plain_first: bool

@@ -1,5 +1,7 @@
 """Making, naming, describing and deleting topics."""
 
+import pytest
+
 from kclient.common.broker_errors import (
     InvalidTopicError,
     TopicExistsError,
@@ -41,6 +43,7 @@ def plain(name: str) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=1, replication_factor=1)
 
 
+@pytest.mark.fault("B20")
 def test_names_of_topics(wire: Wire) -> None:
     invalid = code_of(InvalidTopicError())
     for name in ("", ".", "..", "../x", "a/b", "nul\0", "x" * 250, "ü"):
