@@ -220,6 +220,16 @@ class NetworkClient:
 
     # --- life
 
+    def was_only_waiting(self) -> bool:
+        """Return whether an exception ended the last `poll` with nothing half done; ask once.
+
+        Ctrl-C mostly strikes while a poll waits. After any other place this client is to be closed,
+        and a new one made.
+        """
+        selector = self._selector
+        waiting, selector.waiting = selector.waiting, False
+        return waiting and not (selector.disconnected or self._collector.responses)
+
     def wakeup(self) -> None:
         """Make the present or the next `poll` return at once; callable from any thread."""
         self._selector.wakeup()

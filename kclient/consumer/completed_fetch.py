@@ -2,10 +2,10 @@
 
 from collections import deque
 
-from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
 from kclient.consumer.aborted_transactions import AbortedTransactions
+from kclient.consumer.errors import CorruptBatchError, unreadable
 from kclient.consumer.fetch_config import READ_COMMITTED, FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.node_backlog import NodeBacklog
@@ -79,8 +79,7 @@ class CompletedFetch:
         """Return the next records, at most `max_records`; none only if there are no more.
 
         Raises:
-            CorruptRecordError: The next batch is broken; the position stays before it.
-            CompressionError: The next batch cannot be decompressed; likewise.
+            UnreadableBatchError: The next batch is broken; the position stays before it.
             RecordDeserializationError: The next record was refused; likewise.
         """
         if self._unread:
@@ -95,18 +94,17 @@ class CompletedFetch:
                 records = cursor.take(max_records - len(taken))
                 taken = taken + records if taken else records
                 self._follow(cursor)
-        except KafkaError:
+        except KafkaError as error:
             # What was read before the bad place is handed out; the next call raises again.
             if not taken:
-                raise
+                raise self._located(error, self._batch) from error.__cause__
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int) -> int:
         """Move the next records into columns, at most `max_records`, and return how many.
 
         Raises:
-            CorruptRecordError: As `take`.
-            CompressionError: As `take`.
+            UnreadableBatchError: As `take`.
         """
         self._rewind_to_unread()
         taken = 0
@@ -120,9 +118,9 @@ class CompletedFetch:
                 self._follow(cursor)
                 if count == 0 and self._cursor is not None:
                     break  # the columns have no room for more
-        except KafkaError:
+        except KafkaError as error:
             if not taken:
-                raise
+                raise self._located(error, self._batch) from error.__cause__
         return taken
 
     def unread(self, records: list[ConsumerRecord]) -> None:
@@ -169,11 +167,14 @@ class CompletedFetch:
                 else:
                     size -= batch.size_in_bytes
         except KafkaError as error:
-            self._tail_error = self._located(error, self.fetch_offset)
+            self._tail_error = self._located(error, None)
         if not self._batches and self._tail_error is None and owed_a_batch:
-            self._tail_error = CorruptRecordError(
-                f"{self.state.partition} at offset {self.fetch_offset}: {len(records)} bytes came "
-                "without one whole batch; raise max_partition_fetch_bytes and fetch_max_bytes"
+            self._tail_error = CorruptBatchError(
+                self.state.partition,
+                self.fetch_offset,
+                self.fetch_offset + 1,
+                f"{len(records)} bytes came without one whole batch; raise "
+                "max_partition_fetch_bytes and fetch_max_bytes",
             )
         return size
 
@@ -220,7 +221,7 @@ class CompletedFetch:
         try:
             batch.ensure_valid()
         except KafkaError as error:
-            raise self._located(error, batch.base_offset) from None
+            raise self._located(error, batch) from None
 
     def _follow(self, cursor: BatchCursor) -> None:
         """Take over how far a cursor has come."""
@@ -263,14 +264,13 @@ class CompletedFetch:
         self._unread = []
         self._touched = []
 
-    def _located(self, error: KafkaError, offset: int) -> KafkaError:
-        if not isinstance(error, CorruptRecordError):
-            return error
-        located = CorruptRecordError(
-            f"{self.state.partition} at offset {offset}: {error}; seek past it to go on"
-        )
-        located.__cause__ = error
-        return located
+    def _located(self, error: KafkaError, batch: RecordBatch | None) -> KafkaError:
+        """Return an error of a batch, or of what follows the good batches, with its place."""
+        if batch is not None:
+            offset = max(self.next_fetch_offset, batch.base_offset)
+            return unreadable(error, self.state.partition, offset, batch.next_offset)
+        good = self._batches[-1].next_offset if self._batches else self.fetch_offset
+        return unreadable(error, self.state.partition, good, good + 1)
 
 
 def _aborted(data: PartitionData, config: FetchConfig) -> AbortedTransactions | None:

@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sized
+from inspect import currentframe
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kclient.common.config_def import merged
 from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
 from kclient.consumer.arguments import check_max_records, check_timeout
 from kclient.consumer.consumer_closing import ConsumerClosing
 from kclient.consumer.consumer_commits import ConsumerCommits
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", bound=Sized)
+R = TypeVar("R")
 
 _NO_RECORDS = ConsumerRecords({})
 # An iteration looks after the group and the commits so often while it hands out records.
@@ -43,6 +46,13 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
     By default positions are committed every ``auto.commit.interval.ms``: those of records that an
     earlier `poll` handed out, so that a crash repeats records and loses none. With
     ``enable_auto_commit=False``, call `commit` after processing.
+
+    Ctrl-C, or another exception of a signal handler, may end any call anywhere. Records that a
+    `poll` did not return are returned by the next one; ``records = consumer.poll()`` leaves no gap
+    between the two. A commit that was cut short may have been carried out or not. A callback of
+    `subscribe` that was cut short runs again, or its partitions are told to be lost. Only if the
+    exception strikes in the one instruction with which a call other than `poll` stands up do the
+    heartbeats rest until the next call.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
@@ -86,7 +96,8 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         Raises:
             IllegalStateError: Nothing is subscribed or assigned.
             WakeupError: `wakeup` was called.
-            CorruptRecordError: A batch is broken; the position stays before it.
+            UnreadableBatchError: A batch is broken (a `CorruptRecordError`), cannot be decompressed
+                (a `CompressionError`) or has a format too old; the position stays before it.
             RecordDeserializationError: A deserializer refused a record; the position stays at it.
             OffsetsOutOfRangeError: A position is outside the log, and the reset policy is ``none``.
             NoOffsetForPartitionError: There is no position, and the reset policy is ``none``.
@@ -96,11 +107,10 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         parts = self._parts
         limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
         collect = parts.collector.collect
-        collected = self._poll(lambda: collect(limit), timeout)
-        if collected is None:
-            return _NO_RECORDS
-        records = ConsumerRecords(collected)
-        return parts.interceptors.on_consume(records) if len(parts.interceptors) else records
+        records = self._poll(lambda: collect(limit), self._records, timeout)
+        # No call from here to the caller, so that Ctrl-C finds them not handed out, or there.
+        self._handed_out = True
+        return _NO_RECORDS if records is None else records
 
     def poll_columns(
         self, timeout: float = 1.0, max_records: int | None = None
@@ -123,8 +133,11 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         limit = check_max_records(max_records, _ALL)
         record_schema()  # raises without pyarrow, before any record is taken
         collect = self._parts.collector.collect_columns
-        collected = self._poll(lambda: collect(limit, single=max_records is None), timeout)
-        return to_arrow(collected or ())
+        batch = self._poll(
+            lambda: collect(limit, single=max_records is None), to_arrow, timeout
+        ) or to_arrow(())
+        self._handed_out = True
+        return batch
 
     def __iter__(self) -> Self:
         return self
@@ -189,27 +202,44 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
 
     # --- inside
 
-    def _poll(self, take: Callable[[], T], timeout: float) -> T | None:
+    def _poll(self, take: Callable[[], T], finish: Callable[[T], R], timeout: float) -> R | None:
+        """Wait for what `take` gives, and return what `finish` makes of it.
+
+        Until the caller sets `_handed_out`, the next call takes it back.
+        """
         timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
-        self._enter()
-        parts = self._parts
+        depth = self._depth_before()
+        outer = depth > 0 and self._polling
+        whole = False
         try:
-            parts.collector.settle()
-            if self._polling:
-                raise IllegalStateError("poll was called from within one of its callbacks")
-            self._polling = True
-            if parts.subscriptions.kind is SubscriptionType.NONE:
-                raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
-            if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
-                parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
-            return parts.loop.poll(take, timeout_ms)
-        except BaseException:
-            # Whatever was taken does not reach the application: it is to be fetched again.
-            parts.collector.undo()
+            parts = self._begin_call(depth, currentframe())
+            self._begin_poll(nested=outer)
+            taken = parts.loop.poll(take, timeout_ms)
+            result = None if taken is None else finish(taken)
+            whole = True
+        except Exception:
+            whole = True
             raise
         finally:
-            self._polling = False
-            parts.seat.give_up()
+            self._polling = outer
+            try:
+                self._end_call(depth, whole=whole)
+            except BaseException:
+                self._end_call(depth, whole=False)
+                raise
+        return result
+
+    def _begin_poll(self, *, nested: bool) -> None:
+        parts = self._parts
+        if nested:
+            raise IllegalStateError("poll was called from within one of its callbacks")
+        self._polling = True
+        if parts.subscriptions.kind is SubscriptionType.NONE:
+            raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
+        if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
+            parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
+        parts.collector.settle()
+        self._handed_out = False
 
     def _take_in_hand(self) -> None:
         """Take the next records for the iteration."""
@@ -218,15 +248,20 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         parts = self._parts
         limit = parts.config.fetch.max_poll_records
         while True:
-            collected = self._poll(
-                lambda: parts.collector.collect(limit, single=True), _ITERATION_WAIT_MS / 1000.0
+            records = self._poll(
+                lambda: parts.collector.collect(limit, single=True),
+                self._records,
+                _ITERATION_WAIT_MS / 1000.0,
             )
-            if collected is None:
-                continue
-            records = ConsumerRecords(collected)
-            if len(parts.interceptors):
-                records = parts.interceptors.on_consume(records)
-            self._in_hand, self._next_in_hand = list(records), 0
+            listed = [] if records is None else list(records)
             self._next_tick_ms = self._clock.monotonic_ms() + _ITERATION_TICK_MS
-            if self._in_hand:
+            # No call between these: they are in hand now, where `_put_back` finds them.
+            self._in_hand, self._next_in_hand = listed, 0
+            self._handed_out = True
+            if listed:
                 return
+
+    def _records(self, collected: dict[TopicPartition, list[ConsumerRecord]]) -> ConsumerRecords:
+        records = ConsumerRecords(collected)
+        interceptors = self._parts.interceptors
+        return interceptors.on_consume(records) if len(interceptors) else records

@@ -1,7 +1,18 @@
-"""What all calls of a consumer have in common: who may call, and how long it may take."""
+"""What all calls of a consumer have in common: who may call, and how long it may take.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+Ctrl-C, or whatever else a signal handler raises, may end a call behind any call it makes. What it
+leaves half done is mended at the begin of the next call, in one place, instead of everywhere:
+
+* Records that were taken for a `poll` which did not return them are taken back.
+* Unless the call did nothing but wait when it was struck, all connections are made anew, what was
+  in flight fails as if the connection had broken, what was fetched ahead is fetched again, and a
+  rebalance under way begins anew.
+"""
+
+from collections.abc import Callable
+from inspect import currentframe
+from types import FrameType, TracebackType
+from typing import Protocol
 
 from kclient.common.errors import ClosedError, IllegalStateError
 from kclient.consumer.arguments import check_timeout
@@ -20,31 +31,85 @@ class ConsumerBase:
         # Records taken for the iteration; those from _next_in_hand on were not handed out yet.
         self._in_hand: list[ConsumerRecord] = []
         self._next_in_hand = 0
+        # Whether what the last poll took has reached its caller; set with no call behind it.
+        self._handed_out = True
+        # Whether a call is inside; a call that finds it set was preceded by one cut short.
+        self._inside = False
+        self._cut_short = False
+        self._outermost: FrameType | None = None
 
-    @contextmanager
-    def _call(self) -> Iterator[ConsumerParts]:
+    def _call(self) -> "Call":
         """Keep other threads and the heartbeat loop out while the call lasts."""
-        self._enter()
-        try:
-            yield self._parts
-        finally:
-            self._parts.seat.give_up()
+        frame = currentframe()
+        caller = None if frame is None else frame.f_back
+        return Call(self._begin_call, self._end_call, self._depth_before(), caller)
 
-    def _enter(self) -> None:
-        """Begin a call; `seat.give_up` must follow."""
-        self._parts.seat.take()
+    def _depth_before(self) -> int:
+        """Return how deep the calling thread sits: 0, or more inside of a callback.
+
+        An outer call that is not on the stack any more was cut short before it could stand up.
+        """
+        depth = self._parts.seat.depth()
+        if depth and not _is_running(self._outermost):
+            self._parts.seat.go_back(0)
+            return 0
+        return depth
+
+    def _begin_call(self, depth: int, frame: FrameType | None) -> ConsumerParts:
+        """Begin a call; `_end_call` must follow.
+
+        Args:
+            depth: What `_depth_before` said.
+            frame: Where the call runs.
+        """
+        parts = self._parts
+        parts.seat.take()
         if self._closed:
-            self._parts.seat.give_up()
             raise ClosedError("this consumer was closed")
+        if depth == 0:
+            self._outermost = frame
+            if self._inside or self._cut_short or not self._handed_out:
+                self._mend()
+            self._inside = True
         if self._in_hand:
             self._put_back()
+        return parts
+
+    def _end_call(self, depth: int, *, whole: bool) -> None:
+        """End a call; again does no harm.
+
+        Args:
+            depth: As for `_begin_call`.
+            whole: Whether it came to its end, be it with an error.
+        """
+        seat = self._parts.seat
+        if seat.depth() <= depth:
+            return  # the seat was not taken
+        if not whole:
+            self._cut_short = True
+        elif depth == 0:
+            self._inside = False
+        if depth == 0:
+            self._outermost = None
+        seat.go_back(depth)
+
+    def _mend(self) -> None:
+        """Mend what a call left behind that was cut short."""
+        parts = self._parts
+        if (self._inside or self._cut_short) and not parts.network.was_only_waiting():
+            parts.mend()
+            if self._in_hand:
+                parts.collector.go_back_to(self._in_hand[self._next_in_hand :])
+                self._in_hand = []
+        if not self._handed_out:
+            parts.collector.undo()
+        self._handed_out = True
+        self._inside = self._cut_short = False
 
     def _put_back(self) -> None:
         """Give back what the iteration took and has not handed out."""
-        records, index = self._in_hand, self._next_in_hand
-        self._in_hand, self._next_in_hand = [], 0
-        if index < len(records):
-            self._parts.collector.unread(records[index:])
+        self._parts.collector.unread(self._in_hand[self._next_in_hand :])
+        self._in_hand = []
 
     def _deadline_ms(self, timeout: float | None) -> float:
         """Return the time by which a call must be over, ``default.api.timeout.ms`` for None."""
@@ -57,3 +122,56 @@ class ConsumerBase:
         if coordinator is None:
             raise IllegalStateError(f"{what}: there is no group; create the consumer with group_id")
         return coordinator
+
+
+class EndCall(Protocol):
+    """What ends a call."""
+
+    def __call__(self, depth: int, *, whole: bool) -> None:
+        """See `ConsumerBase._end_call`."""
+
+
+class Call:
+    """One call of an application, as a context."""
+
+    __slots__ = ("_begin", "_depth", "_end", "_frame")
+
+    def __init__(
+        self,
+        begin: Callable[[int, FrameType | None], ConsumerParts],
+        end: "EndCall",
+        depth: int,
+        frame: FrameType | None,
+    ) -> None:
+        self._begin = begin
+        self._end = end
+        self._depth = depth
+        self._frame = frame
+
+    def __enter__(self) -> ConsumerParts:
+        try:
+            return self._begin(self._depth, self._frame)
+        except BaseException as error:
+            self._end(self._depth, whole=isinstance(error, Exception))
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Ctrl-C on the way in here leaves it to the next call to stand up, see `_depth_before`.
+        try:
+            self._end(self._depth, whole=kind is None or issubclass(kind, Exception))
+        except BaseException:
+            self._end(self._depth, whole=False)
+            raise
+
+
+def _is_running(wanted: FrameType | None) -> bool:
+    """Return whether a frame is on the stack of the calling thread."""
+    frame = currentframe()
+    while frame is not None and frame is not wanted:
+        frame = frame.f_back
+    return frame is not None

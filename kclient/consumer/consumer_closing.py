@@ -1,7 +1,9 @@
 """The end of a consumer: commit, leave, close, all within a bound (Kafka: KafkaConsumer.close)."""
 
 import logging
-from contextlib import ExitStack, suppress
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 
 from kclient.common.errors import KafkaError
 from kclient.consumer.consumer_base import ConsumerBase
@@ -17,6 +19,8 @@ _DEFAULT_TIMEOUT_S = 30.0
 class ConsumerClosing(ConsumerBase):
     """Closes a consumer."""
 
+    _to_close: deque[Callable[[float], object]] | None = None
+
     def close(self, timeout: float | None = _DEFAULT_TIMEOUT_S) -> None:
         """Commit where that is automatic, give the partitions up, leave the group, and disconnect.
 
@@ -31,30 +35,49 @@ class ConsumerClosing(ConsumerBase):
             ConcurrentAccessError: Another thread is inside a call; use `wakeup` first.
         """
         deadline_ms = self._deadline_ms(timeout)
-        parts = self._parts
-        if self._closed:
-            return
-        if parts.seat.is_foreign_process():
-            return  # a child has nothing to close: the sockets and the membership are its parent's
-        parts.seat.take()
-        try:
-            if self._in_hand:
-                self._put_back()
-            with ExitStack() as stack:
-                # Last in, first run; each is run even if one before it failed.
-                stack.callback(parts.interceptors.close)
-                stack.callback(parts.metadata.close)
-                stack.callback(parts.network.close)
-                stack.callback(self._end_sessions)
-                stack.callback(self._stop_heartbeats, deadline_ms)
-                stack.callback(self._leave, deadline_ms)
-                stack.callback(self._commit_last, deadline_ms)
-                stack.callback(parts.network.forget_wakeup)
-        finally:
+        if self._closed or self._parts.seat.is_foreign_process():
+            return  # a child has nothing to close: sockets and membership are its parent's
+        with self._call() as parts:
+            if self._to_close is None:
+                self._to_close = deque(self._steps(parts))
+            else:  # an interrupted close goes on where it was
+                self._to_close.append(lambda _: parts.network.close())
+            error = self._take_steps(parts, self._to_close, deadline_ms)
             self._closed = True
-            parts.seat.give_up()
+        if error is not None:
+            raise error
 
     # --- inside
+
+    def _steps(self, parts: ConsumerParts) -> tuple[Callable[[float], object], ...]:
+        """Return what has to be done, each also if one before it failed."""
+        return (
+            lambda _: parts.network.forget_wakeup(),
+            self._commit_last,
+            self._leave,
+            self._stop_heartbeats,
+            lambda _: self._end_sessions(),
+            lambda _: parts.network.close(),
+            lambda _: parts.metadata.close(),
+            lambda _: parts.interceptors.close(),
+        )
+
+    def _take_steps(
+        self, parts: ConsumerParts, steps: deque[Callable[[float], object]], deadline_ms: float
+    ) -> BaseException | None:
+        """Take all steps and return the first error; one that Ctrl-C cut short is not repeated."""
+        first: BaseException | None = None
+        while steps:
+            step = steps[0]
+            try:
+                step(deadline_ms)
+            except BaseException as error:  # noqa: BLE001 (raised when all is done)
+                first = first or error
+                if not isinstance(error, Exception) and not parts.network.was_only_waiting():
+                    parts.mend()
+                    steps.append(lambda _: parts.network.close())  # mending has opened it anew
+            steps.popleft()
+        return first
 
     def _commit_last(self, deadline_ms: float) -> None:
         parts, coordinator = self._parts, self._parts.coordinator

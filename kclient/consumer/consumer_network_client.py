@@ -1,11 +1,14 @@
 """Requests of a consumer, sent when their broker is ready (Kafka: ConsumerNetworkClient)."""
 
+import logging
 from collections import deque
+from collections.abc import Callable
 
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
+from kclient.client.node_api_versions import NodeApiVersions
 from kclient.client.request_builder import RequestBuilder
 from kclient.common.errors import (
     BootstrapError,
@@ -17,6 +20,8 @@ from kclient.common.errors import (
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.request_future import RequestFuture
+
+_log = logging.getLogger(__name__)
 
 MAX_POLL_TIMEOUT_MS = 5000.0
 
@@ -44,13 +49,20 @@ class ConsumerNetworkClient:
     """
 
     def __init__(
-        self, client: NetworkClient, metadata: Metadata, clock: Clock, request_timeout_ms: float
+        self,
+        connect: Callable[[], NetworkClient],
+        metadata: Metadata,
+        clock: Clock,
+        request_timeout_ms: float,
     ) -> None:
-        self._client = client
+        self._connect = connect
+        self._client = connect()
         self._metadata = metadata
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
         self._unsent: dict[int, deque[_Unsent]] = {}
+        # Requests without an outcome, whether they wait or are in flight; in order, none twice.
+        self._open: dict[_Unsent, None] = {}
         self._completed: deque[tuple[_Unsent, ClientResponse]] = deque()
         self._wakeup_asked = False
         self._trouble: KafkaError | None = None
@@ -73,6 +85,7 @@ class ConsumerNetworkClient:
         """
         timeout = self._request_timeout_ms if timeout_ms is None else timeout_ms
         unsent = _Unsent(node, builder, timeout, self._clock.monotonic_ms())
+        self._open[unsent] = None
         self._unsent.setdefault(node.id, deque()).append(unsent)
         return unsent.future
 
@@ -152,9 +165,37 @@ class ConsumerNetworkClient:
         known = (self._trouble, self.bootstrap_error())
         return [trouble for trouble in known if trouble is not None]
 
+    def api_versions(self, node: Node) -> NodeApiVersions | None:
+        """Return what a broker speaks, None while it is not connected."""
+        return self._client.api_versions.get(str(node.id))
+
+    # --- its end, and a new beginning
+
     def close(self) -> None:
         """Close every connection."""
         self._client.close()
+
+    def was_only_waiting(self) -> bool:
+        """Return whether an exception ended the last `poll` with nothing half done; ask once."""
+        return self._client.was_only_waiting()
+
+    def renew(self) -> None:
+        """Connect anew: what a signal handler's exception left half done is given up.
+
+        Every request without an outcome fails as if its connection had broken.
+        """
+        try:
+            self._client.close()
+        except (KafkaError, LookupError, OSError, ValueError) as error:
+            # What is half open is closed when the last reference to it goes.
+            _log.info("closing the connections that were interrupted: %s", error)
+        self._client = self._connect()
+        self._completed.clear()
+        self._unsent.clear()
+        interrupted = DisconnectedError("the call that would have taken the answer was interrupted")
+        while self._open:
+            unsent = next(iter(self._open))
+            self._fail(unsent, interrupted)
 
     # --- inside
 
@@ -189,6 +230,7 @@ class ConsumerNetworkClient:
         # The futures' listeners run here, outside the network client, so that they may send.
         while self._completed:
             unsent, response = self._completed.popleft()
+            self._open.pop(unsent, None)
             if response.version_mismatch is not None:
                 unsent.future.fail(response.version_mismatch)
             elif response.error is not None:
@@ -208,15 +250,20 @@ class ConsumerNetworkClient:
                 continue
             for unsent in [waiting for waiting in queue if waiting.deadline_ms <= now_ms]:
                 queue.remove(unsent)
-                unsent.future.fail(
+                self._fail(
+                    unsent,
                     KafkaTimeoutError(
                         f"{unsent.builder.api_key.name} to {node} could not be sent "
                         f"within {unsent.timeout_ms:.0f} ms"
-                    )
+                    ),
                 )
             if not queue:
                 del self._unsent[node_id]
 
     def _fail_unsent(self, node_id: int, error: "DisconnectedError") -> None:
         for unsent in self._unsent.pop(node_id, ()):
-            unsent.future.fail(error)
+            self._fail(unsent, error)
+
+    def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
+        self._open.pop(unsent, None)
+        unsent.future.fail(error)

@@ -52,11 +52,8 @@ class ConsumerParts:
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
         )
         self.metadata = _metadata(config, runtime)
-        client = build_network_client(
-            values, runtime, self.metadata, client_id=_CLIENT_ID, max_in_flight=_MAX_IN_FLIGHT
-        )
         self.network = ConsumerNetworkClient(
-            client, self.metadata, runtime.clock, values["request_timeout_ms"]
+            self._network_client, self.metadata, runtime.clock, values["request_timeout_ms"]
         )
         self.buffer = FetchBuffer()
         self.requests = ListOffsetsRequests(
@@ -67,7 +64,7 @@ class ConsumerParts:
         )
         self.group = self._group(config.group)
         self.coordinator = None if self.group is None else ConsumerCoordinator(self.group)
-        self._wire_fetching(client)
+        self._wire_fetching()
         self._show_levels()
 
     def _show_levels(self) -> None:
@@ -89,7 +86,16 @@ class ConsumerParts:
             self.interceptors.on_commit,
         )
 
-    def _wire_fetching(self, client: NetworkClient) -> None:
+    def _network_client(self) -> NetworkClient:
+        return build_network_client(
+            self.config.values,
+            self.runtime,
+            self.metadata,
+            client_id=_CLIENT_ID,
+            max_in_flight=_MAX_IN_FLIGHT,
+        )
+
+    def _wire_fetching(self) -> None:
         config, values, clock = self.config, self.config.values, self.runtime.clock
         measured = ConsumerFetchMetrics(self.metrics)
         self.fetcher = Fetcher(
@@ -104,7 +110,7 @@ class ConsumerParts:
         self.collector = FetchCollector(
             self.buffer, self.subscriptions, self.metadata, config.fetch, clock, measured
         )
-        self.positions = self._position_updater(client, measured)
+        self.positions = self._position_updater(measured)
         self.loop = PollLoop(
             self.network,
             self.fetcher,
@@ -125,14 +131,11 @@ class ConsumerParts:
             )
         )
 
-    def _position_updater(
-        self, client: NetworkClient, measured: ConsumerFetchMetrics
-    ) -> PositionUpdater:
+    def _position_updater(self, measured: ConsumerFetchMetrics) -> PositionUpdater:
         values, clock = self.config.values, self.runtime.clock
         validator = OffsetValidator(
             self.network,
             self.metadata,
-            client.api_versions,
             self.subscriptions,
             clock,
             request_timeout_ms=values["request_timeout_ms"],
@@ -159,8 +162,15 @@ class ConsumerParts:
 
     def run_callback(self, callback: Callable[[], None]) -> None:
         """Run a callback of the application; heartbeats go on meanwhile."""
-        with self.seat.lent():
-            callback()
+        self.seat.lend(callback)
+
+    def mend(self) -> None:
+        """Start over with everything that a call cut short by Ctrl-C may have left half done."""
+        if self.coordinator is not None:
+            self.coordinator.mend()
+        self.positions.mend()
+        self.fetcher.mend()
+        self.network.renew()
 
 
 def _metrics(config: ConsumerConfig, runtime: Runtime) -> Metrics:

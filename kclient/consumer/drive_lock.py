@@ -8,10 +8,12 @@ its own, and no lock order can be got wrong.
 
 A second application thread that calls while the first is still inside is an error of use, told at
 once (Kafka: KafkaConsumer.acquire).
+
+Ctrl-C may strike behind any call. So a call does not count the seat up and down: it notes how deep
+the thread sat before, and goes back to that, which may be done twice.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
 from kclient.common.runtime import Tasks
@@ -31,8 +33,12 @@ class DriveLock:
         self._background = False
         self._stopped = False
 
+    def depth(self) -> int:
+        """Return how often the calling thread has taken the seat."""
+        return self._depth if self._owner == self._tasks.caller_id() else 0
+
     def take(self) -> None:
-        """Take the seat for the application; may be nested, `give_up` must follow each time.
+        """Take the seat for the application; may be nested, `go_back` must follow each time.
 
         Raises:
             ConcurrentAccessError: Another thread of the application is inside.
@@ -41,35 +47,38 @@ class DriveLock:
         self.check_process()
         caller = self._tasks.caller_id()
         with self._changed:
-            if self._owner is not None and self._owner != caller:
-                raise ConcurrentAccessError(
-                    f"a consumer serves one thread at a time: thread {caller} called while thread "
-                    f"{self._owner} is inside; only wakeup() may be called from elsewhere"
-                )
+            self._refuse_others(caller)
+            while self._background:
+                self._changed.wait()
+                self._refuse_others(caller)
+            # No call between these: Ctrl-C finds all of it done or nothing.
             self._owner = caller
             self._depth += 1
-            self._sit_down()
+            self._seated = True
 
-    def give_up(self) -> None:
-        """Leave the seat that the matching `take` took."""
-        with self._changed:
-            self._depth -= 1
-            if self._depth == 0:
-                self._owner = None
-            self._seated = self._depth > 0 and self._depth != self._lent_at
+    def go_back(self, depth: int) -> None:
+        """Leave the seat as it was when `depth` said so; again does no harm.
 
-    @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Let the heartbeat loop drive while the application's callback runs."""
+        A thread that does not have the seat changes nothing.
+        """
+        caller = self._tasks.caller_id()
         with self._changed:
-            outer, self._lent_at = self._lent_at, self._depth
-            self._seated = False
+            if self._owner == caller:
+                self._depth = depth
+                if depth == 0:
+                    self._owner = self._lent_at = None
+                self._seated = depth > 0 and depth != self._lent_at
+
+    def lend(self, callback: Callable[[], None]) -> None:
+        """Let the heartbeat loop drive while a callback of the application runs."""
+        outer, depth = self._lent_at, self._depth
         try:
-            yield
-        finally:
             with self._changed:
-                self._lent_at = outer
-                self._sit_down()
+                self._lent_at = depth
+                self._seated = False
+            callback()
+        finally:
+            surely(lambda: self._sit_down_again(outer, depth))
 
     def take_in_background(self, wait_ms: float) -> bool:
         """Wait `wait_ms`, then take the seat for the heartbeat loop if it is free.
@@ -114,7 +123,26 @@ class DriveLock:
                 f"process {self._tasks.process_id()} needs one of its own"
             )
 
-    def _sit_down(self) -> None:
-        while self._background:
-            self._changed.wait()
-        self._seated = True
+    def _refuse_others(self, caller: int) -> None:
+        if self._owner is not None and self._owner != caller:
+            raise ConcurrentAccessError(
+                f"a consumer serves one thread at a time: thread {caller} called while thread "
+                f"{self._owner} is inside; only wakeup() may be called from elsewhere"
+            )
+
+    def _sit_down_again(self, lent_at: int | None, depth: int) -> None:
+        with self._changed:
+            while self._background:
+                self._changed.wait()
+            self._lent_at = lent_at
+            self._depth = depth
+            self._seated = True
+
+
+def surely(step: Callable[[], None]) -> None:
+    """Do what must be done, also if Ctrl-C strikes on the way; the step may be done twice."""
+    try:
+        step()
+    except BaseException:
+        step()
+        raise

@@ -2,9 +2,22 @@
 
 from collections.abc import Mapping
 
-from kclient.common.broker_errors import OffsetOutOfRangeError
-from kclient.common.errors import InvalidOffsetError
+from kclient.common.broker_errors import (
+    CorruptRecordError,
+    OffsetOutOfRangeError,
+    UnsupportedForMessageFormatError,
+)
+from kclient.common.errors import CompressionError, InvalidOffsetError, KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "CorruptBatchError",
+    "LogTruncationError",
+    "OffsetsOutOfRangeError",
+    "UndecompressableBatchError",
+    "UnreadableBatchError",
+    "UnsupportedBatchError",
+]
 
 
 class OffsetsOutOfRangeError(InvalidOffsetError, OffsetOutOfRangeError):
@@ -44,3 +57,60 @@ class LogTruncationError(InvalidOffsetError):
         super().__init__(f"log truncated: {shown}; seek to go on")
         self.positions = dict(positions)
         self.divergent = dict(divergent)
+
+
+class UnreadableBatchError(KafkaError):
+    """Fetched bytes cannot be turned into records; nothing of them was handed out.
+
+    The position stays before them: the next `poll` reads them again, in case they were broken on
+    the way. `seek` to `next_offset` passes them.
+
+    Attributes:
+        topic_partition: Where the bytes lie.
+        offset: Offset of the first record that cannot be read; of a batch, its first.
+        next_offset: Offset behind the batch as far as its header can be believed, else behind
+            `offset`.
+    """
+
+    def __init__(
+        self, topic_partition: TopicPartition, offset: int, next_offset: int, what: str
+    ) -> None:
+        super().__init__(
+            f"{topic_partition} at offset {offset}: {what}; seek to {next_offset} to go on"
+        )
+        self.topic_partition = topic_partition
+        self.offset = offset
+        self.next_offset = next_offset
+
+
+class CorruptBatchError(UnreadableBatchError, CorruptRecordError):
+    """The bytes of a batch are not what was written (Kafka: CorruptRecordException)."""
+
+
+class UndecompressableBatchError(UnreadableBatchError, CompressionError):
+    """The compressed records of a batch are broken, of an unknown codec, or unfold too far."""
+
+
+class UnsupportedBatchError(UnreadableBatchError, UnsupportedForMessageFormatError):
+    """A batch has a format from before Kafka 0.11."""
+
+
+def unreadable(
+    error: KafkaError, topic_partition: TopicPartition, offset: int, next_offset: int
+) -> KafkaError:
+    """Return an error of the bytes of a batch with the place it belongs to; others as they are."""
+    for general, located in _LOCATED.items():
+        if isinstance(error, general) and not isinstance(error, UnreadableBatchError):
+            found: KafkaError = located(
+                topic_partition, offset, max(next_offset, offset + 1), str(error)
+            )
+            found.__cause__ = error
+            return found
+    return error
+
+
+_LOCATED: dict[type[KafkaError], type[UnreadableBatchError]] = {
+    CorruptRecordError: CorruptBatchError,
+    CompressionError: UndecompressableBatchError,
+    UnsupportedForMessageFormatError: UnsupportedBatchError,
+}

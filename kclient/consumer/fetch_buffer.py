@@ -78,6 +78,11 @@ class FetchBuffer:
         for fetch in list(self._queue):
             self.remove(fetch)
 
+    def forget(self) -> None:
+        """Take out everything, whatever state an interrupt left it in."""
+        self._queue.clear()
+        self._chains.clear()
+
     def is_empty(self) -> bool:
         """Return whether nothing is buffered."""
         return not self._queue

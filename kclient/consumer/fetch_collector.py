@@ -25,6 +25,7 @@ from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_config import FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
@@ -83,7 +84,7 @@ class FetchCollector:
             single: Stop at the first fetch that has records, so that `unread` can undo it.
 
         Raises:
-            CorruptRecordError: The next batch is broken; the position stays before it.
+            UnreadableBatchError: The next batch is broken; the position stays before it.
             RecordDeserializationError: A deserializer refused the next record; likewise.
             OffsetsOutOfRangeError: A position is outside the log and the reset policy is ``none``.
             TopicAuthorizationError: The topic may not be read.
@@ -153,11 +154,21 @@ class FetchCollector:
 
     def undo(self) -> None:
         """Go back to before the last `collect`, unless it was settled: it handed nothing out."""
-        before, self._before = self._before, []
-        for state, position in reversed(before):
-            if self._subscriptions.holds(state) and state.has_valid_position():
-                state.position = position
-                self._buffer.drop(state.partition)
+        while self._before:
+            state, position = self._before[-1]
+            self._go_back(state, position)
+            self._before.pop()
+
+    def go_back_to(self, records: list[ConsumerRecord]) -> None:
+        """Go back to the first of records of one partition, which nobody has seen.
+
+        Unlike `unread` it needs nothing to be in order, and has them fetched again.
+        """
+        if records:
+            first = records[0]
+            state = self._subscriptions.assigned.get(TopicPartition(first.topic, first.partition))
+            if state is not None and state.position is not None:
+                self._go_back(state, state.position._replace(offset=first.offset))
 
     # --- inside
 
@@ -181,11 +192,11 @@ class FetchCollector:
             if not has_some():
                 self._drop_last()
                 raise
-        except BaseException:
-            # Interrupted anywhere: what was decoded and not handed out is fetched again.
-            self._drop_last()
-            self.undo()
-            raise
+
+    def _go_back(self, state: TopicPartitionState, position: FetchPosition) -> None:
+        if self._subscriptions.holds(state) and state.has_valid_position():
+            state.position = position
+            self._buffer.drop(state.partition)
 
     def _current(self) -> CompletedFetch | None:
         """Return the first fetch that records can be taken from; drop those that are of no use."""
@@ -229,7 +240,9 @@ class FetchCollector:
         """Do what Kafka's consumer does for the error code of a partition."""
         state = fetch.state
         now_ms = self._clock.monotonic_ms()
-        _log.info("fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
+        # Nothing else tells of an error that is only waited for and that nobody expected.
+        level = logging.WARNING if isinstance(error, UnknownServerError) else logging.INFO
+        _log.log(level, "fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
         if isinstance(error, OffsetOutOfRangeError):
             # A follower may lag behind: the leader is asked before the position is given up.
             if state.preferred_read_replica(now_ms) is not None:
@@ -244,9 +257,11 @@ class FetchCollector:
         elif isinstance(error, TopicAuthorizationError):
             raise TopicAuthorizationError(f"{state.partition.topic}: may not be read")
         elif isinstance(error, CorruptRecordError):
-            raise CorruptRecordError(
-                f"{state.partition} at offset {fetch.fetch_offset}: the broker reports a corrupt "
-                "record; seek past it to go on"
+            raise CorruptBatchError(
+                state.partition,
+                fetch.fetch_offset,
+                fetch.fetch_offset + 1,
+                "the broker reports a corrupt record",
             )
         elif not isinstance(error, _PASSING):
             raise error

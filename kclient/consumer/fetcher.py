@@ -98,6 +98,13 @@ class Fetcher:
         self._buffer.clear()
         return queued
 
+    def mend(self) -> None:
+        """Start over: with nothing buffered, nothing asked for and no session."""
+        self._buffer.forget()
+        self._backlogs.clear()
+        self._sessions.clear()
+        self._in_flight.clear()
+
     # --- asking
 
     def _wanted(self, now_ms: float) -> dict[Node, dict[TopicPartition, _Asked]]:
@@ -238,6 +245,7 @@ class Fetcher:
         backlog = self._backlogs.setdefault(node.id, NodeBacklog())
         size = 0
         owed_a_batch = True
+        served: list[TopicPartition] = []
         for partition, data in answers.items():
             entry = asked.get(partition)
             if entry is None or not self._subscriptions.holds(entry.state):
@@ -253,10 +261,11 @@ class Fetcher:
             )
             owed_a_batch = owed_a_batch and not has_data
             if fetch.size:
-                # So that the others come first next time, where an answer cannot hold all.
-                self._subscriptions.move_to_end(partition)
+                served.append(partition)
             size += fetch.size
             backlog.add(fetch.size)
             self._buffer.add(fetch)
+        # So that the others come first next time, where an answer cannot hold all.
+        self._subscriptions.move_to_end(served)
         backlog.mark_answer(size)
         return size

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from kclient.client.api_versions import ApiVersions
 from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import Metadata
 from kclient.client.request_builder import SimpleBuilder
@@ -49,7 +48,6 @@ class OffsetValidator:
         self,
         network: ConsumerNetworkClient,
         metadata: Metadata,
-        api_versions: ApiVersions,
         subscriptions: SubscriptionState,
         clock: Clock,
         *,
@@ -58,7 +56,6 @@ class OffsetValidator:
     ) -> None:
         self._network = network
         self._metadata = metadata
-        self._api_versions = api_versions
         self._subscriptions = subscriptions
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
@@ -67,7 +64,7 @@ class OffsetValidator:
 
     def can_validate(self, node: Node) -> bool:
         """Return whether a broker answers consumers; one not yet connected is taken to."""
-        versions = self._api_versions.get(str(node.id))
+        versions = self._network.api_versions(node)
         if versions is None:
             return True
         offered = versions.offers(ApiKey.OFFSET_FOR_LEADER_EPOCH)

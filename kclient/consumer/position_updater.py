@@ -59,6 +59,13 @@ class PositionUpdater:
         self._offset_fetcher.reset_positions(now_ms)
         return False
 
+    def mend(self) -> None:
+        """Ask again for everything that was asked for."""
+        self._lookup = None
+        self._cluster_seen = None
+        for state in self._subscriptions.assigned.values():
+            state.next_attempt_ms = 0.0
+
     # --- inside
 
     def _follow_leaders(self) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from kclient.common.errors import IllegalStateError
@@ -128,9 +128,12 @@ class SubscriptionState:
         """Return whether a state is still the present one of its partition."""
         return self.assigned.get(state.partition) is state
 
-    def move_to_end(self, partition: TopicPartition) -> None:
-        """Let an assigned partition be the last one asked for."""
-        self.assigned[partition] = self.assigned.pop(partition)
+    def move_to_end(self, partitions: Sequence[TopicPartition]) -> None:
+        """Let assigned partitions be the last ones asked for."""
+        if partitions:
+            last = {partition: self.assigned[partition] for partition in partitions}
+            others = {key: state for key, state in self.assigned.items() if key not in last}
+            self.assigned = others | last
 
     def in_state(self, fetch_state: FetchState, now_ms: float) -> list[TopicPartitionState]:
         """Return the partitions in a state whose next attempt is due."""
@@ -177,10 +180,12 @@ class SubscriptionState:
 
     def _assign(self, partitions: Iterable[TopicPartition]) -> None:
         before = self.assigned
-        self.assigned = {
+        assigned = {
             partition: before.get(partition) or TopicPartitionState(partition)
             for partition in partitions
         }
+        # No call between these: Ctrl-C finds both done or none.
+        self.assigned = assigned
         self.version += 1
 
     def _want(self, topics: frozenset[str]) -> bool:

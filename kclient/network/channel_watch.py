@@ -27,8 +27,8 @@ class ChannelWatch:
 
     def remove(self, channel: KafkaChannel) -> None:
         """Stop watching a channel, before it is closed."""
-        del self._told[channel.id]
-        self._poller.unregister(channel.transport.socket)
+        if self._told.pop(channel.id, None) is not None:
+            self._poller.unregister(channel.transport.socket)
 
     def poll(self, timeout_ms: float) -> list[tuple[KafkaChannel, int]]:
         """Return the channels that are ready, with their ready events."""

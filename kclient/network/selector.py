@@ -32,6 +32,7 @@ class Selector:
         connected: Channels whose connection was established.
         disconnected: Channels that ended without `close_channel`, each with its reason.
         failed_sends: Frames whose channel ended before they were written completely.
+        waiting: Whether a `poll` waits, or the exception of a signal handler ended it there.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Selector:
         self.connected: list[str] = []
         self.disconnected: dict[str, ChannelState] = {}
         self.failed_sends: list[NetworkSend] = []
+        self.waiting = False
         self._net = net
         self._clock = clock
         self._max_receive_size = max_receive_size
@@ -124,7 +126,9 @@ class Selector:
         self._feed_starved()
         if self._buffered or self.disconnected or _awaited(self.completed_sends):
             timeout_ms = 0
+        self.waiting = True
         ready = self._watch.poll(timeout_ms)
+        self.waiting = False
         if timeout_ms > 0:
             now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
@@ -144,10 +148,10 @@ class Selector:
         """Close every channel and the selector itself; idempotent."""
         if self._closed:
             return
-        self._closed = True
         for channel_id in list(self._channels):
             self.close_channel(channel_id)
         self._watch.close()
+        self._closed = True  # at last, so that one that was interrupted may be called again
 
     def close_channel(self, channel_id: str) -> None:
         """Close one channel; it will not appear in `disconnected`. Unknown names are no error."""
@@ -205,8 +209,8 @@ class Selector:
             channel_id, stream, self._max_receive_size, self._pool
         )
         channel.address = _in_words(address)
-        self._watch.add(channel)
         self._channels[channel_id] = channel
+        self._watch.add(channel)
         self._idle.touch(channel_id, self._clock.monotonic_ms())
         return channel
 
@@ -286,7 +290,7 @@ class Selector:
             place.pop(channel.id, None)
         self._idle.remove(channel.id)
         self._watch.remove(channel)
-        del self._channels[channel.id]
+        self._channels.pop(channel.id, None)
         channel.close()
 
 

@@ -6,6 +6,8 @@ from kclient.common.errors import SerializationError
 from kclient.common.types import TopicPartition
 from kclient.record.record import Header
 
+__all__ = ["RecordDeserializationError"]
+
 
 class RecordDeserializationError(SerializationError):
     """A deserializer raised; the record is untouched (Kafka: RecordDeserializationException).

@@ -188,19 +188,24 @@ def test_the_seat_is_taken_by_one_at_a_time() -> None:
     seat.give_up_in_background()
     seat.take()
     assert not seat.take_in_background(0.0)
+    assert seat.depth() == 1
     seat.take()
-    seat.give_up()
+    seat.go_back(1)
     assert not seat.take_in_background(0.0)
-    with seat.lent():
+
+    def during_a_callback() -> None:
         assert seat.take_in_background(0.0)
         seat.give_up_in_background()
         seat.take()
         assert not seat.take_in_background(0.0)
-        seat.give_up()
+        for _ in range(2):  # once more does no harm
+            seat.go_back(1)
         assert seat.take_in_background(0.0)
         seat.give_up_in_background()
+
+    seat.lend(during_a_callback)
     assert not seat.take_in_background(0.0)
-    seat.give_up()
+    seat.go_back(0)
     assert seat.take_in_background(0.0)
     seat.give_up_in_background()
     seat.stop()

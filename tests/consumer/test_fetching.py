@@ -150,20 +150,6 @@ def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: Consume
         world.read(consumer, 1)
 
 
-def test_a_wrong_checksum_is_an_error_at_its_place(world: ConsumerWorld) -> None:
-    world.fill(2, 2, 2)
-    base, end, batch = world.log().batches[1]
-    world.log().batches[1] = (base, end, batch[:-1] + bytes([batch[-1] ^ 1]))
-    consumer = world.assigned()
-    assert offsets(world.read(consumer, 2)) == [0, 1]
-    for _ in range(2):  # it does not go away by itself
-        with pytest.raises(CorruptRecordError, match="orders-0 at offset 2"):
-            world.read(consumer, 1)
-        assert consumer.position(ORDERS_0) == 2
-    consumer.seek(ORDERS_0, 4)
-    assert offsets(world.read(consumer, 2)) == [4, 5]
-
-
 def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:
     world.fill(1)
     base, end, batch = world.log().batches[0]

@@ -52,6 +52,10 @@ class AutoCommit:
         # An interval of 0 commits at every poll, which is no reason to wake up all the time.
         return max(self._retry_backoff_ms, due_ms - now_ms)
 
+    def mend(self) -> None:
+        """Wait for no outcome any more."""
+        self._in_flight = None
+
     def commit_now(self) -> RequestFuture[None]:
         """Queue one attempt to commit every position."""
         return self._committer.commit(self._subscriptions.all_consumed())

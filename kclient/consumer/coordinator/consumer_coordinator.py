@@ -96,6 +96,18 @@ class ConsumerCoordinator:
             self._parts.rebalance.is_under_way() or not self._parts.membership.is_stable()
         )
 
+    def mend(self) -> None:
+        """Start over with what was under way; a member that holds its partitions keeps them."""
+        parts = self._parts
+        parts.joiner.cancel()
+        if parts.rebalance.mend() or not parts.membership.is_stable():
+            parts.membership.lose("interrupted while joining", keep_member_id=True)
+        parts.finder.mend()
+        parts.heartbeat.mend()
+        parts.committer.mend()
+        parts.auto_commit.mend()
+        self._cluster_seen = None
+
     # --- subscription
 
     def subscribed(self, metadata_version: int) -> None:

@@ -90,6 +90,11 @@ class CoordinatorFinder:
             # What is in flight there would be answered by a broker that is not in charge.
             self._network.disconnect(node)
 
+    def mend(self) -> None:
+        """Wait for no answer any more: it went down with its connection."""
+        self._in_flight = False
+        self._next_attempt_ms = 0.0
+
     def _take(self, future: RequestFuture[ClientResponse]) -> None:
         self._in_flight = False
         try:

@@ -109,6 +109,10 @@ class GroupJoiner:
         )
         return outcome
 
+    def cancel(self) -> None:
+        """Forget a join under way."""
+        self._current = None
+
     # --- JoinGroup
 
     def _joined(

@@ -74,10 +74,10 @@ class GroupParts:
             settings.retry_backoff_ms,
             enabled=settings.auto_commit,
         )
-        joiner = GroupJoiner(
+        self.joiner = GroupJoiner(
             settings, network, finder, membership, self.heartbeat, clock, self.leader.lead
         )
-        self.rebalance = self._rebalance(joiner, backoff, run_callback)
+        self.rebalance = self._rebalance(self.joiner, backoff, run_callback)
 
     def _rebalance(
         self, joiner: GroupJoiner, backoff: ExponentialBackoff, run_callback: Callbacks

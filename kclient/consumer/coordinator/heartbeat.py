@@ -53,6 +53,10 @@ class Heartbeat:
         self.in_flight = False
         self._next_ms = now_ms + self._retry_backoff_ms
 
+    def mend(self) -> None:
+        """Wait for no answer any more: it went down with its connection."""
+        self.in_flight = False
+
     def is_due(self, now_ms: float) -> bool:
         """Return whether a heartbeat should go out."""
         return not self.in_flight and now_ms >= self._next_ms

@@ -75,7 +75,7 @@ class OffsetCommitter:
         self._subscriptions = subscriptions
         self._on_committed = on_committed
         self._waiting: deque[_Commit] = deque()
-        self._in_flight = 0
+        self._sent: dict[int, _Commit] = {}
 
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
         """Queue one attempt; `step` sends it once the coordinator is known."""
@@ -89,7 +89,7 @@ class OffsetCommitter:
 
     def has_pending(self) -> bool:
         """Return whether commits wait or are in flight."""
-        return bool(self._waiting) or self._in_flight > 0
+        return bool(self._waiting or self._sent)
 
     def step(self, now_ms: float) -> float:
         """Send what waits; return how long to wait for the next step."""
@@ -99,14 +99,25 @@ class OffsetCommitter:
         self._flush()
         return wait_ms
 
+    def mend(self) -> None:
+        """Fail what was sent, as if the connection had broken."""
+        interrupted = DisconnectedError("the call that would have taken the answer was interrupted")
+        while self._sent:
+            commit = next(iter(self._sent.values()))
+            if self._waiting and self._waiting[0] is commit:
+                self._waiting.popleft()
+            commit.future.fail(interrupted)
+            del self._sent[id(commit)]
+
     # --- inside
 
     def _flush(self) -> None:
         coordinator = self._finder.coordinator()
         while coordinator is not None and self._waiting:
-            commit = self._waiting.popleft()
+            commit = self._waiting[0]
             if not commit.future.done:  # else the caller has given up on it
                 self._send(coordinator, commit)
+            self._waiting.popleft()
 
     def _send(self, coordinator: Node, commit: _Commit) -> None:
         generation = self._generation()
@@ -122,7 +133,7 @@ class OffsetCommitter:
             ),
             topics=_topics(commit.offsets),
         )
-        self._in_flight += 1
+        self._sent[id(commit)] = commit
         builder = SimpleBuilder(request, latest=_LATEST_WITH_NAMES)
         self._network.send(coordinator, builder).on_done(
             lambda future: self._take(commit, generation, future)
@@ -146,7 +157,7 @@ class OffsetCommitter:
     def _take(
         self, commit: _Commit, generation: Generation, future: RequestFuture[ClientResponse]
     ) -> None:
-        self._in_flight -= 1
+        self._sent.pop(id(commit), None)
         try:
             self._read(future.value.body(OffsetCommitResponse), commit, generation)
         except KafkaError as error:

@@ -103,6 +103,14 @@ class Rebalance:
         self.phase = RebalancePhase.NONE
         self._commit = self._join = None
 
+    def mend(self) -> bool:
+        """Begin anew what was under way; return whether the membership must be, too."""
+        joining = self.phase is RebalancePhase.JOINING
+        if self.phase is RebalancePhase.COMMITTING:
+            self._membership.request_rejoin("interrupted while giving partitions up")
+        self.cancel()
+        return joining
+
     def report_given_up(self) -> None:
         """Take the partitions away and tell the application, as revoked or as lost already."""
         gone = self._membership.generation.generation_id == NO_GENERATION_ID
@@ -122,21 +130,35 @@ class Rebalance:
             _log.warning(
                 "commit before the rebalance failed: %s", self._commit.error or "no answer"
             )
+        try:
+            self.report_given_up()
+        except Exception:
+            self._begin_joining()
+            raise
+        self._begin_joining()
+
+    def _begin_joining(self) -> None:
         self._commit = None
-        self.phase = RebalancePhase.JOINING
         self._next_attempt_ms = 0.0
-        self.report_given_up()
+        self.phase = RebalancePhase.JOINING
 
     def _take_away(self, report: Callable[[RebalanceListener, list[TopicPartition]], None]) -> None:
         partitions = sorted(self._subscriptions.assigned)
         listener = self._subscriptions.listener
+        if not partitions:
+            return
+        _log.info("giving up %s", ", ".join(map(str, partitions)))
         try:
-            if partitions:
-                _log.info("giving up %s", ", ".join(map(str, partitions)))
-                self._run_callback(lambda: report(listener, partitions))
-        finally:
-            if self._subscriptions.is_group_managed():
-                self._subscriptions.assign_from_group(())
+            self._run_callback(lambda: report(listener, partitions))
+        except Exception:
+            self._drop_partitions()
+            raise
+        # Ctrl-C keeps them until the callback has had its turn, at the next poll.
+        self._drop_partitions()
+
+    def _drop_partitions(self) -> None:
+        if self._subscriptions.is_group_managed():
+            self._subscriptions.assign_from_group(())
 
     def _joined(self, join: RequestFuture[bytes], now_ms: float) -> None:
         self._join = None
@@ -145,9 +167,9 @@ class Rebalance:
             return
         self._attempts = 0
         assignment = decode_assignment(join.value)
-        self.phase = RebalancePhase.NONE
         if not self._is_still_wanted(assignment):
             self._membership.request_rejoin("the subscription changed while joining")
+            self.phase = RebalancePhase.NONE
             return
         self._subscriptions.assign_from_group(assignment.partitions)
         self._auto_commit.restart(now_ms)
@@ -155,7 +177,12 @@ class Rebalance:
         partitions = sorted(assignment.partitions)
         listener = self._subscriptions.listener
         _log.info("given %s", ", ".join(map(str, partitions)) or "no partitions")
-        self._run_callback(lambda: listener.assigned(partitions))
+        try:
+            self._run_callback(lambda: listener.assigned(partitions))
+        except Exception:
+            self.phase = RebalancePhase.NONE
+            raise
+        self.phase = RebalancePhase.NONE  # only now: Ctrl-C before it makes the member join anew
 
     def _join_failed(self, error: KafkaError, now_ms: float) -> None:
         _log.info("joining the group failed: %s", error)
