@@ -57,6 +57,18 @@ class NodeConnectionState:
     next_address: int = 0
     error: KafkaError | None = None
 
+    # Sums, wherever they are needed: a difference may round to the other side of the same time.
+
+    @property
+    def connect_deadline_ms(self) -> float:
+        """When the present attempt has taken too long."""
+        return self.last_attempt_ms + self.setup_timeout_ms
+
+    @property
+    def next_attempt_ms(self) -> float:
+        """When a lost connection may be tried again."""
+        return self.last_attempt_ms + self.reconnect_backoff_ms
+
     def current_address(self, resolve: Resolve) -> Address:
         """Return the address to try; looks the name up where that is due.
 
@@ -92,9 +104,7 @@ class ClusterConnectionStates:
     def can_connect(self, node_id: str, now_ms: float) -> bool:
         """Return whether there is no connection and the back-off is over."""
         node = self._nodes.get(node_id)
-        return node is None or (
-            node.state in _LOST and now_ms - node.last_attempt_ms >= node.reconnect_backoff_ms
-        )
+        return node is None or (node.state in _LOST and now_ms >= node.next_attempt_ms)
 
     def is_blacked_out(self, node_id: str, now_ms: float) -> bool:
         """Return whether the connection is lost and its back-off is not over."""
@@ -106,9 +116,9 @@ class ClusterConnectionStates:
         if node is None:
             return 0.0
         if node.state is ConnectionState.CONNECTING:
-            return max(0.0, node.last_attempt_ms + node.setup_timeout_ms - now_ms)
+            return max(0.0, node.connect_deadline_ms - now_ms)
         if node.state in _LOST:
-            return max(0.0, node.last_attempt_ms + node.reconnect_backoff_ms - now_ms)
+            return max(0.0, node.next_attempt_ms - now_ms)
         return float("inf")
 
     def connecting(self, node_id: str, now_ms: float, host: str, port: int) -> NodeConnectionState:
@@ -227,13 +237,13 @@ class ClusterConnectionStates:
         return [
             node_id
             for node_id, node in self._connecting.items()
-            if now_ms - node.last_attempt_ms >= node.setup_timeout_ms
+            if now_ms >= node.connect_deadline_ms
         ]
 
     def next_connect_deadline_ms(self) -> float:
         """Return when the first of the present attempts has taken too long."""
         return min(
-            (node.last_attempt_ms + node.setup_timeout_ms for node in self._connecting.values()),
+            (node.connect_deadline_ms for node in self._connecting.values()),
             default=float("inf"),
         )
 

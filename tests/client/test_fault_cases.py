@@ -1,0 +1,263 @@
+"""Connections and answers that go wrong, in virtual time, where minutes cost nothing."""
+
+import itertools
+from functools import partial
+
+import pytest
+
+from kclient.client.client_settings import ClientSettings
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import CorrelationIdMismatchError
+from kclient.common.types import Node
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import RequestHeader
+from kclient.protocol.message import Request
+from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kclient.protocol.messages.metadata import MetadataResponse
+from kclient.protocol.versions import VersionRange
+from kclient.testing.virtual.virtual_socket import VirtualSocket
+from tests.client.conftest import ClientWorld
+from tests.support.virtual_broker import framed
+
+NODE = Node(1, "10.0.0.1", 9092)
+MINUTE_MS = 60_000.0
+
+
+def attempts_between(world: ClientWorld, start_ms: float, end_ms: float) -> int:
+    return sum(start_ms <= when < end_ms for when, _ in world.net.connects)
+
+
+def far_end(world: ClientWorld, node_id: str) -> VirtualSocket:
+    """Return the broker's end of a connection."""
+    channel = world.selector.channel(node_id)
+    assert channel is not None
+    near = channel.transport.socket
+    assert isinstance(near, VirtualSocket)
+    assert near.other is not None
+    return near.other
+
+
+# --- names and addresses
+
+
+@pytest.mark.fault("C2")
+def test_a_name_is_looked_up_anew_for_every_reconnect() -> None:
+    world = ClientWorld(("kafka.example", 9092))
+    world.net.names["kafka.example"] = ["10.0.0.1"]
+    named = Node(1, "kafka.example", 9092)
+    world.broker(1, brokers=[named])
+    moved = world.broker(2, brokers=[named])
+    world.poll_until(world.bootstrapped)
+    world.connect(named)
+    assert moved.connections == 0
+    world.net.names["kafka.example"] = ["10.0.0.2"]
+    world.net.stop(("10.0.0.1", 9092))
+    world.poll_until(lambda: world.client.connection_failed(named))
+    world.connect(named)
+    assert moved.connections >= 1
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    assert world.outcomes[0].has_response()
+
+
+@pytest.mark.fault("C2", "C3")
+@pytest.mark.parametrize("dead", ["refused", "black hole"])
+def test_the_first_of_several_addresses_is_dead(dead: str) -> None:
+    world = ClientWorld(("kafka.example", 9092))
+    world.net.names["kafka.example"] = ["10.0.0.8", "10.0.0.9", "10.0.0.1"]
+    if dead == "black hole":
+        world.net.black_holes |= {("10.0.0.8", 9092), ("10.0.0.9", 9092)}
+    world.broker()
+    world.poll_until(world.bootstrapped, within_ms=90_000)
+    tried = [address[0] for _, address in world.net.connects]
+    assert tried[:3] == ["10.0.0.8", "10.0.0.9", "10.0.0.1"]
+
+
+@pytest.mark.fault("C3")
+def test_attempts_into_a_black_hole_end_at_the_clients_own_growing_timeout() -> None:
+    settings = ClientSettings(setup_timeout_ms=1000, setup_timeout_max_ms=8000)
+    world = ClientWorld(settings=settings)
+    world.net.black_holes.add(("10.0.0.1", 9092))
+    world.poll_for(MINUTE_MS)
+    times = [when for when, _ in world.net.connects]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert 750 <= gaps[0] <= 1600
+    assert gaps[2] > gaps[0]
+    # A fifth of jitter on the timeout, and as much on the back-off of at most a second.
+    assert max(gaps) <= 1.2 * 8000 + 1.2 * 1000 + 200
+    assert world.net.open_sockets <= 1
+
+
+# --- a cluster that is away
+
+
+@pytest.mark.fault("C12")
+@pytest.mark.parametrize("dead", ["refused", "black hole"])
+def test_brokers_that_are_away_for_minutes_are_asked_after_rarely(dead: str) -> None:
+    world = ClientWorld(*[(f"10.0.0.{number}", 9092) for number in (1, 2, 3)])
+    nodes = [Node(number, f"10.0.0.{number}", 9092) for number in (1, 2, 3)]
+    brokers = [world.broker(number, brokers=nodes) for number in (1, 2, 3)]
+    brokers[0].topics["orders"] = brokers[1].topics["orders"] = [1, 2, 3]
+    brokers[2].topics["orders"] = [1, 2, 3]
+    world.metadata.add_topic("orders", world.now_ms)
+    world.poll_until(world.bootstrapped)
+    for node in nodes:
+        world.connect(node)
+    for node in nodes:
+        world.net.stop((node.host, node.port))
+        if dead == "black hole":
+            world.net.black_holes.add((node.host, node.port))
+    away_ms = world.now_ms
+    polls = 0
+    while world.now_ms < away_ms + 5 * MINUTE_MS:
+        world.poll(away_ms + 5 * MINUTE_MS - world.now_ms)
+        polls += 1
+    early = attempts_between(world, away_ms, away_ms + 5000)
+    late = attempts_between(world, away_ms + 5000, world.now_ms)
+    assert early <= 8 * len(nodes)
+    assert late <= 1.2 * 295 * len(nodes)
+    assert polls < 30 * 300
+    assert world.net.open_sockets <= 3
+    world.net.black_holes.clear()
+    for node, broker in zip(nodes, brokers, strict=True):
+        world.net.peers[node.host, node.port] = partial(lambda one: one, broker)
+    world.poll_until(world.bootstrapped, within_ms=40_000 if dead == "black hole" else 3000)
+    for node in nodes:
+        world.connect(node)
+
+
+# --- wrong, shared and new addresses
+
+
+@pytest.mark.fault("C14")
+def test_two_brokers_at_one_address_are_two_connections(world: ClientWorld) -> None:
+    twins = [Node(1, "10.0.0.1", 9092), Node(2, "10.0.0.1", 9092)]
+    broker = world.broker(1, brokers=twins)
+    broker.topics["orders"] = [1, 2]
+    world.metadata.add_topic("orders", world.now_ms)
+    world.poll_until(world.bootstrapped)
+    for twin in twins:
+        world.connect(twin)
+        world.ask(twin.id)
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert [outcome.destination for outcome in world.outcomes] == ["1", "2"]
+    assert all(outcome.has_response() for outcome in world.outcomes)
+
+
+@pytest.mark.fault("C14")
+def test_a_broker_that_was_replaced_is_found_at_its_new_address(world: ClientWorld) -> None:
+    helper, old = Node(2, "10.0.0.2", 9092), Node(1, "10.0.0.1", 9092)
+    new = Node(1, "10.0.0.3", 9092)
+    world.broker(1, brokers=[old, helper])
+    second = world.broker(2, brokers=[old, helper])
+    replacement = world.broker(3, brokers=[new, helper])
+    world.poll_until(world.bootstrapped)
+    world.connect(old)
+    world.connect(helper)
+    world.net.stop(("10.0.0.1", 9092))
+    second.brokers = [new, helper]
+    world.poll_until(lambda: world.metadata.cluster().nodes.get(1) == new)
+    world.connect(new)
+    assert replacement.connections == 1
+
+
+# --- answers that cannot be believed
+
+
+@pytest.mark.fault("P3")
+def test_two_answers_that_changed_places_are_matched_with_nobody(world: ClientWorld) -> None:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+    held: list[RequestHeader] = []
+
+    def swap(header: RequestHeader, request: Request) -> None:
+        held.append(header)
+        if len(held) == 2:
+            answer = MetadataResponse(cluster_id="swapped")
+            for asked in reversed(held):
+                far_end(world, "1").deliver(framed(answer, asked))
+
+    broker.answers[ApiKey.METADATA] = swap
+    for _ in range(2):
+        world.connect(NODE)
+        world.ask()
+        world.poll(0)
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    for outcome in world.outcomes:
+        assert isinstance(outcome.error, CorrelationIdMismatchError)
+        assert outcome.error.retriable
+        assert not outcome.has_response()
+    assert world.selector.channel("1") is None
+    del broker.answers[ApiKey.METADATA]
+    world.connect(NODE)
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 3)
+    assert world.outcomes[2].body(MetadataResponse).cluster_id == "cluster"
+
+
+@pytest.mark.fault("P7")
+@pytest.mark.parametrize(
+    ("offered", "said"),
+    [
+        ([ApiVersion(api_key=3, min_version=14, max_version=20)], "METADATA in versions 14-20"),
+        ([ApiVersion(api_key=3, min_version=9, max_version=2)], "METADATA"),
+        ([], "does not offer METADATA"),
+    ],
+    ids=["no overlap", "min>max", "missing"],
+)
+def test_versions_that_leave_nothing_in_common_are_named(
+    world: ClientWorld, offered: list[ApiVersion], said: str
+) -> None:
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    own = ApiVersion(api_key=18, min_version=0, max_version=4)
+    broker.answers[ApiKey.API_VERSIONS] = lambda *_: ApiVersionsResponse(api_keys=[own, *offered])
+    world.connect(NODE)
+    world.ask()
+    world.poll_until(lambda: len(world.outcomes) == 1)
+    mismatch = world.outcomes[0].version_mismatch
+    assert isinstance(mismatch, UnsupportedVersionError)
+    assert said in str(mismatch)
+    assert "broker 1 at 10.0.0.1:9092" in str(mismatch)
+
+
+@pytest.mark.fault("P8")
+def test_each_connection_goes_by_its_own_brokers_versions(world: ClientWorld) -> None:
+    nodes = [Node(number, f"10.0.0.{number}", 9092) for number in (1, 2)]
+    old, new = (world.broker(number, brokers=nodes) for number in (1, 2))
+    old.versions = {ApiKey.API_VERSIONS: (0, 2), ApiKey.METADATA: (0, 5)}
+    world.poll_until(world.bootstrapped)
+    for node in nodes:
+        world.connect(node)
+        world.ask(node.id)
+    world.poll_until(lambda: len(world.outcomes) == 2)
+    assert [outcome.api_version for outcome in world.outcomes] == [5, 13]
+    # The old one is upgraded, and comes back at the same address.
+    world.client.disconnect("1")
+    old.versions = dict(new.versions)
+    world.connect(nodes[0])
+    world.ask(1)
+    world.poll_until(lambda: len(world.outcomes) == 3)
+    assert world.outcomes[2].api_version == 13
+    versions = world.client.api_versions.get("1")
+    assert versions is not None
+    assert versions.offers(ApiKey.METADATA) == VersionRange(0, 13)
+
+
+# --- requests with all the time in the world
+
+
+@pytest.mark.fault("C4")
+def test_a_peer_that_never_says_a_word_is_left_for_the_next() -> None:
+    settings = ClientSettings(request_timeout_ms=2000)
+    world = ClientWorld(("10.0.0.1", 9092), ("10.0.0.2", 9092), settings=settings)
+    mute = world.broker(1)
+    mute.silent = True
+    world.broker(2)
+    world.poll_until(world.bootstrapped, within_ms=4000)
+    world.poll_for(4000)
+    assert mute.connections >= 1
+    assert "-1" not in {channel.id for channel in world.selector.channels()}
+    reason = "API_VERSIONS was not answered within 2000 ms"
+    assert reason in str(world.client.connection_error(Node(-1, "10.0.0.1", 9092)))

@@ -1,0 +1,373 @@
+"""Answers that are well-formed and odd: unknown codes, misfit partitions, long silences."""
+
+import copy
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from kclient import NewTopic
+from kclient.common.broker_errors import UnknownServerError
+from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.protocol.message import Response
+from kclient.protocol.messages.create_topics import CreateTopicsResponse
+from kclient.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
+from kclient.protocol.messages.list_offsets import ListOffsetsResponse
+from kclient.protocol.messages.metadata import MetadataResponse
+from kclient.protocol.messages.offset_commit import OffsetCommitResponse
+from kclient.protocol.messages.offset_fetch import OffsetFetchResponse
+from kclient.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kclient.record import RecordBatch
+from kclient.testing import ApiKey, EmbeddedCluster
+from tests.support.desk import Desk, place, read, values
+from tests.support.waiting import wait_until
+
+NOBODY_KNOWS = 9999
+
+
+# --- codes that nobody knows
+
+
+@pytest.mark.fault("P4", "W14")
+def test_an_unknown_code_fails_the_records_it_is_about_and_no_others(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    topic = straight.topic(2)
+
+    def spoil(response: ProduceResponse) -> None:
+        for one in response.responses:
+            for partition in one.partition_responses:
+                if partition.index == 0:
+                    partition.error_code, partition.base_offset = NOBODY_KNOWS, -1
+
+    producer = straight.producer(linger_ms=100)
+    producer.partitions_for(topic)
+    cluster.faults.edit(ApiKey.PRODUCE, spoil, times=1)
+    bad, good = (producer.send(topic, b"v", partition=number) for number in (0, 1))
+    with pytest.raises(UnknownServerError, match=str(NOBODY_KNOWS)):
+        bad.result(10)
+    assert good.result(10).offset == 0
+    assert producer.send(topic, b"w", partition=0).result(10).offset >= 0
+
+
+@pytest.mark.fault("P4")
+def test_an_unknown_code_of_one_item_leaves_the_others_alone(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    def spoil(response: CreateTopicsResponse) -> None:
+        for topic in response.topics:
+            if topic.name == "spoilt":
+                topic.error_code, topic.error_message = NOBODY_KNOWS, "of a later age"
+
+    cluster.faults.edit(ApiKey.CREATE_TOPICS, spoil)
+    with pytest.raises(UnknownServerError, match=rf"{NOBODY_KNOWS}.*of a later age"):
+        straight.admin().create_topics([NewTopic("spoilt"), NewTopic("unspoilt")])
+    assert straight.producer().send("unspoilt", b"v").result(10).offset == 0
+
+
+@pytest.mark.fault("P4")
+def test_an_unknown_code_in_a_fetch_is_told_and_waited_for(
+    cluster: EmbeddedCluster, straight: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = straight.topic(2)
+    for partition in range(2):
+        straight.fill(topic, 5, partition)
+
+    def spoil(response: FetchResponse) -> None:
+        for one in response.responses:
+            for partition in one.partitions:
+                if partition.partition_index == 0:
+                    partition.error_code, partition.records = NOBODY_KNOWS, None
+
+    consumer = straight.consumer(fetch_max_wait_ms=50)
+    consumer.assign([place(topic, 0), place(topic, 1)])
+    cluster.faults.edit(ApiKey.FETCH, spoil, times=5)
+    found = read(consumer, 5)
+    assert [record.partition for record in found] == [1] * 5
+    found = read(consumer, 5)
+    assert values(found) == list(range(5))
+    assert [record.partition for record in found] == [0] * 5
+    told = [one for one in caplog.records if f"unknown error code {NOBODY_KNOWS}" in one.message]
+    assert {one.levelname for one in told} == {"WARNING"}
+
+
+# --- partitions twice, missing, unasked for
+
+
+def twice(response: FetchResponse) -> None:
+    for topic in response.responses:
+        topic.partitions += [copy.copy(partition) for partition in topic.partitions]
+    response.responses += [copy.copy(topic) for topic in response.responses]
+
+
+def unasked(response: FetchResponse) -> None:
+    for topic in list(response.responses):
+        for partition in list(topic.partitions):
+            other = copy.copy(partition)
+            other.partition_index = 77
+            topic.partitions.append(other)
+        stranger = FetchableTopicResponse(
+            topic="stranger", topic_id=b"\x05" * 16, partitions=topic.partitions
+        )
+        response.responses.append(stranger)
+
+
+def missing(response: FetchResponse) -> None:
+    response.responses = []
+
+
+@pytest.mark.fault("P10")
+@pytest.mark.parametrize("change", [twice, unasked, missing])
+def test_a_fetch_with_odd_partitions_delivers_each_record_once(
+    cluster: EmbeddedCluster, straight: Desk, change: Callable[[FetchResponse], None]
+) -> None:
+    topic = straight.topic(2)
+    for partition in range(2):
+        straight.fill(topic, 20, partition)
+    fault = cluster.faults.edit(ApiKey.FETCH, change, times=4)
+    consumer = straight.consumer(fetch_max_wait_ms=50)
+    consumer.assign([place(topic, 0), place(topic, 1)])
+    found = read(consumer, 40)
+    wait_until(lambda: fault.hits == 4 or list(consumer.poll(0.05)), "the fault is over")
+    for partition in range(2):
+        mine = [record for record in found if record.partition == partition]
+        assert values(mine) == list(range(20))
+    straight.fill(topic, 5, 1, start=20)
+    assert values(read(consumer, 5)) == list(range(20, 25))
+
+
+def without_partitions(response: Response) -> None:
+    for topic in response.topics:  # type: ignore[attr-defined]
+        topic.partitions = []
+
+
+@pytest.mark.fault("P10")
+def test_offsets_that_an_answer_lacks_are_asked_for_again(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    topic = straight.topic()
+    straight.fill(topic, 3)
+    where = place(topic)
+    fault = cluster.faults.edit(ApiKey.LIST_OFFSETS, without_partitions, times=2)
+
+    def add(response: ListOffsetsResponse) -> None:
+        other = copy.copy(response.topics[0].partitions[0])
+        other.partition_index, other.offset = 55, 12345
+        response.topics[0].partitions += [other, copy.copy(response.topics[0].partitions[0])]
+
+    assert straight.consumer().end_offsets([where]) == {where: 3}
+    assert fault.hits == 2
+    cluster.faults.edit(ApiKey.LIST_OFFSETS, add)
+    assert straight.consumer().end_offsets([where]) == {where: 3}
+
+
+@pytest.mark.fault("P10", "R7")
+def test_a_commit_that_an_answer_lacks_is_not_taken_for_one_that_was_made(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    topic = straight.topic()
+    straight.fill(topic, 3)
+    consumer = straight.consumer(straight.group(), default_api_timeout_ms=2000)
+    consumer.subscribe([topic])
+    read(consumer, 3)
+
+    def lack(response: OffsetCommitResponse) -> None:
+        response.topics = []
+
+    fault = cluster.faults.edit(ApiKey.OFFSET_COMMIT, lack, times=1)
+    try:
+        consumer.commit()
+    except KafkaError as error:
+        assert topic in str(error)  # noqa: PT017 (raising and repeating are both right)
+    assert fault.hits == 1
+    consumer.commit()
+    committed = consumer.committed([place(topic)])[place(topic)]
+    assert committed is not None
+    assert committed.offset == 3
+
+
+@pytest.mark.fault("P10", "R7")
+def test_a_position_that_an_answer_lacks_is_not_taken_for_none(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    topic = straight.topic()
+    straight.fill(topic, 5)
+    group = straight.group()
+    with Desk(cluster.bootstrap_servers) as first:
+        before = first.consumer(group)
+        before.assign([place(topic)])
+        before.seek(place(topic), 3)
+        before.commit()
+
+    def lack(response: OffsetFetchResponse) -> None:
+        for one in response.groups:
+            one.topics = []
+
+    fault = cluster.faults.edit(ApiKey.OFFSET_FETCH, lack, times=2)
+    consumer = straight.consumer(group)
+    consumer.assign([place(topic)])
+    assert values(read(consumer, 2)) == [3, 4]
+    assert fault.hits == 2
+
+
+@pytest.mark.fault("P10", "W3", "W14")
+@pytest.mark.parametrize("odd", ["missing", "twice", "unasked"])
+def test_an_answer_to_produce_with_odd_partitions_settles_each_record_once(
+    cluster: EmbeddedCluster, straight: Desk, odd: str
+) -> None:
+    topic = straight.topic(2)
+    producer = straight.producer(linger_ms=50, request_timeout_ms=1000)
+    producer.partitions_for(topic)
+
+    def change(response: ProduceResponse) -> None:
+        (answered,) = response.responses
+        if odd == "missing":
+            answered.partition_responses = [
+                one for one in answered.partition_responses if one.index
+            ]
+            return
+        for one in list(answered.partition_responses):
+            other = copy.copy(one)
+            if odd == "unasked":
+                other.index, other.base_offset = 66, 99
+            answered.partition_responses.append(other)
+
+    told: list[tuple[int, object]] = []
+
+    def tell(number: int, metadata: object, error: object) -> None:
+        told.append((number, error))
+
+    fault = cluster.faults.edit(ApiKey.PRODUCE, change, times=1)
+    futures = [
+        producer.send(
+            topic,
+            b"%d" % number,
+            partition=number,
+            on_delivery=partial(tell, number),
+        )
+        for number in range(2)
+    ]
+    assert [future.result(10).offset for future in futures] == [0, 0]
+    assert fault.hits == 1
+    producer.flush(10)
+    assert sorted(told, key=lambda one: one[0]) == [(0, None), (1, None)]
+    assert producer.send(topic, b"2", partition=0).result(10).offset == 1
+
+
+# --- being told to wait
+
+
+@pytest.mark.fault("P9")
+def test_an_hour_of_silence_is_kept_no_longer_than_the_caller_waits(
+    cluster: EmbeddedCluster, straight: Desk
+) -> None:
+    def throttle(response: MetadataResponse) -> None:
+        response.throttle_time_ms = 3_600_000
+
+    where = place(straight.topic())
+    producer = straight.producer(max_block_ms=500)
+    consumer = straight.consumer(default_api_timeout_ms=500)
+    admin = straight.admin()
+    for api in (ApiKey.METADATA, ApiKey.LIST_OFFSETS):
+        cluster.faults.edit(api, throttle)
+    calls: list[Callable[[int], object]] = [
+        lambda _: admin.list_topics(timeout=0.5),
+        lambda _: consumer.end_offsets([where]),
+        lambda number: producer.send(f"unheard-of-{number}", b"v"),
+    ]
+    for call in calls:
+        before = len(cluster.faults.requests)
+        took = [seconds_until_timeout(partial(call, number)) for number in range(5)]
+        # The bootstrap connection and the broker's own are told apart, as in Kafka's client.
+        assert took.count(0) <= 2
+        for seconds in took[-3:]:
+            assert 0.4 <= seconds < 1.2
+        assert len(cluster.faults.requests) - before <= 8
+
+
+def seconds_until_timeout(call: Callable[[], object]) -> float:
+    """Return how long a call took to give up; 0 if it succeeded."""
+    started = time.monotonic()
+    try:
+        call()
+    except KafkaTimeoutError:
+        return time.monotonic() - started
+    return 0
+
+
+@pytest.mark.fault("P9")
+def test_negative_silence_is_ignored(cluster: EmbeddedCluster, straight: Desk) -> None:
+    def throttle(response: MetadataResponse) -> None:
+        response.throttle_time_ms = -3_600_000
+
+    cluster.faults.edit(ApiKey.METADATA, throttle)
+    cluster.faults.edit(ApiKey.PRODUCE, throttle)
+    producer = straight.producer()
+    started = time.monotonic()
+    for number in range(5):
+        assert producer.send(f"negative-{number}", b"v").result(10).offset == 0
+    assert time.monotonic() - started < 3
+
+
+# --- metadata that goes back
+
+
+def no_brokers(response: MetadataResponse) -> None:
+    response.brokers = []
+
+
+def no_topic(response: MetadataResponse) -> None:
+    for topic in response.topics:
+        topic.error_code, topic.partitions = 3, []
+
+
+def no_partitions(response: MetadataResponse) -> None:
+    for topic in response.topics:
+        topic.partitions = []
+
+
+def no_leader(response: MetadataResponse) -> None:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code, partition.leader_id = 5, -1
+
+
+@pytest.mark.fault("P12")
+@pytest.mark.parametrize("change", [no_brokers, no_topic, no_partitions, no_leader])
+def test_metadata_that_goes_back_costs_no_sequence(
+    cluster: EmbeddedCluster, straight: Desk, change: Callable[[MetadataResponse], None]
+) -> None:
+    topic = straight.topic()
+    producer = straight.producer(metadata_max_age_ms=50, retry_backoff_ms=20, linger_ms=0)
+    for number in range(5):
+        producer.send(topic, b"%d" % number, partition=0).result(10)
+    fault = cluster.faults.edit(ApiKey.METADATA, change, times=4)
+    futures: list[DeliveryFuture] = []
+
+    def struck() -> bool:
+        futures.append(producer.send(topic, b"%d" % (5 + len(futures)), partition=0))
+        return fault.hits == 4
+
+    wait_until(struck, "metadata went back several times")
+    assert [future.result(10).offset for future in futures] == list(range(5, 5 + len(futures)))
+    consumer = straight.consumer()
+    consumer.assign([place(topic)])
+    count = 5 + len(futures)
+    assert values(read(consumer, count)) == list(range(count))
+    assert continuous(cluster)
+
+
+def continuous(cluster: EmbeddedCluster) -> bool:
+    """Return whether all Produce requests carry on one sequence of one producer."""
+    expected: dict[tuple[int, int], int] = {}
+    for seen in list(cluster.faults.requests):
+        if isinstance(seen.body, ProduceRequest):
+            records = seen.body.topic_data[0].partition_data[0].records
+            assert isinstance(records, memoryview)
+            batch = RecordBatch(records)
+            identity = batch.producer_id, batch.producer_epoch
+            assert expected.setdefault(identity, 0) == batch.base_sequence
+            expected[identity] += batch.count
+    return len(expected) == 1
