@@ -38,11 +38,11 @@ TIMEOUT = 10.0
 
 
 class Wire:
-    """One connection. Reads and writes give up after `TIMEOUT` seconds."""
+    """One connection, a new one or one given. Reads and writes give up after `TIMEOUT` seconds."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, connected: socket.socket | None = None) -> None:
         host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
+        self.socket = connected or socket.create_connection((host, int(port)), timeout=TIMEOUT)
         self._correlation_ids = itertools.count(1)
 
     def __enter__(self) -> Self:

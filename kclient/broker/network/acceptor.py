@@ -38,6 +38,7 @@ class Acceptor:
         self._running = True
         self._watched: bool | None = None
         self._paused_until_ms = 0.0
+        self._short = False
         quotas.notify_room(poller.wakeup)
 
     def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
@@ -79,12 +80,18 @@ class Acceptor:
             except ConnectionError:
                 continue  # it was gone before it was taken
             except OSError as error:
-                # Out of descriptors or memory: the connections that exist must go on being served.
-                _log.warning("accepting pauses for %d ms: %s", _PAUSE_MS, error)
-                self._paused_until_ms = now_ms + _PAUSE_MS
+                self._pause(now_ms, error)
                 return
+            self._short = False
             self._rate.note_created()
             self._deal(connection)
+
+    def _pause(self, now_ms: float, error: OSError) -> None:
+        """Out of descriptors or memory: the connections that exist must go on being served."""
+        level = logging.DEBUG if self._short else logging.WARNING  # once is enough
+        _log.log(level, "new connections have to wait: %s", error)
+        self._short = True
+        self._paused_until_ms = now_ms + _PAUSE_MS
 
     def _deal(self, connection: StreamSocket) -> None:
         try:

@@ -378,3 +378,27 @@ def test_a_group_with_positions_is_kept() -> None:
     world.leave(MemberIdentity(member_id=leader), MemberIdentity(member_id=follower))
     world.pass_time(5_000)
     assert world.state() == "Empty"
+
+
+def test_a_rebalance_without_patience_does_not_spin() -> None:
+    """A static member that waits for nobody, and is gone, keeps the group open for a while."""
+    world = World()
+    settings: dict[str, Any] = {
+        "rebalance_timeout_ms": 0,
+        "session_timeout_ms": 60_000,
+        "version": 5,
+    }
+    first = world.join(group_instance_id="i1", **settings)[0].member_id
+    world.sync(first, 1)
+    second = world.join(group_instance_id="i2", **settings)
+    world.join(first, group_instance_id="i1", **settings)
+    for member in (first, second[0].member_id):
+        world.sync(member, 2)
+    world.leave(MemberIdentity(group_instance_id="i2"))
+    for _ in range(3):  # what is due leads to what is due
+        next_ms = world.coordinator.step(world.clock.now_ms)
+    assert world.state() == "PreparingRebalance"
+    assert next_ms is not None
+    assert next_ms >= world.clock.now_ms + 1000
+    world.pass_time(61_000)
+    assert world.state() == "Empty"

@@ -64,12 +64,14 @@ def test_the_last_five_batches_are_known_again(log: UnifiedLog) -> None:
         send(log, 0, 2)
 
 
+@pytest.mark.fault("B19")
 def test_a_batch_with_other_bounds_is_no_duplicate(log: UnifiedLog) -> None:
     send(log, 0, 4)
     with pytest.raises(OutOfOrderSequenceError):
         send(log, 0, 3)
 
 
+@pytest.mark.fault("B19")
 def test_a_gap_is_refused_and_nothing_is_written(log: UnifiedLog) -> None:
     send(log, 0)
     with pytest.raises(OutOfOrderSequenceError, match="got sequence 2, expected 1"):
@@ -82,6 +84,7 @@ def test_an_unknown_producer_may_start_anywhere(log: UnifiedLog) -> None:
     assert send(log, 17) == 0
 
 
+@pytest.mark.fault("B19")
 def test_epochs(log: UnifiedLog) -> None:
     send(log, 0, epoch=3)
     with pytest.raises(InvalidProducerEpochError, match="got epoch 2, expected at least 3"):
@@ -94,6 +97,7 @@ def test_epochs(log: UnifiedLog) -> None:
     assert not log.append_as_leader(make_batch(producer=(PID, 4, 1)), 0).duplicate
 
 
+@pytest.mark.fault("B19")
 def test_sequences_wrap(log: UnifiedLog) -> None:
     send(log, MAX_SEQUENCE - 1, 2)
     send(log, 0, 2)

@@ -12,6 +12,7 @@ from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from kclient.protocol.messages.fetch import FetchResponse
 from kclient.testing import EmbeddedCluster
 from tests.support.broker_process import BrokerProcess
+from tests.support.process_stats import open_descriptors, resident_bytes
 from tests.support.wire import Wire, batch, fetch_request, records_of
 
 
@@ -71,7 +72,7 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as first, ExitStack() as more:
         first.create_topic("t")
         first.produce("t", batch([b"a"]))  # opens what a first append has to
-        in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        in_use = open_descriptors(process.pid)
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 2, hard))
         waiting = [more.enter_context(Wire(process.bootstrap)) for _ in range(5)]
@@ -93,11 +94,6 @@ def test_memory_follows_what_came_not_what_was_claimed(tmp_path: Path) -> None:
         with Wire(process.bootstrap) as wire:
             assert is_served(wire)
         assert resident_bytes(process.pid) - before < 8 << 20
-
-
-def resident_bytes(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
 
 
 @pytest.mark.fault("B15")

@@ -1,0 +1,116 @@
+"""Who may use a directory and a port, and what is left when the owner of a broker goes."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kclient.common.broker_errors import KafkaStorageError
+from kclient.common.errors import ConfigError
+from kclient.testing import EmbeddedCluster
+from tests.support.broker_process import BrokerProcess, broker_command
+from tests.support.waiting import wait_until
+from tests.support.wire import Wire, batch
+
+pytestmark = pytest.mark.fault("B22")
+
+
+def refused_start(data_dir: Path, listen: str) -> str:
+    """Try to start a broker; return what it says."""
+    command = broker_command(data_dir, listen=listen)
+    tried = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert tried.returncode == 1
+    assert "Traceback" not in tried.stderr
+    return tried.stderr
+
+
+def test_a_directory_has_one_broker(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as first, Wire(first.bootstrap) as wire:
+        wire.create_topic("t")
+        assert wire.produce("t", batch([b"a"])).base_offset == 0
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.log")}
+        for _ in range(2):
+            assert "another broker uses this directory" in refused_start(tmp_path, "127.0.0.1:0")
+            with pytest.raises(KafkaStorageError, match="another broker uses this directory"):
+                EmbeddedCluster(data_dir=tmp_path).start()
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.log")} == before
+        assert wire.produce("t", batch([b"b"])).base_offset == 1
+        first.kill()
+        # A dead owner's lock is no lock.
+        with BrokerProcess(tmp_path) as second, Wire(second.bootstrap) as other:
+            assert other.fetch("t", 0).high_watermark == 2
+
+
+def test_a_port_has_one_owner(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = refused_start(tmp_path, address)
+        assert address in said
+        assert "Address already in use" in said
+        with pytest.raises(ConfigError, match="Address already in use"):
+            EmbeddedCluster(data_dir=tmp_path, config={"listeners": address}).start()
+    with BrokerProcess(tmp_path, listen=address) as broker:
+        assert broker.bootstrap == address
+
+
+OWNER = """
+import os, signal, sys
+from kclient.testing import EmbeddedCluster
+cluster = EmbeddedCluster(data_dir=sys.argv[1])
+cluster.start()
+print(cluster.bootstrap_servers, flush=True)
+sys.stdin.readline()
+how = sys.argv[2]
+if how == "raises":
+    raise RuntimeError("the owner has failed")
+if how == "exits":
+    sys.exit(3)
+if how == "is killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("ends", 0), ("exits", 3), ("raises", 1), ("is killed", -signal.SIGKILL)]
+)
+def test_an_owner_leaves_nothing_behind(tmp_path: Path, how: str, status: int) -> None:
+    """It never closed its broker; no thread keeps it alive, no process and no lock outlives it."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path), how]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as owner:
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        address = owner.stdout.readline().strip()
+        with Wire(address) as wire:
+            wire.create_topic("t")
+            assert wire.produce("t", batch([b"a"])).base_offset == 0
+        owner.stdin.write("\n")
+        owner.stdin.close()
+        assert owner.wait(20) == status
+        wait_until(lambda: not session_members(owner.pid), "nobody of its session is left")
+    with EmbeddedCluster(data_dir=tmp_path, config={"listeners": address}) as next_one:
+        assert next_one.bootstrap_servers == address
+        with Wire(address) as wire:
+            assert wire.fetch("t", 0).high_watermark == 1
+
+
+def session_members(session: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == session:
+                    found.append(int(entry.name))
+            except ProcessLookupError:
+                continue
+    return found
