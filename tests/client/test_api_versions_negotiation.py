@@ -35,6 +35,7 @@ def test_the_client_names_itself(world: ClientWorld) -> None:
     assert request.client_software_version == CLIENT_SOFTWARE_VERSION
 
 
+@pytest.mark.fault("P7")
 @pytest.mark.parametrize(("highest", "asked"), [(0, [4, 0]), (2, [4, 2]), (3, [4, 3]), (5, [4])])
 def test_a_broker_that_knows_less_is_asked_again_in_the_highest_common_version(
     world: ClientWorld, highest: int, asked: list[int]
@@ -46,6 +47,7 @@ def test_a_broker_that_knows_less_is_asked_again_in_the_highest_common_version(
     assert broker.connections == 1
 
 
+@pytest.mark.fault("P7")
 @pytest.mark.parametrize(
     "tail",
     [
@@ -74,6 +76,7 @@ def test_a_refusal_without_a_usable_list_leads_to_version_0(
     assert asked_versions(broker) == [4, 0]
 
 
+@pytest.mark.fault("P7")
 def test_an_answer_that_cannot_be_read_leads_to_version_0(world: ClientWorld) -> None:
     broker = world.broker()
 
@@ -87,6 +90,7 @@ def test_an_answer_that_cannot_be_read_leads_to_version_0(world: ClientWorld) ->
     assert asked_versions(broker) == [4, 0]
 
 
+@pytest.mark.fault("P7")
 def test_a_broker_that_hangs_up_is_asked_in_version_0_on_the_next_connection(
     world: ClientWorld,
 ) -> None:
@@ -99,6 +103,7 @@ def test_a_broker_that_hangs_up_is_asked_in_version_0_on_the_next_connection(
     assert asked_versions(broker)[:2] == [4, 0]
 
 
+@pytest.mark.fault("P7")
 def test_a_broker_that_refuses_everything_is_given_up_within_bounds(world: ClientWorld) -> None:
     broker = world.broker()
     broker.answers[ApiKey.API_VERSIONS] = lambda header, _: struct.pack(
@@ -110,6 +115,7 @@ def test_a_broker_that_refuses_everything_is_given_up_within_bounds(world: Clien
     assert len(broker.asked) <= 2 * broker.connections
 
 
+@pytest.mark.fault("P8")
 def test_versions_are_those_of_the_present_connection(world: ClientWorld) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
@@ -123,6 +129,7 @@ def test_versions_are_those_of_the_present_connection(world: ClientWorld) -> Non
     assert versions.offers(ApiKey.METADATA) == VersionRange(0, 8)
 
 
+@pytest.mark.fault("P7")
 def test_the_highest_common_version_is_used() -> None:
     node = NodeApiVersions("broker 1", {ApiKey.FETCH: VersionRange(4, 11)})
     assert node.latest_usable_version(ApiKey.FETCH, 4, 17) == 11

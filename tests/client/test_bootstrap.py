@@ -57,6 +57,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.fault("C12", "P1", "P2", "P3")
 @pytest.mark.parametrize("mode", HOSTILE)
 def test_each_kind_of_peer_is_named_and_not_hammered(mode: str) -> None:
     act, cause = HOSTILE[mode]
@@ -74,6 +75,7 @@ def test_each_kind_of_peer_is_named_and_not_hammered(mode: str) -> None:
     assert world.net.open_sockets <= 2
 
 
+@pytest.mark.fault("C1", "C2", "C3")
 def test_each_address_has_its_own_cause() -> None:
     world = ClientWorld(
         ("10.0.0.1", 9092), ("nowhere.example", 9092), ("10.0.0.3", 1), ("10.0.0.4", 9092)
@@ -106,6 +108,7 @@ def test_before_an_attempt_has_failed_it_is_told_how_far_it_went(dead: str, stat
     assert str(error) == f"no broker could be reached: 10.0.0.1:9092: {state}"
 
 
+@pytest.mark.fault("C1", "C2", "C3", "C4")
 @pytest.mark.parametrize("dead", ["refused", "black hole", "silent", "unknown name"])
 def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
     first = "nowhere.example" if dead == "unknown name" else "10.0.0.9"
@@ -119,6 +122,7 @@ def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
     assert world.client.bootstrap_error() is None
 
 
+@pytest.mark.fault("C2")
 def test_every_address_of_a_name_is_tried_and_looked_up_anew() -> None:
     world = ClientWorld(("kafka.example", 9092))
     world.net.names["kafka.example"] = ["10.0.0.7", "10.0.0.8"]
@@ -131,6 +135,7 @@ def test_every_address_of_a_name_is_tried_and_looked_up_anew() -> None:
     world.poll_until(world.bootstrapped, within_ms=3000)
 
 
+@pytest.mark.fault("C14")
 def test_a_wrong_advertised_address_is_named() -> None:
     world = ClientWorld()
     world.broker(brokers=[Node(5, "internal.example", 19092)])
@@ -140,6 +145,7 @@ def test_a_wrong_advertised_address_is_named() -> None:
     assert "internal.example:19092 (advertised by broker 5): could not look up" in text
 
 
+@pytest.mark.fault("P12")
 def test_an_answer_without_brokers_is_not_believed(world: ClientWorld) -> None:
     broker = world.broker()
     broker.brokers = []
@@ -150,6 +156,7 @@ def test_an_answer_without_brokers_is_not_believed(world: ClientWorld) -> None:
     world.poll_until(world.bootstrapped)
 
 
+@pytest.mark.fault("C14")
 def test_the_client_starts_over_when_no_known_broker_is_left(world: ClientWorld) -> None:
     first = world.broker(1)
     moved = world.broker(2)
@@ -166,6 +173,7 @@ def test_the_client_starts_over_when_no_known_broker_is_left(world: ClientWorld)
     assert world.metadata.cluster().partition_count("orders") == 1
 
 
+@pytest.mark.fault("C12", "P12")
 def test_partitions_are_still_known_while_the_whole_cluster_is_down(world: ClientWorld) -> None:
     broker = world.broker()
     broker.topics["orders"] = [1, 1, 1]

@@ -36,6 +36,7 @@ def test_the_backoff_doubles_up_to_its_limit(states: ClusterConnectionStates) ->
     assert states.can_connect("1", 1000)
 
 
+@pytest.mark.fault("C12")
 def test_only_a_ready_connection_starts_the_backoff_over(states: ClusterConnectionStates) -> None:
     lose(states, 0)
     states.connecting("1", 0, "h", 1)
@@ -52,6 +53,7 @@ def test_only_a_ready_connection_starts_the_backoff_over(states: ClusterConnecti
     assert states.error("1") is LOST
 
 
+@pytest.mark.fault("C3")
 def test_the_time_to_connect_grows_with_failures(states: ClusterConnectionStates) -> None:
     limits = []
     for _ in range(4):
@@ -64,6 +66,7 @@ def test_the_time_to_connect_grows_with_failures(states: ClusterConnectionStates
     assert states.next_connect_deadline_ms() == float("inf")
 
 
+@pytest.mark.fault("C2")
 def test_addresses_are_taken_in_turn_and_looked_up_anew(states: ClusterConnectionStates) -> None:
     looked_up = []
 

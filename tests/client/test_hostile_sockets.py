@@ -34,6 +34,7 @@ class LiveClient:
             self.network.poll(100, now_ms)
 
 
+@pytest.mark.fault("P1", "P2", "P3")
 @pytest.mark.parametrize("mode", HOSTILE)
 def test_each_kind_of_peer_is_named(mode: str) -> None:
     act, cause = HOSTILE[mode]
@@ -44,6 +45,7 @@ def test_each_kind_of_peer_is_named(mode: str) -> None:
         client.network.close()
 
 
+@pytest.mark.fault("C1", "C2")
 def test_a_closed_port_and_an_unknown_name_are_named() -> None:
     with ClosedPort() as closed:
         client = LiveClient(f"{closed.address},no-such-host.invalid:9092")

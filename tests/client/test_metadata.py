@@ -119,6 +119,7 @@ def test_an_answer_becomes_a_cluster(world: MetadataWorld) -> None:
     assert cluster.partition_count("other") is None
 
 
+@pytest.mark.fault("P12")
 def test_an_older_epoch_is_ignored(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5))
     world.update(topic(leader=1, epoch=4))
@@ -127,6 +128,7 @@ def test_an_older_epoch_is_ignored(world: MetadataWorld) -> None:
     assert world.leader() == (1, 6)
 
 
+@pytest.mark.fault("P12")
 def test_an_older_epoch_is_ignored_after_the_topic_was_missing(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5))
     world.update(topic(error=3))
@@ -139,6 +141,7 @@ def test_an_older_epoch_is_ignored_after_the_topic_was_missing(world: MetadataWo
     assert world.leader() == (1, 5)
 
 
+@pytest.mark.fault("P12")
 def test_another_topic_id_starts_the_epochs_over(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5, topic_id=ID_1, partitions=4))
     world.update(topic(leader=1, epoch=0, topic_id=ID_2, partitions=2))
@@ -173,6 +176,7 @@ def test_a_leader_named_by_another_response_is_taken_if_newer(world: MetadataWor
     assert world.metadata.update_partition_leadership(nowhere, []) == set()
 
 
+@pytest.mark.fault("P12")
 @pytest.mark.parametrize("error", [5, 0])
 def test_a_topic_without_leaders_keeps_what_was_known(world: MetadataWorld, error: int) -> None:
     world.update(topic(leader=2, epoch=5, partitions=3))

@@ -112,6 +112,7 @@ def test_a_request_to_a_node_that_is_not_ready_is_refused(world: ClientWorld) ->
         world.client.ready(Node(3, "", -1), world.now_ms)
 
 
+@pytest.mark.fault("P7")
 def test_a_version_that_the_broker_lacks_fails_only_the_request(
     world: ClientWorld, broker: VirtualBroker
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
     assert world.client.ready(NODE, world.now_ms)
 
 
+@pytest.mark.fault("P11", "C5")
 def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: VirtualBroker) -> None:
     broker.answers[ApiKey.METADATA] = silence
     world.ask(timeout_ms=700)
@@ -166,6 +168,7 @@ def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: Virt
     assert "was not answered" in str(world.client.connection_error(NODE))
 
 
+@pytest.mark.fault("P11")
 def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker) -> None:
     world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)
@@ -178,6 +181,7 @@ def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker)
     assert world.outcomes[1].has_response()
 
 
+@pytest.mark.fault("P3")
 @pytest.mark.parametrize("shift", [1, -1, 2**20])
 def test_a_wrong_correlation_id_costs_the_connection(
     world: ClientWorld, broker: VirtualBroker, shift: int
@@ -198,6 +202,7 @@ def test_a_wrong_correlation_id_costs_the_connection(
     assert world.selector.channel("1") is None
 
 
+@pytest.mark.fault("P3")
 def test_an_answer_that_nobody_asked_for_costs_the_connection(
     world: ClientWorld, broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +219,7 @@ def test_an_answer_that_nobody_asked_for_costs_the_connection(
     assert "nobody had asked" in str(world.client.connection_error(NODE))
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
 def test_an_answer_that_cannot_be_read_costs_the_connection(
     world: ClientWorld, broker: VirtualBroker, body: bytes
@@ -252,6 +258,7 @@ def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
     assert world.outcomes[1].has_response()
 
 
+@pytest.mark.fault("P9")
 def test_throttling_is_honoured(world: ClientWorld, broker: VirtualBroker) -> None:
     broker.throttle_ms = 5000
     world.ask()
@@ -315,6 +322,7 @@ def test_due_metadata_goes_before_other_requests(world: ClientWorld, broker: Vir
     world.connect(NODE)
 
 
+@pytest.mark.fault("C9")
 def test_slow_loris_cannot_stretch_the_deadline() -> None:
     world = ClientWorld(settings=ClientSettings(request_timeout_ms=3000))
     broker = world.broker()

@@ -1,5 +1,6 @@
 """Whatever a peer says, the client neither breaks nor spins."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ class Babbler:
             socket.deliver(self._words.pop(0))
 
 
+@pytest.mark.fault("P1", "P5")
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ANY_WORDS, max_size=6))
 def test_nothing_a_peer_says_breaks_the_client(words: list[bytes]) -> None:

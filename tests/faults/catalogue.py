@@ -453,7 +453,6 @@ BROKER = Chapter(
         "B19": Case(
             "Sequences repeat, leave gaps, wrap around",
             "exactly Kafka's codes",
-            "asked for with the producer's cases",
         ),
         "B20": Case(
             "A topic's name is a path, too long, or collides",

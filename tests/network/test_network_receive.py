@@ -67,6 +67,7 @@ def frame(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
+@pytest.mark.fault("C8")
 @given(
     st.integers(0, 300_000),
     st.lists(st.integers(1, 100_000), max_size=6),
@@ -98,12 +99,14 @@ def test_reading_resumes_where_it_stopped_and_leaves_the_next_frame_alone() -> N
     assert feed.chunks == [frame(b"next")]
 
 
+@pytest.mark.fault("P2")
 @pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
 def test_a_size_outside_the_limits_is_refused(size: int) -> None:
     with pytest.raises(InvalidReceiveError, match=f"frame size: got {size}, expected 0 to"):
         receive().read_from(Feed(struct.pack(">i", size)))
 
 
+@pytest.mark.fault("P1")
 @pytest.mark.parametrize(
     ("prefix", "named"),
     [
@@ -125,6 +128,7 @@ def test_no_legal_size_is_taken_for_another_protocol(size: int) -> None:
     assert foreign_peer(struct.pack(">i", size)) is None
 
 
+@pytest.mark.fault("P2")
 def test_memory_grows_with_the_bytes_received_not_with_those_claimed() -> None:
     tracemalloc.start()
     try:

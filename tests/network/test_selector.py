@@ -91,6 +91,7 @@ def test_a_send_that_awaits_a_reply_does_not_end_the_poll_early() -> None:
     assert world.sent == 1
 
 
+@pytest.mark.fault("C8")
 def test_one_byte_at_a_time_gives_the_same_bytes() -> None:
     world = World()
     world.net.peers[HERE] = Echo
@@ -146,6 +147,7 @@ def test_a_full_socket_makes_the_rest_wait() -> None:
     assert world.received == [b"hello"]
 
 
+@pytest.mark.fault("C6")
 @pytest.mark.parametrize(
     ("words", "end", "reason"),
     [

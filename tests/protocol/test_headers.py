@@ -101,6 +101,7 @@ def test_unknown_requests(key: int, version: int, text: str) -> None:
         headers.decode_request_header(frame)
 
 
+@pytest.mark.fault("P6")
 def test_unknown_tags_in_headers_are_skipped() -> None:
     tags = bytes.fromhex("02 00 01 ff 05 02 ffff")
     request = bytes.fromhex("000c 0004 00000001 0002 6d65") + tags
@@ -113,6 +114,7 @@ def test_unknown_tags_in_headers_are_skipped() -> None:
     )
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize(
     "frame",
     ["", "000c", "000c 0004 0000", "000c 0004 00000001", "000c 0004 00000001 00",
@@ -124,6 +126,7 @@ def test_broken_request_headers(frame: str) -> None:
         headers.decode_request_header(bytes.fromhex(frame))
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize("frame", ["", "000000", "00000009", "00000009 02 05 00 05 00"])
 def test_broken_response_headers(frame: str) -> None:
     with pytest.raises(ProtocolError, match="header"):

@@ -61,6 +61,7 @@ def peak_of(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.fault("P5")
 @every_version
 def test_truncation_is_refused(message: type[Message], version: int) -> None:
     data = full(message, version).encode_bytes(version)
@@ -69,6 +70,7 @@ def test_truncation_is_refused(message: type[Message], version: int) -> None:
             message.decode(data[:length], version)
 
 
+@pytest.mark.fault("P5")
 @every_version
 def test_nasty_lengths_take_no_memory(message: type[Message], version: int) -> None:
     data = full(message, version).encode_bytes(version)
@@ -81,6 +83,7 @@ def test_nasty_lengths_take_no_memory(message: type[Message], version: int) -> N
     assert peak_of(attack) <= 4 * len(data) + MEBIBYTE
 
 
+@pytest.mark.fault("P5")
 @every_version
 def test_flipped_bytes(message: type[Message], version: int) -> None:
     source = random.Random(f"{message.__name__} {version}")
@@ -92,6 +95,7 @@ def test_flipped_bytes(message: type[Message], version: int) -> None:
         attempt(message, version, bytes(broken))
 
 
+@pytest.mark.fault("P5")
 @every_version
 def test_noise(message: type[Message], version: int) -> None:
     source = random.Random(f"{version} {message.__name__}")

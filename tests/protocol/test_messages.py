@@ -295,6 +295,7 @@ def test_record_sets_are_views_of_the_message() -> None:
     assert records.tobytes() == b"Batch"
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -313,6 +314,7 @@ def test_broken_bytes_name_the_field(data: str, text: str) -> None:
         HeartbeatRequest.decode(bytes.fromhex(data), 3)
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -346,12 +348,14 @@ def fetch_tags(tags: str) -> FetchRequest:
     return FetchRequest.decode(front[:-1] + bytes.fromhex(tags), 15)
 
 
+@pytest.mark.fault("P6")
 def test_known_tags_are_read_and_unknown_ones_skipped() -> None:
     assert fetch_tags("02 00 02 02 63 63 03 aabbcc").cluster_id == "c"
     request = fetch_tags("03 00 02 02 63 01 0d 00000007 0000000000000009 00 09 00")
     assert (request.cluster_id, request.replica_state.replica_id) == ("c", 7)
 
 
+@pytest.mark.fault("P6")
 @pytest.mark.parametrize(
     ("tags", "text"),
     [

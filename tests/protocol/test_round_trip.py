@@ -32,6 +32,7 @@ def test_default_message(message: type[Message], version: int) -> None:
     assert message.decode(sent.encode_bytes(version), version) == sent
 
 
+@pytest.mark.fault("P5")
 @every_version
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())

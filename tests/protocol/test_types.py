@@ -17,6 +17,7 @@ def test_uvarint(value: int, encoded: str) -> None:
     assert types.read_uvarint(b"\xff" + data, 1) == (value, 1 + len(data))
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize("data", ["", "80", "ffffffff", "ffffffff10", "ffffffffff01", "8080808080"])
 def test_bad_uvarints(data: str) -> None:
     with pytest.raises(ProtocolError):
@@ -40,6 +41,7 @@ def test_strings_that_cannot_be_sent_are_refused(value: str) -> None:
         types.encode_nullable_string(value)
 
 
+@pytest.mark.fault("P6")
 @pytest.mark.parametrize(
     ("tags", "after"), [("00", 1), ("01 00 00", 3), ("02 01 01 ff 07 00", 6), ("00 05", 1)]
 )
@@ -47,6 +49,7 @@ def test_tags_are_skipped(tags: str, after: int) -> None:
     assert types.skip_tags(memoryview(bytes.fromhex(tags)), 0) == after
 
 
+@pytest.mark.fault("P6")
 @pytest.mark.parametrize(
     ("tags", "text"),
     [
