@@ -34,7 +34,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration soak crash bench build-ext clean'
+	@echo 'targets: demo test lint integration simulate simulate-mutations soak crash bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -92,6 +92,21 @@ soak: build-ext
 .PHONY: crash
 crash: build-ext
 	$(RUN) -m tests.support.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
+SEEDS ?= 200
+FIRST ?= 1
+SEED ?=
+TRACE ?=
+
+.PHONY: simulate
+simulate: build-ext
+	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
+
+# Which seed finds which of the bugs that are planted to be found.
+.PHONY: simulate-mutations
+simulate-mutations: build-ext
+	$(RUN) -m tests.simulation --bug --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 
 .PHONY: bench
 bench: build-ext

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.simulation.planted_bugs import BUGS, planted
 from tests.simulation.runs import run_all
 from tests.simulation.simulation import Result, simulate
 
@@ -23,6 +24,8 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])  # noqa: S606 (itself)
     logging.disable(logging.CRITICAL)
     arguments = _arguments()
+    if arguments.bug is not None:
+        return _hunt(arguments.bug or list(BUGS), arguments.first, arguments.seeds)
     if arguments.seed is not None:
         return _one(arguments.seed, arguments.trace)
     return _many(range(arguments.first, arguments.first + arguments.seeds), arguments.jobs)
@@ -32,6 +35,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     parser.add_argument("--seed", type=int, help="run this seed alone")
     parser.add_argument("--trace", type=Path, help="with --seed: write the history to this file")
+    parser.add_argument(
+        "--bug", nargs="*", choices=BUGS, help="hunt these planted bugs, or all of them"
+    )
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes run them")
@@ -49,7 +55,7 @@ def _one(seed: int, trace: Path | None) -> int:
     )
     for kind, count in sorted(result.faults.items()):
         _say(f"  {count:4} {kind}")
-    _report(result)
+    report(result)
     return 1 if result.violations else 0
 
 
@@ -64,7 +70,7 @@ def _many(seeds: Iterable[int], jobs: int) -> int:
         totals["virtual seconds"] += int(result.virtual_ms / 1000)
         totals["turns"] += result.steps
         totals["seeds with violations"] += bool(result.violations)
-        _report(result)
+        report(result)
     _say(f"{time.monotonic() - started:.0f} seconds")
     for counted in (totals, faults):
         for what, count in counted.items() if counted is totals else sorted(counted.items()):
@@ -72,7 +78,24 @@ def _many(seeds: Iterable[int], jobs: int) -> int:
     return 1 if totals["seeds with violations"] else 0
 
 
-def _report(result: Result) -> None:
+def _hunt(names: Iterable[str], first: int, count: int) -> int:
+    """Say which seed finds which planted bug; return 1 if one is not found."""
+    missed = 0
+    for name in names:
+        with planted(BUGS[name]):
+            for seed in range(first, first + count):
+                found = simulate(seed).violations
+                if found:
+                    _say(f"{name:18} seed {seed:4}  {str(found[0]).splitlines()[0][:150]}")
+                    break
+            else:
+                missed += 1
+                _say(f"{name:18} not found by {count} seeds")
+    return 1 if missed else 0
+
+
+def report(result: Result) -> None:
+    """Say what did not hold, and how to see it again."""
     if result.violations:
         _say(f"seed {result.seed}: {len(result.violations)} violations")
         for violation in result.violations:

@@ -20,6 +20,7 @@ from tests.simulation.history import (
     Refused,
     Revoked,
     Sent,
+    Sought,
     Stored,
     StoredCommit,
 )
@@ -150,6 +151,8 @@ def nonmonotonic_polls(history: History, _promises: Promises) -> Iterator[str]:
         if isinstance(event, Assigned | Revoked):
             for partition in event.partitions:
                 next_offsets.pop((event.who, partition), None)
+        elif isinstance(event, Sought):
+            next_offsets[event.who, event.partition] = event.offset
         elif isinstance(event, Polled):
             key = event.who, event.partition
             expected = next_offsets.get(key, event.offset)

@@ -6,11 +6,12 @@ from kclient import Consumer, ConsumerRecord
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
-from tests.simulation.history import Assigned, Committed, Polled, Processed, Revoked
+from tests.simulation.history import Assigned, Committed, Polled, Processed, Revoked, Sought
 from tests.simulation.scenario import TOPIC
 
 _POLL_S = 0.3
 _COMMIT_S = 2.0
+_SEEK_CHANCE = 0.03
 
 
 class ConsumerApplication(Application):
@@ -43,6 +44,9 @@ class ConsumerApplication(Application):
         records = list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
         for record in records:
             self._polled(record)
+        if records and self.lot.random() < _SEEK_CHANCE:
+            self._go_back(consumer, records)
+            return
         for record in records:
             if self.lot.random() < self.stage.scenario.slowness:
                 self.process.sleep(self.lot.uniform(0.0, 0.5))
@@ -52,6 +56,15 @@ class ConsumerApplication(Application):
             self.process.sleep(self.lot.uniform(0.01, 0.1))
         if records:
             self._commit(consumer)
+
+    def _go_back(self, consumer: Consumer, records: list[ConsumerRecord]) -> None:
+        """Ask for records once more, as an application does that could not process them."""
+        firsts: dict[int, int] = {}
+        for record in records:
+            firsts.setdefault(record.partition, record.offset)
+        for number, offset in firsts.items():
+            consumer.seek(TopicPartition(TOPIC, number), offset)
+            self.note(Sought, self.group, number, offset)
 
     def _polled(self, record: ConsumerRecord) -> None:
         value = bytes(record.value or b"").rstrip(b".").decode()

@@ -86,6 +86,15 @@ class Polled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Sought(Event):
+    """A member went back to a record, to be given it again."""
+
+    group: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Processed(Event):
     """The application was done with a record."""
 

@@ -42,6 +42,7 @@ class Nemesis:
             "rechunk": self._rechunk,
             "slow": self._slow,
             "cut": self._cut,
+            "lost answers": self._lose_answers,
             "half-open": self._half_open,
             "partition": self._partition,
             "refuse": self._refuse,
@@ -110,6 +111,21 @@ class Nemesis:
     def _cut(self, fault: PlannedFault, lot: random.Random) -> None:
         reset = lot.random() < 0.5
         self._on_link(fault, lot, lambda name: self._world.net.cut(name, BROKER, reset=reset))
+
+    def _lose_answers(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Let requests through and no answers, until the connections break."""
+        client = self._client(lot)
+        if client is None:
+            return
+        machine = client.process.machine.name
+        self._note(fault.kind, machine)
+        self._world.net.partition(BROKER, machine, one_way=True)
+
+        def end() -> None:
+            self._world.net.cut(machine, BROKER)
+            self._world.net.heal(machine, BROKER)
+
+        self._later(fault.lasts_ms / 4.0, end)
 
     def _half_open(self, fault: PlannedFault, lot: random.Random) -> None:
         self._on_link(fault, lot, lambda name: self._world.net.half_open(name, BROKER))

@@ -1,18 +1,273 @@
 """Bugs to put into clients and broker, one at a time: the simulation has to find each.
 
-Each is a small change of the kind that a tired programmer makes. `plant` makes it for the time of a
-``with`` block; nothing of it is left behind.
+Each is a small change, of the kind that slips through a review. `planted` makes it for the time of
+a ``with`` block and leaves nothing behind.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.group_offsets import GroupOffsets
-from kclient.broker.coordinator.group.membership import Membership
-from kclient.broker.log.log_maintenance import LogMaintenance
+from kclient.broker.log.log_appender import LogAppender
+from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
-from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.replication.partition import Partition
+from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
+from kclient.consumer.coordinator.auto_commit import AutoCommit
+from kclient.consumer.coordinator.rebalance import Rebalance
+from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.fetch_collector import FetchCollector
+from kclient.consumer.poll_loop import PollLoop
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.producer.produce_request_result import ProduceRequestResult
+from kclient.producer.record_accumulator import RecordAccumulator
+from kclient.producer.transaction_manager import TransactionManager
+from kclient.record import RecordBatch
+
+Replace = Callable[[Any, str, Callable[..., Any]], None]
+"""Puts another function in the place of one, by its owner and name."""
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """A bug.
+
+    Attributes:
+        summary: What is wrong.
+        plant: Makes it.
+        seed: A seed that finds it.
+        invariant: What it breaks there.
+    """
+
+    summary: str
+    plant: Callable[[Replace], None]
+    seed: int
+    invariant: str
+
+
+@contextmanager
+def planted(bug: PlantedBug) -> Iterator[None]:
+    """Have a bug for a while."""
+    with ExitStack() as stack:
+
+        def replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
+            stack.enter_context(patch.object(owner, name, function))
+
+        bug.plant(replace)
+        yield
+
+
+def _renumber_retries(replace: Replace) -> None:
+    assign = TransactionManager.assign_sequence
+
+    def assign_anew(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
+        entry = self._partitions.get(batch.topic_partition)
+        if batch.has_sequence and entry is not None:
+            entry.remove(batch)
+            entry.add(batch)
+        assign(self, batch, topic_id)
+
+    replace(TransactionManager, "assign_sequence", assign_anew)
+    replace(TransactionManager, "_may_send", lambda *_: True)
+
+
+def _free_on_retry(replace: Replace) -> None:
+    put_back = RecordAccumulator.reenqueue
+
+    def reenqueue(self: RecordAccumulator, batch: Any, now_ms: float) -> None:
+        put_back(self, batch, now_ms)
+        if batch.buffer is not None:
+            self.pool.deallocate(batch.buffer)
+
+    replace(RecordAccumulator, "reenqueue", reenqueue)
+
+
+def _answer_youngest(replace: Replace) -> None:
+    class Whatever(int):
+        def __ne__(self, other: object) -> bool:
+            return False
+
+        __hash__ = int.__hash__
+
+    def youngest(self: InFlightRequests, node_id: str) -> Any:
+        queue = self._queues.get(node_id)
+        return queue[-1] if queue else None
+
+    def take_youngest(self: InFlightRequests, node_id: str) -> Any:
+        queue = self._queues.get(node_id)
+        if not queue:
+            return None
+        self._count -= 1
+        return queue.pop()
+
+    replace(InFlightRequests, "oldest", youngest)
+    replace(InFlightRequests, "complete_next", take_youngest)
+    replace(response_collector, "peek_correlation_id", lambda _: Whatever())
+
+
+def _drop_flush(replace: Replace) -> None:
+    replace(LogSegment, "flush_records", lambda _: None)
+
+
+def _forget_producers(replace: Replace) -> None:
+    replace(LogLoader, "rebuild_producers", lambda *_: None)
+
+
+def _ignore_duplicates(replace: Replace) -> None:
+    replace(LogAppender, "_find_duplicate", lambda *_: None)
+    check = "kclient.broker.log.producer_append_info.ProducerAppendInfo._check_sequence"
+    owner, _, name = check.rpartition(".")
+    replace(_named(owner), name, lambda *_: None)
+
+
+def _named(dotted: str) -> Any:
+    module, _, name = dotted.rpartition(".")
+    return getattr(__import__(module, fromlist=[name]), name)
+
+
+def _drop_crc(replace: Replace) -> None:
+    replace(RecordBatch, "ensure_valid", lambda _: None)
+
+
+def _overstate_high_watermark(replace: Replace) -> None:
+    def advance(self: Partition) -> None:
+        self.log._offsets.high_watermark = self.log.log_end_offset + 1
+
+    replace(Partition, "_advance_high_watermark", advance)
+
+
+def _use_stale_fetch(replace: Replace) -> None:
+    def is_ready(self: FetchCollector, fetch: Any) -> bool:
+        if not fetch.initialized:
+            self._take_over_ends(fetch)
+        return not fetch.data.error_code and not fetch.is_exhausted()
+
+    def next_position(self: FetchBuffer, state: Any) -> Any:
+        chain = self._chains.get(state.partition)
+        return chain[-1].end if chain else state.position
+
+    replace(FetchCollector, "_is_ready", is_ready)
+    replace(FetchBuffer, "next_position", next_position)
+
+
+def _deliver_revoked(replace: Replace) -> None:
+    replace(SubscriptionState, "holds", lambda *_: True)
+    replace(FetchBuffer, "retain", lambda *_: None)
+    replace(Rebalance, "_drop_partitions", lambda _: None)
+
+
+def _trust_zombies(replace: Replace) -> None:
+    replace(GroupOffsets, "check_commit", lambda *_: None)
+
+
+def _wake_nobody(replace: Replace) -> None:
+    def let_go(self: ProduceRequestResult) -> None:
+        self.is_over = True
+
+    replace(ProduceRequestResult, "_let_go", let_go)
+
+
+def _end_twice(replace: Replace) -> None:
+    def settle(self: ProduceRequestResult, outcome: Any) -> bool:
+        self._publish(outcome)
+        deliveries = list(self.deliveries)
+        self._runner.run_all(partial(future.report, tell) for _, future, tell in deliveries)
+        self._let_go()
+        return True
+
+    replace(ProduceRequestResult, "_settle", settle)
+
+
+def _cut_too_much(replace: Replace) -> None:
+    recover = LogSegment.recover
+
+    def recover_less(self: LogSegment, visit: Any) -> int:
+        cut = recover(self, visit)
+        headers = list(self.records.headers())
+        if headers:
+            self._cut(headers[-1].position, headers[-1].base_offset)
+        return cut + bool(headers)
+
+    replace(LogSegment, "recover", recover_less)
+
+
+def _commit_ahead(replace: Replace) -> None:
+    poll = PollLoop.poll
+    steps: dict[int, AutoCommit] = {}
+    step = AutoCommit.step
+
+    def remember(self: AutoCommit, now_ms: float) -> float:
+        steps[id(self._subscriptions)] = self
+        return step(self, now_ms)
+
+    def poll_and_commit(self: PollLoop, take: Any, timeout_ms: float) -> Any:
+        taken = poll(self, take, timeout_ms)
+        found = steps.get(id(self._fetcher._subscriptions))
+        if taken and found is not None and found.enabled:
+            found.commit_now()
+        return taken
+
+    replace(AutoCommit, "step", remember)
+    replace(PollLoop, "poll", poll_and_commit)
+
+
+def _forget_positions(replace: Replace) -> None:
+    def load(self: GroupCoordinator) -> None:
+        self._loaded = True
+
+    replace(GroupCoordinator, "load", load)
+
+
+BUGS: dict[str, PlantedBug] = {
+    "renumbered-retry": PlantedBug(
+        "a batch that is sent again gets a new sequence", _renumber_retries, 0, "duplicate"
+    ),
+    "early-reuse": PlantedBug(
+        "a batch's buffer goes back to the pool while it waits to be sent again",
+        _free_on_retry,
+        0,
+        "work",
+    ),
+    "wrong-match": PlantedBug(
+        "answers go to the youngest request, whatever their correlation id",
+        _answer_youngest,
+        0,
+        "lost-write",
+    ),
+    "no-flush": PlantedBug(
+        "a segment is not forced to the disk before the answer", _drop_flush, 0, "lost-write"
+    ),
+    "amnesia": PlantedBug(
+        "a broker that starts knows no producer's sequences", _forget_producers, 0, "duplicate"
+    ),
+    "no-dedup": PlantedBug("the broker does not look at sequences", _ignore_duplicates, 0, ""),
+    "no-crc": PlantedBug("nobody looks at checksums; a torn tail counts", _drop_crc, 0, ""),
+    "bold-watermark": PlantedBug(
+        "the high watermark is ahead of the log", _overstate_high_watermark, 0, "work"
+    ),
+    "stale-fetch": PlantedBug(
+        "a fetch for a position of before moves the position", _use_stale_fetch, 0, "poll-skip"
+    ),
+    "revoked-read": PlantedBug(
+        "records of revoked partitions are handed out", _deliver_revoked, 0, "unowned-read"
+    ),
+    "zombie-commit": PlantedBug(
+        "commits of an old generation are taken", _trust_zombies, 0, "lost-commit"
+    ),
+    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 0, "crash"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 0, "outcome"),
+    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 0, ""),
+    "early-commit": PlantedBug(
+        "automatic commits cover what was only just handed out", _commit_ahead, 0, "early-commit"
+    ),
+    "lost-positions": PlantedBug(
+        "a broker that starts does not read the groups' positions", _forget_positions, 0, "work"
+    ),
+}
+"""Every planted bug, by name, with the seed and the invariant that first found it."""

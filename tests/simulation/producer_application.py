@@ -6,9 +6,9 @@ from kclient.common.errors import KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
 from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused, Sent
-from tests.simulation.scenario import DELIVERY_TIMEOUT_MS, MAX_BLOCK_MS, TOPIC, WORK_MS
+from tests.simulation.scenario import LONGEST_DELIVERY_MS, MAX_BLOCK_MS, TOPIC, WORK_MS
 
-_FLUSH_S = DELIVERY_TIMEOUT_MS / 1000.0 + 3.0
+_FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 
 
 class ProducerApplication(Application):
@@ -37,7 +37,8 @@ class ProducerApplication(Application):
                 self.process.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
             if self.lot.random() < 0.02:
                 self._flush(producer, self.lot.uniform(0.0, 2.0))
-        self._flush(producer, _FLUSH_S)
+        if not self._flush(producer, _FLUSH_S):
+            self.note(Crashed, f"flush: records without an outcome after {_FLUSH_S:.0f} s")
         self.timed("close", CLOSE_S, lambda: producer.close(CLOSE_S))
         for value, future in futures.items():
             self._compare(value, future)
@@ -92,12 +93,15 @@ class ProducerApplication(Application):
             self.note(Failed, value, f"{type(error).__name__}", written)
             self._outcomes[value] = type(error).__name__
 
-    def _flush(self, producer: Producer, timeout_s: float) -> None:
+    def _flush(self, producer: Producer, timeout_s: float) -> bool:
+        """Return whether everything has its outcome."""
         try:
             self.timed("flush", timeout_s, lambda: producer.flush(timeout_s))
         except KafkaError as error:
             if not error.retriable:
                 self.note(Crashed, f"flush: {type(error).__name__}: {error}")
+            return False
+        return True
 
     def _compare(self, value: str, future: DeliveryFuture) -> None:
         """The future says what the callback said."""

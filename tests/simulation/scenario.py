@@ -12,12 +12,12 @@ PORT = 9092
 WORK_MS = 15_000.0
 """How long producers send and the nemesis does its worst; then everything heals."""
 
-REQUEST_TIMEOUT_MS = 3_000
-DELIVERY_TIMEOUT_MS = 12_000
+REQUEST_TIMEOUT_MS = 1_500
+LONGEST_DELIVERY_MS = 12_000
 MAX_BLOCK_MS = 5_000
 API_TIMEOUT_MS = 6_000
 
-NETWORK_FAULTS = ("rechunk", "slow", "cut", "half-open", "partition", "refuse")
+NETWORK_FAULTS = ("rechunk", "slow", "cut", "lost answers", "half-open", "partition", "refuse")
 PROCESS_FAULTS = ("kill broker", "stop broker", "power cut", "pause broker")
 DISK_FAULTS = ("disk error", "disk full", "no descriptors")
 CLIENT_FAULTS = (
@@ -167,7 +167,7 @@ def _producer(
         "buffer_memory": lot.choice((20_000, 33_554_432)),
         "max_in_flight_requests_per_connection": in_flight,
         "request_timeout_ms": REQUEST_TIMEOUT_MS,
-        "delivery_timeout_ms": DELIVERY_TIMEOUT_MS,
+        "delivery_timeout_ms": lot.choice((REQUEST_TIMEOUT_MS + 100, 5_000, LONGEST_DELIVERY_MS)),
         "max_block_ms": MAX_BLOCK_MS,
         "metadata_max_age_ms": lot.choice((2_000, 300_000)),
         "socket_connection_setup_timeout_ms": 1_000,
@@ -203,7 +203,7 @@ def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
     if lot.random() < 0.6:  # a disk that fails takes the broker out of much else
         kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
     chosen = lot.sample(kinds, lot.randint(2, len(kinds)))
-    times = sorted(lot.uniform(500.0, WORK_MS - 1_000.0) for _ in range(lot.randint(3, 12)))
+    times = sorted(lot.uniform(500.0, WORK_MS - 1_000.0) for _ in range(lot.randint(3, 14)))
     return tuple(
         PlannedFault(at_ms, lot.choice(chosen), lot.uniform(50.0, 4_000.0), lot.getrandbits(32))
         for at_ms in times

@@ -123,9 +123,10 @@ class VirtualInode:
 
     def _restore(self, content: bytearray) -> None:
         for start in range(0, len(content), PAGE_BYTES):
-            if any(content[start : start + PAGE_BYTES]):
+            page = bytes(content[start : start + PAGE_BYTES])
+            if page.strip(b"\0"):
                 self._allocate(start, 1)
-                self._durable[start // PAGE_BYTES] = bytes(content[start : start + PAGE_BYTES])
+                self._durable[start // PAGE_BYTES] = page
         self.data = content
         self._durable_size = len(content)
         self._dirty.clear()

@@ -1,0 +1,71 @@
+"""Seeds run without a violation, and the same one twice goes the same way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.__main__ import report
+from tests.simulation.checker import Violation
+from tests.simulation.scenario import ALL_FAULTS, draw
+from tests.simulation.simulation import Result, simulate
+
+ROOT = Path(__file__).parents[2]
+SEEDS_PER_TEST = 4
+
+
+def run(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("first", range(1, 45, SEEDS_PER_TEST))
+def test_nothing_is_violated(first: int) -> None:
+    done = run("--first", str(first), "--seeds", str(SEEDS_PER_TEST))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{SEEDS_PER_TEST} seeds" in done.stdout
+
+
+def test_a_seed_goes_the_same_way_each_time() -> None:
+    first, second = simulate(3), simulate(3)
+    assert first.digest == second.digest
+    assert list(first.history.lines()) == list(second.history.lines())
+    assert simulate(4).digest != first.digest
+
+
+def test_a_seed_can_be_told_to_show_what_happened(tmp_path: Path) -> None:
+    """From any shell: the program itself sees to whatever else a run depends on."""
+    done = run("--seed", "3", "--trace", str(tmp_path / "trace"), hash_seed="77")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert simulate(3).digest in done.stdout
+    assert "Acked" in (tmp_path / "trace").read_text()
+
+
+def test_a_violation_is_reported_with_the_way_to_see_it_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report(Result(7, [Violation("lost-write", "v-1")]))
+    said = capsys.readouterr().out
+    assert "lost-write: v-1" in said
+    assert "python -m tests.simulation --seed 7 --trace" in said
+    report(Result(8))
+    assert capsys.readouterr().out == ""
+
+
+def test_seeds_draw_everything_there_is() -> None:
+    scenarios = [draw(seed) for seed in range(300)]
+    assert {fault.kind for each in scenarios for fault in each.faults} == set(ALL_FAULTS)
+    for name in ("acks", "compression_type", "max_in_flight_requests_per_connection"):
+        assert len({str(each.producer[name]) for each in scenarios}) >= 3
+    assert {each.commit for each in scenarios} == {"sync", "async", "auto"}
+    for each in scenarios:
+        cuts = [fault for fault in each.faults if fault.kind == "power cut"]
+        assert not cuts or each.broker["log.flush.interval.messages"] == 1
