@@ -30,6 +30,9 @@ _log = logging.getLogger(__name__)
 # it may be waiting for slow members of a large group.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
+# So long silent static members are waited for at least, though they themselves wait for nobody.
+_LEAST_PATIENCE_MS = 1_000
+
 
 class Rebalancer:
     """Moves groups between generations (Kafka: GroupMetadataManager's classic-group half)."""
@@ -105,7 +108,7 @@ class Rebalancer:
             # Only silent static members are left; they may come back until their sessions end.
             self._timers.schedule(
                 ("join", group.group_id),
-                self._clock.monotonic_ms() + group.rebalance_timeout_ms(),
+                self._clock.monotonic_ms() + max(group.rebalance_timeout_ms(), _LEAST_PATIENCE_MS),
                 lambda: self._complete(group),
             )
             return

@@ -1,6 +1,7 @@
 """Deadlines by name, run by whoever steps them."""
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Hashable
 
 
@@ -33,13 +34,20 @@ class Timers:
         return name in self._live
 
     def run_due(self, now_ms: float) -> None:
-        """Run every action whose deadline has come."""
+        """Run every action whose deadline has come; what these schedule waits for the next call."""
+        due: deque[tuple[float, int, Hashable]] = deque()
         while self._heap and self._heap[0][0] <= now_ms:
-            _, count, name = heapq.heappop(self._heap)
-            live = self._live.get(name)
-            if live is not None and live[0] == count:
-                del self._live[name]
-                live[1]()
+            due.append(heapq.heappop(self._heap))
+        try:
+            while due:
+                _, count, name = due.popleft()
+                live = self._live.get(name)
+                if live is not None and live[0] == count:
+                    del self._live[name]
+                    live[1]()
+        finally:
+            for entry in due:  # where an action failed
+                heapq.heappush(self._heap, entry)
 
     def next_deadline_ms(self) -> float | None:
         """Return the earliest deadline, or None if there is none."""
