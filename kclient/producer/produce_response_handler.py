@@ -95,10 +95,7 @@ class ProduceResponseHandler:
 
     def _settle(self, batch: ProducerBatch, answer: Answer, now_ms: float) -> None:
         error = answer.error
-        if isinstance(error, _OUTCOME_UNKNOWN):
-            batch.outcome_unknown = True
-        elif isinstance(error, OutOfOrderSequenceError) and not batch.split_in_the_dark:
-            batch.outcome_unknown = False  # what the broker has it would have known again
+        _note_doubt(batch, error)
         if error is None or isinstance(error, DuplicateSequenceError):
             self._succeed(batch, answer.partition)
         elif batch.result.settled():  # it expired while it was on the wire
@@ -111,8 +108,11 @@ class ProduceResponseHandler:
             batch.last_error = error
             self._accumulator.reenqueue(batch, now_ms)
         else:
-            records = _record_errors(answer.partition)
-            self.fail(batch, _explained(batch, error, records), now_ms, records)
+            records = _record_errors(batch, answer.partition)
+            if 0 < len(records) < batch.record_count and not batch.possibly_written():
+                self._part_with(batch, records, now_ms)
+            else:
+                self.fail(batch, _explained(batch, error, records), now_ms, records)
         if error is not None and error.invalid_metadata:
             self._refresh_metadata(batch, error, answer, now_ms)
         if self._keep_order:
@@ -125,11 +125,23 @@ class ProduceResponseHandler:
         self._accumulator.finish(batch)
 
     def _split(self, batch: ProducerBatch, now_ms: float) -> None:
-        parts = self._accumulator.split(batch)
+        parts = batch.split(self._accumulator.new_result)
         if self._transactions is not None:
             self._transactions.split(batch, parts)
         self._accumulator.requeue_parts(batch, parts)
         self._metrics.split(now_ms)
+
+    def _part_with(
+        self, batch: ProducerBatch, errors: dict[int, KafkaError], now_ms: float
+    ) -> None:
+        """Fail the records that the broker named, and send the others again without them."""
+        parts, refused = batch.part_with(errors, self._accumulator.new_result)
+        if self._transactions is not None:
+            self._transactions.shrunk(batch, parts)
+        self._accumulator.requeue_parts(batch, parts)
+        self._metrics.records_failed(len(errors), now_ms)
+        for result, own_errors in refused:
+            result.fail(next(iter(own_errors.values())), own_errors)
 
     def _may_retry(
         self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: float
@@ -159,7 +171,7 @@ class ProduceResponseHandler:
             if in_the_dark and batch.has_sequence:
                 self._transactions.mark_unresolved(batch)
             self._transactions.failed(batch, error, sequence_unused=not in_the_dark)
-        self._metrics.failed(batch, now_ms)
+        self._metrics.records_failed(batch.record_count, now_ms)
         batch.result.fail(error, record_errors)
         self._accumulator.finish(batch)
 
@@ -215,6 +227,14 @@ class ProduceResponseHandler:
         self._metadata.request_update(answers_differ=True)
 
 
+def _note_doubt(batch: ProducerBatch, error: KafkaError | None) -> None:
+    """Note what an answer tells of whether the broker has a batch."""
+    if isinstance(error, _OUTCOME_UNKNOWN):
+        batch.outcome_unknown = True
+    elif isinstance(error, OutOfOrderSequenceError) and not batch.split_in_the_dark:
+        batch.outcome_unknown = False  # what the broker has it would have known again
+
+
 def _answers(
     builder: ProduceRequestBuilder, response: ClientResponse
 ) -> list[tuple[ProducerBatch, Answer]]:
@@ -259,7 +279,9 @@ def _by_partition(
     return found
 
 
-def _record_errors(partition: PartitionProduceResponse) -> dict[int, KafkaError]:
+def _record_errors(
+    batch: ProducerBatch, partition: PartitionProduceResponse
+) -> dict[int, KafkaError]:
     return {
         each.batch_index: InvalidRecordError(
             each.batch_index_error_message
@@ -267,6 +289,7 @@ def _record_errors(partition: PartitionProduceResponse) -> dict[int, KafkaError]
             or "the broker refused this record"
         )
         for each in partition.record_errors
+        if 0 <= each.batch_index < batch.record_count
     }
 
 

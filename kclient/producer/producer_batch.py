@@ -1,6 +1,7 @@
 """A batch of records for one partition, from the first append to its outcome."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
@@ -45,6 +46,18 @@ class ProducerIdAndEpoch(NamedTuple):
     def is_valid(self) -> bool:
         """Whether a broker gave this id out."""
         return self.producer_id != NO_PRODUCER_ID
+
+
+class RefusedRecords(NamedTuple):
+    """Neighbouring records of a batch that a broker refused by name.
+
+    Attributes:
+        result: Their outcome.
+        errors: Why, by the record's index in that result.
+    """
+
+    result: ProduceRequestResult
+    errors: dict[int, KafkaError]
 
 
 class ProducerBatch(OpenBatch):
@@ -198,9 +211,7 @@ class ProducerBatch(OpenBatch):
 
         Their results take over the futures of this batch's records.
         """
-        if self._sealed is None:
-            raise IllegalStateError("split: the batch was never sent")
-        records = RecordBatch(self._sealed).records()
+        records = self._records()
         middle = len(records) // 2
         parts = [
             self._part(records[:middle], new_result(self.topic_partition), 0),
@@ -208,6 +219,39 @@ class ProducerBatch(OpenBatch):
         ]
         self.result.continue_in([0, middle], [part.result for part in parts])
         return parts
+
+    def part_with(
+        self,
+        errors: Mapping[int, KafkaError],
+        new_result: Callable[[TopicPartition], ProduceRequestResult],
+    ) -> tuple[list["ProducerBatch"], list[RefusedRecords]]:
+        """Return batches with the records that have no error, and those that have one.
+
+        The results of both take over the futures of this batch's records; those of the refused
+        ones are still to be told.
+        """
+        parts: list[ProducerBatch] = []
+        refused: list[RefusedRecords] = []
+        first_indexes: list[int] = []
+        results: list[ProduceRequestResult] = []
+        rows = groupby(enumerate(self._records()), lambda row: row[0] in errors)
+        for position, (is_refused, run) in enumerate(rows):
+            records = list(run)
+            first = records[0][0]
+            first_indexes.append(first)
+            results.append(new_result(self.topic_partition))
+            if is_refused:
+                own = {index - first: errors[index] for index, _ in records}
+                refused.append(RefusedRecords(results[-1], own))
+            else:
+                parts.append(self._part([each for _, each in records], results[-1], position))
+        self.result.continue_in(first_indexes, results)
+        return parts, refused
+
+    def _records(self) -> list[Record]:
+        if self._sealed is None:
+            raise IllegalStateError("split: the batch was never sent")
+        return RecordBatch(self._sealed).records()
 
     def _part(
         self, records: Sequence[Record], result: ProduceRequestResult, position: int

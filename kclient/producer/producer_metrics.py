@@ -63,9 +63,9 @@ class ProducerMetrics:
         """Note a batch that is sent again."""
         self._retries.record(batch.record_count, now_ms)
 
-    def failed(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Note a batch that was given up."""
-        self._errors.record(batch.record_count, now_ms)
+    def records_failed(self, count: int, now_ms: float) -> None:
+        """Note records that were given up."""
+        self._errors.record(count, now_ms)
 
     def split(self, now_ms: float) -> None:
         """Note a batch that was too large."""

@@ -227,8 +227,11 @@ class RecordAccumulator:
                     if target.open_batch is not None:  # another thread may have begun it meanwhile
                         filled = fill(target.open_batch)
                     if filled is None and memory:
-                        result = self._new_result(target.topic_partition)
-                        batch, memory = ProducerBatch(memory[0], result, self._now_ms()), []
+                        result = self.new_result(target.topic_partition)
+                        batch, memory = (
+                            ProducerBatch(memory[0], result, self._runtime.clock.monotonic_ms()),
+                            [],
+                        )
                         filled = self._begin(batch, target, fill)
                 if filled is None and queue is None:
                     elsewhere = info.stick_elsewhere(target, self.settings.batch_size)
@@ -272,14 +275,12 @@ class RecordAccumulator:
             raise
         return filled
 
-    def _new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
+    def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
+        """Return the pending outcome of a new batch."""
         runtime = self._runtime
         return ProduceRequestResult(
             topic_partition, runtime.tasks.condition(), self._runner, runtime.clock
         )
-
-    def _now_ms(self) -> float:
-        return self._runtime.clock.monotonic_ms()
 
     # -- coming back, by the sender ---------------------------------------------------------------
 
@@ -289,16 +290,12 @@ class RecordAccumulator:
         batch.attempts += 1
         self._put_back([batch])
 
-    def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
-        """Return two batches that take over the records and futures of a batch.
+    def requeue_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Queue the parts of a batch in its place.
 
         Their memory comes on top of ``buffer.memory``: waiting for it here would wait for the
-        sender itself. They are queued by `requeue_parts`.
+        sender itself.
         """
-        return batch.split(self._new_result)
-
-    def requeue_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Queue the parts of a split batch in its place."""
         self.incomplete.replace(batch, parts)
         self._put_back(parts)
         self.deallocate(batch)

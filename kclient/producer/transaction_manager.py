@@ -190,6 +190,11 @@ class TransactionManager:
         """Put the parts of a split batch in its place."""
         self._partitions[batch.topic_partition].replace(batch, parts)
 
+    def shrunk(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Put what is left of a refused batch in its place; the sequences behind must close up."""
+        self.split(batch, parts)
+        self._request_rewrite(batch.topic_partition)
+
     def failed(self, batch: ProducerBatch, error: KafkaError, *, sequence_unused: bool) -> None:
         """Note that a batch was given up.
 

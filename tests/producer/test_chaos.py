@@ -5,6 +5,7 @@ are loaded towards long pipelines, which get deeper.
 """
 
 import random
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kclient.common.broker_errors import RecordTooLargeError
+from kclient.common.broker_errors import InvalidRecordError, RecordTooLargeError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
-from kclient.protocol.messages.produce import ProduceResponse
+from kclient.protocol.messages.produce import BatchIndexAndErrorMessage, ProduceResponse
 from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
 
-TIMED_OUT, NOT_ENOUGH_AFTER_APPEND = 7, 20
+TIMED_OUT, NOT_ENOUGH_AFTER_APPEND, INVALID_RECORD = 7, 20, 87
 CODES = [0, 0, 0, 0, 3, 6, TIMED_OUT, 19, NOT_ENOUGH_AFTER_APPEND]
 
 
@@ -63,6 +64,18 @@ class Chaos:
                 each.error_code, each.base_offset = each.error_code or code, -1
         self.world.client.end(node, response)
         self.world.step()
+
+    def refuse(self, node: str, index: int) -> None:
+        """A broker finds fault with one record of each batch."""
+        queue = self.world.client.wire.get(node)
+        if queue and not queue[0].processed:
+            counts = [batch.record_count for batch in builder_of(queue[0]).batches]
+            response = self.world.process(queue[0], {0: INVALID_RECORD, 1: INVALID_RECORD})
+            answers = response.responses[0].partition_responses
+            for count, each in zip(counts, answers, strict=True):
+                each.record_errors = [BatchIndexAndErrorMessage(batch_index=index % count)]
+            self.world.client.end(node, response)
+            self.world.step()
 
     def disconnect(self, node: str, written: int) -> None:
         """The connection breaks when the broker has acted on the first few requests only."""
@@ -118,8 +131,11 @@ class Chaos:
             for value, future in sent:
                 error = future.exception(0)
                 if error is not None:
-                    assert isinstance(error, DeliveryTimeoutError | RecordTooLargeError)
-                    assert self.expiring or error.possibly_written
+                    assert isinstance(
+                        error, DeliveryTimeoutError | RecordTooLargeError | InvalidRecordError
+                    )
+                    refused = isinstance(error, InvalidRecordError)
+                    assert self.expiring or refused or error.possibly_written
                     assert error.possibly_written or value not in log
         assert self.world.pool.available() == self.world.pool.total
         assert self.world.client.in_flight_request_count() == 0
@@ -141,6 +157,10 @@ class ChaosMachine(RuleBasedStateMachine):
     @rule(node=st.sampled_from("01"), code=st.sampled_from(CODES))
     def answer(self, node: str, code: int) -> None:
         self.chaos.answer(node, code)
+
+    @rule(node=st.sampled_from("01"), index=st.integers(0, 3))
+    def refuse(self, node: str, index: int) -> None:
+        self.chaos.refuse(node, index)
 
     @rule(node=st.sampled_from("01"), written=st.integers(0, 5))
     def disconnect(self, node: str, written: int) -> None:
@@ -179,33 +199,32 @@ ChaosMachine.TestCase.settings = settings(
 TestChaos = pytest.mark.fault("W2", "W3", "W4", "W10", "W11", "W13")(ChaosMachine.TestCase)
 
 DEEDS = {"send": 40, "step": 30, "answer": 25, "disconnect": 2, "move": 1, "down": 1, "expire": 0.3,
-         "squeeze": 1}  # fmt: skip
+         "squeeze": 1, "refuse": 1}  # fmt: skip
 
 
-@pytest.mark.fault("W2", "W3", "W4", "W8", "W10", "W11", "W13")
+@pytest.mark.fault("W2", "W3", "W4", "W8", "W10", "W11", "W13", "W14")
 @pytest.mark.parametrize("seed", range(60))
 def test_loaded_dice(seed: int) -> None:
     dice = random.Random(seed)
     chaos = Chaos()
+
+    def node() -> str:
+        return dice.choice("01")
+
+    deeds: dict[str, Callable[[], None]] = {
+        "send": lambda: chaos.send(dice.randrange(2), dice.randint(1, 4), dice.choice([1, 45])),
+        "step": lambda: chaos.step(dice.choice([0, 0, 1, 50, 200])),
+        "answer": lambda: chaos.answer(node(), dice.choice(CODES)),
+        "disconnect": lambda: chaos.disconnect(node(), dice.randint(0, 5)),
+        "move": chaos.move_leaders,
+        "down": lambda: chaos.go_down_or_come_up(dice.randrange(2)),
+        "squeeze": lambda: chaos.squeeze(dice.choice([130, 1 << 30])),
+        "refuse": lambda: chaos.refuse(node(), dice.randrange(4)),
+        "expire": chaos.let_everything_expire,
+    }
     for turn in range(250):
         (deed,) = dice.choices(list(DEEDS), list(DEEDS.values()))
-        node = dice.choice("01")
-        if deed == "send":
-            chaos.send(dice.randrange(2), dice.randint(1, 4), dice.choice([1, 45]))
-        elif deed == "step":
-            chaos.step(dice.choice([0, 0, 1, 50, 200]))
-        elif deed == "answer":
-            chaos.answer(node, dice.choice(CODES))
-        elif deed == "disconnect":
-            chaos.disconnect(node, dice.randint(0, 5))
-        elif deed == "move":
-            chaos.move_leaders()
-        elif deed == "down":
-            chaos.go_down_or_come_up(int(node))
-        elif deed == "squeeze":
-            chaos.squeeze(dice.choice([130, 1 << 30]))
-        else:
-            chaos.let_everything_expire()
+        deeds[deed]()
         if turn % 25 == 0:
             chaos.check()
     chaos.finish()

@@ -24,6 +24,7 @@ from kclient.record import CompressionType
 from tests.support.producer_world import (
     TOPIC,
     builder_of,
+    noting,
     sent_sequences,
     tp,
     world,
@@ -264,9 +265,16 @@ def test_an_unknown_code_fails_only_its_partition() -> None:
         bad.result(0)
 
 
-def test_records_that_the_broker_names_fail_with_its_words() -> None:
-    producer = world()
-    futures = [producer.send(b"%d" % number) for number in range(3)]
+@pytest.mark.fault("W14")
+@pytest.mark.parametrize("idempotence", [True, False])
+def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
+    idempotence: bool,
+) -> None:
+    producer = world(idempotence=idempotence)
+    told: list[int] = []
+    futures = [
+        producer.send(b"%d" % number, on_delivery=noting(told, number)) for number in range(3)
+    ]
     producer.step()
     answer = PartitionProduceResponse(
         error_code=87,
@@ -280,10 +288,14 @@ def test_records_that_the_broker_names_fail_with_its_words() -> None:
         ProduceResponse(responses=[TopicProduceResponse(name=TOPIC, partition_responses=[answer])]),
     )
     producer.step()
-    texts = [str(future.exception(0)) for future in futures]
-    assert texts[1] == "no key"
-    assert texts[0] == texts[2]
-    assert "in a batch with 1 that the broker refused: INVALID_RECORD: bad batch" in texts[0]
+    assert [str(future.exception(0)) for future in futures if future.done()] == ["no key"]
+    assert told == [1]
+    producer.settle()
+    assert [futures[index].result(0).offset for index in (0, 2)] == [0, 1]
+    assert producer.broker[0].values() == [b"0", b"2"]
+    assert told == [1, 0, 2]
+    assert producer.metrics.registry.snapshot()["record-error-total"] == 1
+    assert producer.pool.available() == producer.pool.total
 
 
 def test_partitions_left_out_are_retried_and_strangers_ignored() -> None:

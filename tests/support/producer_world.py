@@ -135,14 +135,16 @@ class Sent:
 
     request: ClientRequest
     body: Request
-    parts: list[bytes | bytearray | memoryview] = field(default_factory=list)
-    wire: bytes = b""
+    memory: list[tuple[memoryview, bytes]] = field(default_factory=list)
     answer: Response | None = None
     processed: bool = False
 
     def is_untouched(self) -> bool:
-        """Returns whether the memory it is sent from still holds what it held at first."""
-        return b"".join(self.parts) == self.wire
+        """Returns whether the memory it is sent from still holds what it held at first.
+
+        A socket may read it until the response is there, however often it is asked to write.
+        """
+        return all(view == held for view, held in self.memory)
 
 
 class ScriptedClient:
@@ -197,9 +199,9 @@ class ScriptedClient:
         body = builder.build(version)
         # As bytes: what is on the wire may not change when the producer goes on.
         parts: list[Any] = list(body.encode(version))
-        wire = b"".join(parts)
-        copied = type(body).decode(wire, version)
-        self._queue(request.destination).append(Sent(request, copied, parts, wire))
+        copied = type(body).decode(b"".join(parts), version)
+        memory = [(view, bytes(view)) for view in _records_of(body)]
+        self._queue(request.destination).append(Sent(request, copied, memory))
         if not request.expect_response:
             self.end(request.destination)
 
@@ -541,10 +543,16 @@ def noting(seen: list[Any], what: object) -> Callable[..., None]:
 
 def sent_sequences(of: ProducerWorld) -> list[int]:
     return [
-        RecordBatch(data.records).base_sequence
+        RecordBatch(records).base_sequence
         for sent in of.client.requests()
-        if isinstance(sent.body, ProduceRequest)
-        for topic in sent.body.topic_data
+        for records in _records_of(sent.body)
+    ]
+
+
+def _records_of(body: Request) -> list[memoryview]:
+    return [
+        data.records
+        for topic in (body.topic_data if isinstance(body, ProduceRequest) else ())
         for data in topic.partition_data
         if isinstance(data.records, memoryview)
     ]
