@@ -98,6 +98,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
             WakeupError: `wakeup` was called.
             UnreadableBatchError: A batch is broken (a `CorruptRecordError`), cannot be decompressed
                 (a `CompressionError`) or has a format too old; the position stays before it.
+            InvalidReceiveError: A batch is larger than ``receive_message_max_bytes``.
             RecordDeserializationError: A deserializer refused a record; the position stays at it.
             OffsetsOutOfRangeError: A position is outside the log, and the reset policy is ``none``.
             NoOffsetForPartitionError: There is no position, and the reset policy is ``none``.

@@ -60,10 +60,11 @@ class LogTruncationError(InvalidOffsetError):
 
 
 class UnreadableBatchError(KafkaError):
-    """Fetched bytes cannot be turned into records; nothing of them was handed out.
+    """Fetched bytes cannot be turned into records.
 
-    The position stays before them: the next `poll` reads them again, in case they were broken on
-    the way. `seek` to `next_offset` passes them.
+    What is good before them was handed out; of a batch with a wrong checksum nothing is. The
+    position stays before them: the next `poll` reads them again, in case they were broken on the
+    way. `seek` to `next_offset` passes them.
 
     Attributes:
         topic_partition: Where the bytes lie.

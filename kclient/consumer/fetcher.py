@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
-from kclient.common.errors import KafkaError
+from kclient.common.errors import InvalidReceiveError, KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
@@ -63,6 +63,9 @@ class Fetcher:
         self._backlogs: dict[int, NodeBacklog] = {}
         self._in_flight: set[int] = set()
         self._rest_until_ms: dict[int, float] = {}
+        # Answers in a row that could not be received, by broker.
+        self._unreceived: dict[int, int] = {}
+        self._error: KafkaError | None = None
 
     def wants_to_send(self) -> bool:
         """Return whether a broker's backlog has run low since the last `send_fetches`."""
@@ -76,7 +79,14 @@ class Fetcher:
         return bool(self._in_flight)
 
     def send_fetches(self, now_ms: float) -> int:
-        """Queue a fetch for every broker that should be asked; return how many."""
+        """Queue a fetch for every broker that should be asked; return how many.
+
+        Raises:
+            InvalidReceiveError: Answers are larger than the client takes, time and again.
+        """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
         for backlog in self._backlogs.values():
             backlog.moved = False
         wanted = self._wanted(now_ms)
@@ -170,6 +180,7 @@ class Fetcher:
         if future.error is not None:
             self._failed(node, session, asked, future.error)
             return
+        self._unreceived.pop(node.id, None)
         response = future.value.body(FetchResponse)
         error = error_for_code(response.error_code)
         if error is not None:
@@ -199,9 +210,21 @@ class Fetcher:
     ) -> None:
         _log.info("fetch from %s failed: %s", node, error)
         self._rest(node)
+        if isinstance(error.__cause__, InvalidReceiveError):
+            self._count_unreceived(node, error.__cause__)
         session.handle_failure()
         for entry in asked.values():
             entry.state.clear_preferred_read_replica()
+
+    def _count_unreceived(self, node: Node, cause: InvalidReceiveError) -> None:
+        """Tell the application, unless it was but a size garbled on the way."""
+        count = self._unreceived[node.id] = self._unreceived.get(node.id, 0) + 1
+        if count > 1:
+            self._error = InvalidReceiveError(
+                f"fetch from {node}: {cause}; a record batch may be larger than "
+                "receive_message_max_bytes allows: raise it, or seek past the batch"
+            )
+            self._error.__cause__ = cause
 
     def _rest(self, node: Node) -> None:
         now_ms = self._clock.monotonic_ms()

@@ -26,6 +26,7 @@ def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
     assert world.net.connects == []
 
 
+@pytest.mark.fault("R21")
 def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     turned_away: list[str] = []
@@ -96,6 +97,7 @@ def test_a_forgotten_close_is_told(world: ConsumerWorld) -> None:
     gc.collect()
 
 
+@pytest.mark.fault("R21")
 def test_a_wakeup_ends_a_wait(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.poll(0.1)

@@ -54,6 +54,7 @@ def test_a_record_commits_the_position_behind_it(world: ConsumerWorld) -> None:
     assert world.broker.group.committed == {ORDERS_0: (7, "", 1)}
 
 
+@pytest.mark.fault("R13")
 @pytest.mark.parametrize("code", [14, 15, 16, 7, 3])
 def test_what_may_pass_is_tried_again(world: ConsumerWorld, code: int) -> None:
     world.broker.fail(ApiKey.OFFSET_COMMIT, code, code)
@@ -62,6 +63,7 @@ def test_what_may_pass_is_tried_again(world: ConsumerWorld, code: int) -> None:
     assert len(world.broker.group.commits) == 3
 
 
+@pytest.mark.fault("R12")
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -85,6 +87,7 @@ def test_what_does_not_pass_is_raised(
     assert ORDERS_0 not in world.broker.group.committed
 
 
+@pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [22, 25])
 def test_after_a_failed_commit_the_member_joins_again(world: ConsumerWorld, code: int) -> None:
     consumer = world.subscribed(enable_auto_commit=False)
@@ -97,6 +100,7 @@ def test_after_a_failed_commit_the_member_joins_again(world: ConsumerWorld, code
     assert world.broker.group.committed[ORDERS_0][0] == 2
 
 
+@pytest.mark.fault("R12")
 def test_a_commit_during_a_rebalance_says_so(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders")
@@ -136,6 +140,7 @@ def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
     assert world.broker.group.commits == []
 
 
+@pytest.mark.fault("R12")
 def test_asynchronous_commits_keep_their_order(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     told: list[tuple[int, KafkaError | None]] = []
@@ -204,6 +209,7 @@ def test_nothing_is_committed_that_was_not_handed_out(world: ConsumerWorld) -> N
         assert committed <= before
 
 
+@pytest.mark.fault("R22")
 def test_a_crash_between_processing_and_commit_repeats_and_loses_nothing(
     world: ConsumerWorld,
 ) -> None:

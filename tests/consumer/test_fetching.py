@@ -64,6 +64,7 @@ def test_the_next_fetch_is_in_flight_before_the_last_answer_is_used_up(
     assert consumer.position(ORDERS_0) == 50
 
 
+@pytest.mark.fault("R23")
 def test_no_more_than_one_answer_waits_and_one_is_in_flight(world: ConsumerWorld) -> None:
     world.fill(*[10] * 100)
     consumer = world.assigned(max_partition_fetch_bytes=3000)
@@ -93,6 +94,7 @@ def test_a_poll_without_data_takes_its_timeout_and_no_longer(world: ConsumerWorl
     assert 2000 <= world.clock.now_ms - before_ms < 2010
 
 
+@pytest.mark.fault("R19")
 def test_holes_from_compaction_are_passed_over(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a", b"b", offsets=[2, 7])
@@ -102,6 +104,7 @@ def test_holes_from_compaction_are_passed_over(world: ConsumerWorld) -> None:
     assert offsets(world.read(world.assigned(), 4)) == [2, 7, 20, 30]
 
 
+@pytest.mark.fault("R19")
 def test_a_batch_whose_last_record_is_gone_moves_the_position_behind_it(
     world: ConsumerWorld,
 ) -> None:
@@ -114,6 +117,7 @@ def test_a_batch_whose_last_record_is_gone_moves_the_position_behind_it(
     assert consumer.position(ORDERS_0) == 4
 
 
+@pytest.mark.fault("R19")
 def test_a_position_inside_a_batch_skips_what_is_before_it(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
@@ -121,6 +125,7 @@ def test_a_position_inside_a_batch_skips_what_is_before_it(world: ConsumerWorld)
     assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
 
 
+@pytest.mark.fault("R2")
 def test_a_batch_cut_at_the_end_of_the_answer_is_fetched_again(world: ConsumerWorld) -> None:
     world.fill(*[5] * 10)
     size = len(world.log().batches[0][2])
@@ -128,6 +133,7 @@ def test_a_batch_cut_at_the_end_of_the_answer_is_fetched_again(world: ConsumerWo
     assert offsets(world.read(consumer, 50)) == list(range(50))
 
 
+@pytest.mark.fault("R4")
 def test_a_batch_larger_than_the_limits_is_read_all_the_same(world: ConsumerWorld) -> None:
     world.log().append(bytes(5000))
     assert len(world.read(world.assigned(max_partition_fetch_bytes=100), 1)) == 1
@@ -142,6 +148,7 @@ def test_no_partition_is_starved_where_an_answer_cannot_hold_all(world: Consumer
     assert 80 <= sum(taken[:200]) <= 120
 
 
+@pytest.mark.fault("R4")
 def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: ConsumerWorld) -> None:
     world.fill(10)
     world.broker.cut_first_batches = True
@@ -157,6 +164,7 @@ def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:
     assert len(world.read(world.assigned(check_crcs=False), 1)) == 1
 
 
+@pytest.mark.fault("R1")
 def test_a_corruption_on_the_way_heals_by_itself(world: ConsumerWorld) -> None:
     world.fill(2)
     base, end, batch = world.log().batches[0]
@@ -168,6 +176,7 @@ def test_a_corruption_on_the_way_heals_by_itself(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 2)) == [0, 1]
 
 
+@pytest.mark.fault("R3")
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_hostile_bytes_raise_nothing_but_kafka_errors(data: st.DataObject) -> None:
@@ -189,6 +198,7 @@ def test_hostile_bytes_raise_nothing_but_kafka_errors(data: st.DataObject) -> No
         consumer.close(timeout=0)
 
 
+@pytest.mark.fault("R6")
 def test_offset_out_of_range_follows_the_policy(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,6 +211,7 @@ def test_offset_out_of_range_follows_the_policy(
     assert consumer.metrics()["records-skipped-by-reset-total"] == 3
 
 
+@pytest.mark.fault("R6")
 def test_offset_out_of_range_without_a_policy_is_raised(world: ConsumerWorld) -> None:
     world.fill(5)
     world.log().start_offset = 5
@@ -212,6 +223,7 @@ def test_offset_out_of_range_without_a_policy_is_raised(world: ConsumerWorld) ->
     assert consumer.position(ORDERS_0) == 2
 
 
+@pytest.mark.fault("R6")
 def test_a_stale_out_of_range_is_ignored(world: ConsumerWorld) -> None:
     world.fill(5)
     consumer = world.assigned(auto_offset_reset="none")
@@ -222,6 +234,7 @@ def test_a_stale_out_of_range_is_ignored(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 2)) == [3, 4]
 
 
+@pytest.mark.fault("R9")
 def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     consumer = world.assigned()
@@ -232,6 +245,7 @@ def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> N
     assert offsets(world.read(consumer, 8)) == list(range(12, 20))
 
 
+@pytest.mark.fault("R9")
 def test_buffered_records_are_dropped_by_a_seek(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
@@ -309,6 +323,7 @@ def test_a_connection_that_breaks_costs_and_repeats_nothing(world: ConsumerWorld
     assert offsets(taken) == list(range(100))
 
 
+@pytest.mark.fault("R10")
 def test_a_preferred_replica_is_used_and_given_up(world: ConsumerWorld) -> None:
     world.fill(2)
     world.log().preferred_replica = 9  # which nobody knows
@@ -328,6 +343,7 @@ def test_deserializers_make_keys_and_values(world: ConsumerWorld) -> None:
     assert (record.key, record.value) == (("orders", b"k0"), 0)
 
 
+@pytest.mark.fault("R17")
 def test_a_deserializer_that_raises_leaves_the_position_at_the_record(
     world: ConsumerWorld,
 ) -> None:
@@ -357,6 +373,7 @@ def test_topics_are_named_by_id_where_the_broker_can(
     assert (asked.topic_id == b"orders----------") == (not named)
 
 
+@pytest.mark.fault("R21")
 def test_an_interrupt_anywhere_loses_no_record(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     calls = 0

@@ -110,6 +110,7 @@ def test_reading_goes_on_at_the_committed_offset(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
 
 
+@pytest.mark.fault("R7")
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, COORDINATOR_LOADING, 15, 88, 7])
 def test_an_error_of_the_committed_offset_never_falls_back_to_the_policy(
     world: ConsumerWorld, code: int
@@ -121,6 +122,7 @@ def test_an_error_of_the_committed_offset_never_falls_back_to_the_policy(
     assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
 
 
+@pytest.mark.fault("R13")
 @pytest.mark.parametrize(
     ("api", "codes"),
     [
@@ -157,6 +159,7 @@ def test_joining_fails_for_good(
     world.poll_until(consumer, lambda: bool(consumer.assignment()))
 
 
+@pytest.mark.fault("R9", "R11")
 def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
     world: ConsumerWorld, diary: Diary
 ) -> None:
@@ -176,6 +179,7 @@ def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
     assert 0 not in seen_after
 
 
+@pytest.mark.fault("R11")
 def test_positions_are_committed_before_a_rebalance(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(10)
     consumer = member(world, diary, heartbeat_interval_ms=100)
@@ -189,6 +193,7 @@ def test_positions_are_committed_before_a_rebalance(world: ConsumerWorld, diary:
     assert world.broker.group.committed[ORDERS_0][0] >= last + 1
 
 
+@pytest.mark.fault("R11", "R16")
 def test_a_commit_within_the_revoked_callback_works(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.consumer(group_id="g", enable_auto_commit=False, heartbeat_interval_ms=100)
@@ -200,6 +205,7 @@ def test_a_commit_within_the_revoked_callback_works(world: ConsumerWorld) -> Non
     world.poll_until(consumer, lambda: world.broker.group.generation == 2)
 
 
+@pytest.mark.fault("R23")
 def test_heartbeats_go_on_while_the_application_works(world: ConsumerWorld, diary: Diary) -> None:
     member(world, diary)
     before = world.broker.group.heartbeats
@@ -207,6 +213,7 @@ def test_heartbeats_go_on_while_the_application_works(world: ConsumerWorld, diar
     assert 15 <= world.broker.group.heartbeats - before <= 21
 
 
+@pytest.mark.fault("R16")
 def test_heartbeats_go_on_within_callbacks(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     beats: list[int] = []
@@ -239,6 +246,7 @@ def test_no_loop_is_started_without_a_group(world: ConsumerWorld) -> None:
     assert world.tasks.started == []
 
 
+@pytest.mark.fault("R14")
 def test_too_long_between_polls_leaves_the_group(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(10)
     consumer = member(world, diary, max_poll_interval_ms=10_000, enable_auto_commit=False)
@@ -253,6 +261,7 @@ def test_too_long_between_polls_leaves_the_group(world: ConsumerWorld, diary: Di
     assert diary.entries[2] == ("assigned", [0, 1])
 
 
+@pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION])
 def test_a_member_put_out_has_lost_its_partitions(
     world: ConsumerWorld, diary: Diary, code: int
@@ -264,6 +273,7 @@ def test_a_member_put_out_has_lost_its_partitions(
     assert diary.entries[1:] == [("lost", [0, 1]), ("assigned", [0, 1])]
 
 
+@pytest.mark.fault("R14")
 def test_silence_for_a_session_fences_the_member_locally(
     world: ConsumerWorld, diary: Diary
 ) -> None:
@@ -278,6 +288,7 @@ def test_silence_for_a_session_fences_the_member_locally(
     world.poll_until(consumer, lambda: diary.entries[-1] == ("assigned", [0, 1]))
 
 
+@pytest.mark.fault("R13")
 def test_a_coordinator_that_moves_is_found_again(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary)
     world.broker.fail(ApiKey.HEARTBEAT, NOT_COORDINATOR)
@@ -288,6 +299,7 @@ def test_a_coordinator_that_moves_is_found_again(world: ConsumerWorld, diary: Di
     assert diary.entries == [("assigned", [0, 1])]
 
 
+@pytest.mark.fault("R15")
 def test_a_fenced_static_member_hears_of_it(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary, group_instance_id="one")
     assert world.broker.group.joins[0].group_instance_id == "one"
@@ -297,6 +309,7 @@ def test_a_fenced_static_member_hears_of_it(world: ConsumerWorld, diary: Diary) 
         consumer.poll(1.0)
 
 
+@pytest.mark.fault("R15")
 def test_a_static_member_does_not_leave(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary, group_instance_id="one")
     consumer.close()
@@ -317,6 +330,7 @@ def test_close_commits_revokes_and_leaves(world: ConsumerWorld, diary: Diary) ->
     assert not world.tasks.started[0].step()
 
 
+@pytest.mark.fault("R21")
 def test_close_ends_in_time_when_nobody_answers(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(5)
     consumer = member(world, diary)
@@ -362,6 +376,7 @@ def test_a_changed_subscription_joins_again(world: ConsumerWorld, diary: Diary) 
     assert consumer.subscription() == {"orders", "extra"}
 
 
+@pytest.mark.fault("R20")
 def test_a_pattern_takes_in_topics_as_they_come(world: ConsumerWorld) -> None:
     world.broker.add_topic("orders-eu")
     world.broker.add_topic("reorders")
@@ -374,6 +389,7 @@ def test_a_pattern_takes_in_topics_as_they_come(world: ConsumerWorld) -> None:
     assert consumer.subscription() == {"orders", "orders-eu", "orders-us"}
 
 
+@pytest.mark.fault("R20")
 def test_more_partitions_make_the_leader_rebalance(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary, metadata_max_age_ms=500)
     world.broker.add_topic("orders", 3)
@@ -381,6 +397,7 @@ def test_more_partitions_make_the_leader_rebalance(world: ConsumerWorld, diary: 
     assert diary.entries[-1] == ("assigned", [0, 1, 2])
 
 
+@pytest.mark.fault("R20")
 def test_a_topic_that_comes_to_exist_later_is_assigned(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g", metadata_max_age_ms=500)
     consumer.subscribe("later")
@@ -389,6 +406,7 @@ def test_a_topic_that_comes_to_exist_later_is_assigned(world: ConsumerWorld) -> 
     world.poll_until(consumer, lambda: len(consumer.assignment()) == 1)
 
 
+@pytest.mark.fault("R16")
 @pytest.mark.parametrize("when", ["assigned", "revoked"])
 def test_a_callback_that_raises_is_raised_from_poll_and_all_is_well(
     world: ConsumerWorld, when: str
@@ -423,6 +441,7 @@ def test_a_callback_that_raises_is_raised_from_poll_and_all_is_well(
     assert set(taken) == {0, 1, 2}
 
 
+@pytest.mark.fault("R16")
 def test_poll_within_a_callback_is_refused(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders", on_assigned=lambda _: consumer.poll(0.0) and None)

@@ -44,6 +44,7 @@ def test_automatic_commits_follow_a_slow_loop(world: ConsumerWorld) -> None:
             break
 
 
+@pytest.mark.fault("R23")
 def test_a_slow_loop_stays_in_the_group(world: ConsumerWorld) -> None:
     consumer = world.subscribed(max_poll_interval_ms=10_000)
     world.fill(50)

@@ -87,6 +87,7 @@ def test_two_members_share_and_one_takes_over(cluster: EmbeddedCluster) -> None:
     assert heartbeat_threads() == []
 
 
+@pytest.mark.fault("R23")
 def test_a_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None:
     lost: list[object] = []
     with make(
@@ -102,6 +103,7 @@ def test_a_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None
         assert lost == []
 
 
+@pytest.mark.fault("R21")
 def test_wakeup_from_another_thread(cluster: EmbeddedCluster) -> None:
     with make(cluster) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
@@ -116,6 +118,7 @@ def test_wakeup_from_another_thread(cluster: EmbeddedCluster) -> None:
         timer.join()
 
 
+@pytest.mark.fault("R21")
 def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
     with make(cluster) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
@@ -138,6 +141,7 @@ def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
         assert len(caught) == 1
 
 
+@pytest.mark.fault("R21")
 def test_ctrl_c_ends_a_poll_and_costs_nothing(cluster: EmbeddedCluster) -> None:
     with everything(cluster) as consumer:
         seen = [int(record.value) for record in consumer.poll(5.0)]

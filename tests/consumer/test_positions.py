@@ -70,6 +70,7 @@ def test_seek_to_the_ends(world: ConsumerWorld) -> None:
     assert consumer.metrics()["records-skipped-by-reset-total"] == 0
 
 
+@pytest.mark.fault("R9")
 def test_a_seek_while_a_look_up_is_under_way_wins(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(auto_offset_reset="latest")
@@ -126,6 +127,7 @@ def test_unassigned_partitions_are_refused(world: ConsumerWorld) -> None:
 # --- truncation, as KIP-320 finds it
 
 
+@pytest.mark.fault("R8")
 def test_a_new_leader_epoch_is_validated_before_reading_on(world: ConsumerWorld) -> None:
     world.fill(6)
     consumer = world.assigned(metadata_max_age_ms=200)
@@ -148,6 +150,7 @@ def truncate(world: ConsumerWorld, end: int) -> None:
     log.append(*[b"other"] * 5, epoch=2)
 
 
+@pytest.mark.fault("R8")
 def test_truncation_moves_the_position_to_where_the_logs_part(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -160,6 +163,7 @@ def test_truncation_moves_the_position_to_where_the_logs_part(
     assert "truncated: position goes from 6 back to 4" in caplog.text
 
 
+@pytest.mark.fault("R8")
 def test_truncation_without_a_policy_is_raised(world: ConsumerWorld) -> None:
     world.fill(2, 2, 2)
     consumer = world.assigned(auto_offset_reset="none", metadata_max_age_ms=200)
@@ -174,6 +178,7 @@ def test_truncation_without_a_policy_is_raised(world: ConsumerWorld) -> None:
     assert world.read(consumer, 1)[0].value == b"other"
 
 
+@pytest.mark.fault("R8")
 def test_a_committed_offset_beyond_a_truncated_log_is_found_out(world: ConsumerWorld) -> None:
     world.fill(2, 2, 2)
     truncate(world, 4)
@@ -190,6 +195,7 @@ def test_a_broker_without_epoch_look_ups_is_trusted(world: ConsumerWorld) -> Non
     assert offsets(world.read(consumer, 3)) == [3, 4, 5]
 
 
+@pytest.mark.fault("R8")
 def test_validation_is_tried_again(world: ConsumerWorld) -> None:
     world.fill(6)
     world.broker.fail(ApiKey.OFFSET_FOR_LEADER_EPOCH, 6, 74, 75)

@@ -28,6 +28,7 @@ def reader(world: ConsumerWorld, isolation: str = "read_committed") -> Consumer:
     return world.assigned(isolation_level=isolation)
 
 
+@pytest.mark.fault("R18")
 def test_aborted_records_are_left_out(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"kept")
@@ -47,6 +48,7 @@ def test_aborted_records_are_left_out(world: ConsumerWorld) -> None:
     assert consumer.position(ORDERS_0) == 7
 
 
+@pytest.mark.fault("R18")
 def test_read_uncommitted_sees_all_but_the_markers(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a", producer_id=5)
@@ -55,6 +57,7 @@ def test_read_uncommitted_sees_all_but_the_markers(world: ConsumerWorld) -> None
     assert offsets(world.read(reader(world, "read_uncommitted"), 2)) == [0, 2]
 
 
+@pytest.mark.fault("R18")
 def test_a_list_out_of_order_and_several_producers(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"x5", producer_id=5)
@@ -67,6 +70,7 @@ def test_a_list_out_of_order_and_several_producers(world: ConsumerWorld) -> None
     assert [record.value for record in world.read(reader(world), 1)] == [b"k6"]
 
 
+@pytest.mark.fault("R18")
 def test_a_solitary_marker_hides_nothing(world: ConsumerWorld) -> None:
     log = world.log()
     end(log, 5, ControlRecordType.ABORT)
@@ -77,6 +81,7 @@ def test_a_solitary_marker_hides_nothing(world: ConsumerWorld) -> None:
     assert offsets(world.read(reader(world), 2)) == [1, 4]
 
 
+@pytest.mark.fault("R18")
 def test_a_run_of_aborted_records_longer_than_a_fetch_is_passed_without_spinning(
     world: ConsumerWorld,
 ) -> None:
@@ -91,6 +96,7 @@ def test_a_run_of_aborted_records_longer_than_a_fetch_is_passed_without_spinning
     assert len(world.broker.fetches) < 120
 
 
+@pytest.mark.fault("R18")
 def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a")
@@ -106,6 +112,7 @@ def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> 
     assert offsets(world.read(consumer, 1)) == [1]
 
 
+@pytest.mark.fault("R18")
 @pytest.mark.parametrize("columns", [False, True])
 def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns: bool) -> None:
     log = world.log()
@@ -121,6 +128,7 @@ def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns:
     assert consumer.position(ORDERS_0) == 5
 
 
+@pytest.mark.fault("R18")
 @settings(max_examples=60, deadline=None)
 @given(
     steps=st.lists(

@@ -5,6 +5,7 @@ import pytest
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 
 
+@pytest.mark.fault("R9")
 @pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:PT1S"])
 @pytest.mark.parametrize("polls", range(1, 14))
 def test_a_seek_wins_over_every_look_up_under_way(

@@ -38,6 +38,7 @@ def test_a_member_goes_on_where_it_was(tmp_path: Path, how: str) -> None:
         assert values(read(successor, 1)) == [300]
 
 
+@pytest.mark.fault("R13")
 def test_a_commit_waits_for_the_broker_to_come_back(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
         topic, group = desk.topic(), desk.group()

@@ -89,6 +89,7 @@ def test_close_leaves_at_once(desk: Desk) -> None:
     assert desk.admin().describe_consumer_groups([group])[group].state == "Empty"
 
 
+@pytest.mark.fault("R21")
 def test_close_does_not_wait_for_a_rebalance_that_hangs(desk: Desk) -> None:
     topic, group = desk.topic(partitions=2), desk.group()
     busy = member(desk, group, topic, Diary())
@@ -124,6 +125,7 @@ def test_unsubscribe_leaves_at_once(desk: Desk) -> None:
     share(first, partitions=2)
 
 
+@pytest.mark.fault("R12")
 def test_a_member_that_is_put_out_hears_of_it_and_comes_back(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     desk.fill(topic, 20)
@@ -142,6 +144,7 @@ def test_a_member_that_is_put_out_hears_of_it_and_comes_back(desk: Desk) -> None
     assert diary.entries == [("assigned", {0}), ("lost", {0}), ("assigned", {0})]
 
 
+@pytest.mark.fault("R15")
 def test_a_static_member_comes_back_without_a_rebalance(desk: Desk) -> None:
     topic, group = desk.topic(partitions=4), desk.group()
     witness = Diary()
@@ -167,6 +170,7 @@ def group_member_id(desk: Desk, group: str, name: str) -> str:
     return next(one.member_id for one in described.members if one.group_instance_id == name)
 
 
+@pytest.mark.fault("R20")
 def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
     group = desk.group()
     stem = f"stem-{group}"
@@ -183,6 +187,7 @@ def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
     assert consumer.subscription() == {f"{stem}-1", f"{stem}-2"}
 
 
+@pytest.mark.fault("R20")
 def test_a_topic_that_grows_is_shared_anew(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     consumer = member(desk, group, topic, Diary(), metadata_max_age_ms=200)
@@ -201,6 +206,7 @@ def test_a_subscribed_topic_may_come_to_exist_later(desk: Desk) -> None:
     assert values(read(consumer, 5)) == list(range(5))
 
 
+@pytest.mark.fault("R11")
 def test_a_commit_before_partitions_go_spares_the_next_owner(desk: Desk) -> None:
     topic, group = desk.topic(partitions=2), desk.group()
     for number in range(2):

@@ -161,6 +161,7 @@ def test_without_a_commit_and_a_policy_the_application_is_asked(desk: Desk) -> N
     assert values(read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.fault("R6")
 @pytest.mark.parametrize(("policy", "first"), [("earliest", 0), ("latest", 10), ("none", None)])
 def test_a_position_beyond_the_log(desk: Desk, policy: str, first: int | None) -> None:
     topic = desk.topic()
