@@ -290,8 +290,8 @@ class Selector:
             place.pop(channel.id, None)
         self._idle.remove(channel.id)
         self._watch.remove(channel)
-        self._channels.pop(channel.id, None)
         channel.close()
+        self._channels.pop(channel.id, None)
 
 
 def _check_new(channel_id: str, channels: Mapping[str, KafkaChannel]) -> None:
