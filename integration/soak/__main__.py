@@ -1,4 +1,4 @@
-"""The command line of the soak.
+r"""The command line of the soak.
 
 Writers and groups of consumers live on a broker that is restarted again and again, in order and by
 kill -9 in turn, while members come, go, stall and die. Nothing that was acknowledged may be lost,
@@ -8,6 +8,8 @@ what broker and clients use may not grow.
     python -m integration.soak --minutes 20
     python -m integration.soak --broker kafka --rounds 20 --between 10
     python -m integration.soak --broker kafka-cluster --rounds 10 --between 15
+    python -m integration.soak --group kclient,kafka-python,confluent-kafka,aiokafka \
+        --group cooperative-sticky+static:confluent-kafka,kafka-python
 """
 
 import argparse
@@ -20,6 +22,7 @@ from pathlib import Path
 
 from integration.harness.discovery import NEWEST
 from integration.soak.brokers import ApacheKafka, Brokers, CompanionBroker
+from integration.soak.crowd import Cast
 from integration.soak.report import faults_of, lines_of
 from integration.soak.soak import Plan, Soak
 
@@ -43,7 +46,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--group",
         action="append",
-        metavar="CLIENT,CLIENT…",
+        metavar="[STRATEGY][+static]:CLIENT,CLIENT…",
         help="a group's members: kclient, kafka-python, aiokafka, confluent-kafka; may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0)
@@ -59,7 +62,7 @@ def plan_of(chosen: argparse.Namespace) -> Plan:
         disturb_s=chosen.disturb,
         writers=chosen.writers,
         rate=chosen.rate,
-        groups=[group.split(",") for group in groups],
+        groups=[Cast.parse(group) for group in groups],
         seed=chosen.seed,
     )
 

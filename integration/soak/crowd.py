@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -19,29 +20,56 @@ _MAX_POLL_MS = 8_000
 _WORK_MS = 30  # so that some die between reading and committing
 
 
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who makes up a group.
+
+    Attributes:
+        clients: The client of each member, by name.
+        strategy: The assignor of all of them, by Kafka's name.
+        static: Whether each place is a static member.
+    """
+
+    clients: Sequence[str]
+    strategy: str = "range"
+    static: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``[strategy][+static]:client,client…``, or the clients alone."""
+        head, _, clients = text.rpartition(":")
+        words = [word for word in head.split("+") if word]
+        strategies = [word for word in words if word != "static"]
+        strategy = strategies[0] if strategies else "range"
+        return cls(clients.split(","), strategy, static="static" in words)
+
+
 class Crowd:
-    """A group with a place for each client named; the member in the first place stays for ever.
+    """A group with a place for each client of its cast; the member in the first one never goes.
 
     Attributes:
         history: What it did, and what is to hold of that.
         done: What was done to its members, and how often.
     """
 
-    def __init__(
-        self, desk: Desk, topic: str, group: str, clients: Sequence[str], directory: Path
-    ) -> None:
+    def __init__(self, desk: Desk, topic: str, group: str, cast: Cast, directory: Path) -> None:
         self.history = GroupHistory(desk.admin(), topic, group, keep_reads=False)
         self.done: Counter[str] = Counter()
         self._membership = Membership(
-            desk.bootstrap, group, _SESSION_MS, _MAX_POLL_MS, work_ms=_WORK_MS
+            desk.bootstrap,
+            group,
+            _SESSION_MS,
+            _MAX_POLL_MS,
+            strategy=cast.strategy,
+            work_ms=_WORK_MS,
         )
         self._topic = topic
-        self._clients = clients
+        self._cast = cast
         self._directory = directory
         self._numbers = itertools.count()
         self._away: set[int] = set()  # places whose members have unsubscribed
         self._ending = ExitStack()
-        self._members = [self._start(place) for place in range(len(clients))]
+        self._members = [self._start(place) for place in range(len(cast.clients))]
 
     @property
     def eldest(self) -> MemberProcess:
@@ -95,9 +123,13 @@ class Crowd:
             self._members[place] = self._start(place)
 
     def _start(self, place: int) -> MemberProcess:
-        client = self._clients[place]
         name = f"{self._membership.group}-{place}-{next(self._numbers):04}"
-        journal = self._directory / name
-        member = MemberProcess(self._membership, self._topic, journal, client=client)
+        instance = f"place-{place}" if self._cast.static else None
+        member = MemberProcess(
+            replace(self._membership, instance=instance),
+            self._topic,
+            self._directory / name,
+            client=self._cast.clients[place],
+        )
         self.history.members.append(self._ending.enter_context(member))
         return member

@@ -16,11 +16,12 @@ _ENOUGH_S = 300.0  # a shorter run does not tell growth from the first use of th
 
 def lines_of(outcome: Outcome) -> Iterator[str]:
     """Tell what was found."""
-    pauses = sorted(outcome.pauses)
+    pauses, aways = sorted(outcome.pauses), sorted(outcome.aways)
     yield f"{outcome.acknowledged} records acknowledged: none lost, none double, all in order"
     yield (
-        f"{len(pauses)} restarts; longest time without an acknowledgement: "
-        f"median {pauses[len(pauses) // 2]:.2f} s, at most {pauses[-1]:.2f} s"
+        f"{len(pauses)} restarts: away for {aways[len(aways) // 2]:.2f} s (at most "
+        f"{aways[-1]:.2f}), longest time of any writer without an acknowledgement "
+        f"{pauses[len(pauses) // 2]:.2f} s (at most {pauses[-1]:.2f})"
     )
     for number, (done, repeated) in enumerate(
         zip(outcome.disturbances, outcome.repeated, strict=True)

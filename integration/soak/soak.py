@@ -10,7 +10,7 @@ from random import Random
 
 from integration.soak.auditor import Auditor
 from integration.soak.brokers import Brokers
-from integration.soak.crowd import Crowd
+from integration.soak.crowd import Cast, Crowd
 from kclient import TopicPartition
 from tests.support.desk import Desk
 from tests.support.vital_signs import VitalSigns
@@ -36,7 +36,7 @@ class Plan:
         disturb_s: Seconds between two things done to members; 0 leaves them alone.
         writers: How many producers.
         rate: Records a second of each.
-        groups: The clients of each group's members, by name.
+        groups: Who makes up each group.
         kills: Which restarts are by kill -9, in turn.
     """
 
@@ -45,7 +45,7 @@ class Plan:
     disturb_s: float = 8.0
     writers: int = 4
     rate: int = 500
-    groups: Sequence[Sequence[str]] = (("kclient",) * 3, ("kclient",) * 3)
+    groups: Sequence[Cast] = (Cast(("kclient",) * 3),) * 2
     kills: Sequence[bool] = (False, True)
     seed: int = 0
 
@@ -56,6 +56,7 @@ class Outcome:
 
     Attributes:
         acknowledged: How many records were; each lies in the topic once, where its writer was told.
+        aways: For each restart how long it took until the broker answered again, in seconds.
         pauses: For each restart the longest time that any writer had no acknowledgement, seconds.
         repeated: For each group how many records it processed more than once.
         disturbances: For each group what was done to its members.
@@ -64,6 +65,7 @@ class Outcome:
     """
 
     acknowledged: int = 0
+    aways: list[float] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
     repeated: list[int] = field(default_factory=list)
     disturbances: list[dict[str, int]] = field(default_factory=list)
@@ -115,8 +117,8 @@ class Soak:
                 self._brokers.bootstrap, TOPIC, f"w{number}", self._plan.rate, self._directory
             )
             self._writers.append(ending.enter_context(writer))
-        for number, clients in enumerate(self._plan.groups):
-            crowd = Crowd(desk, TOPIC, f"group-{number}", clients, self._directory)
+        for number, cast in enumerate(self._plan.groups):
+            crowd = Crowd(desk, TOPIC, f"group-{number}", cast, self._directory)
             self._crowds.append(ending.enter_context(crowd))
         wait_until(self._all_work, "every writer writes and every group commits", _END_S)
 
@@ -170,17 +172,23 @@ class Soak:
     def _bounce(self, number: int, *, kill: bool) -> None:
         self._sample()
         marks = [len(writer.told) for writer in self._writers]
+        began = time.monotonic()
         self._brokers.bounce(self._random.choice(self._places), kill=kill)
+        away = time.monotonic() - began
         wait_until(self._goes_on_after(), "every writer goes on", _END_S)
         pauses = [
             pause
             for writer, mark in zip(self._writers, marks, strict=True)
             for _, pause in writer.told[mark:]
         ]
+        self._outcome.aways.append(away)
         self._outcome.pauses.append(max(pauses))
         total = sum(writer.acknowledged for writer in self._writers)
         how = "kill -9" if kill else "SIGTERM"
-        self._tell(f"round {number}: {how}, {max(pauses):.2f} s without an answer; {total}")
+        self._tell(
+            f"round {number}: {how}, away for {away:.2f} s, "
+            f"{max(pauses):.2f} s without an acknowledgement; {total} records"
+        )
 
     def _goes_on_after(self) -> Callable[[], bool]:
         """Return what tells whether each writer has got acknowledgements since, and told so."""
