@@ -11,6 +11,13 @@ def resident_bytes(pid: int) -> int:
     return pages * resource.getpagesize()
 
 
+def peak_bytes(pid: int) -> int:
+    """Return the most memory a process ever had in use."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(peak) * 1024
+
+
 def open_descriptors(pid: int) -> int:
     """Return how many descriptors a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))

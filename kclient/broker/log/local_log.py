@@ -193,8 +193,7 @@ class LocalLog:
 
     def finish(self) -> None:
         """Write the last index entries and trim the indexes, before the log is closed."""
-        for segment in self.segments.values():
-            segment.indexes.finish()
+        self.active.indexes.finish()  # the others' were finished when they were rolled
 
     def release(self) -> None:
         """Close all files and leave them as they are; idempotent."""

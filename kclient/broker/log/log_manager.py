@@ -253,7 +253,8 @@ class LogManager:
         for log in self.all_logs():
             try:
                 log.close()
-            except KafkaStorageError as failure:
+            except KafkaError as failure:  # one damaged log must not keep the others open
+                _log.warning("%s: not closed in order: %s", log.partition, failure)
                 problem = failure
         self._write(self._checkpoints.write_all)
         if problem is not None:

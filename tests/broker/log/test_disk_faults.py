@@ -1,6 +1,8 @@
 """Disks that are full or broken: nothing half-written stays, and no fsync is believed twice."""
 
 import errno
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,38 @@ def test_a_failed_fsync_is_not_tried_again(
         log.flush()
     with pytest.raises(KafkaStorageError):
         log.close()
+
+
+@pytest.mark.fault("B12")
+def test_writes_that_are_cut_short_are_gone_on_with(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: whole(file, data[:7], at))
+    log = bench.open(CONFIG)
+    for sequence in range(0, 100, 5):
+        log.append_as_leader(make_batch(5, producer=(1, 0, sequence)), 0)
+    log.close()
+    assert offsets(bench.open(CONFIG, clean=True)) == list(range(100))
+
+
+@pytest.mark.fault("B12")
+def test_signals_interrupt_nothing(bench: LogBench) -> None:
+    """Each system call may end early with EINTR, as often as a timer rings."""
+    rings: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: rings.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        log = bench.open(CONFIG)
+        count = 0
+        while len(rings) < 100:
+            log.append_as_leader(make_batch(5, producer=(1, 0, count)), 0)
+            log.flush()
+            count += 5
+        assert offsets(log) == list(range(count))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_flush_by_count(bench: LogBench, files: FaultyFiles) -> None:

@@ -2,6 +2,7 @@
 
 import resource
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,9 +11,20 @@ import pytest
 
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.fetch import FetchResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from kclient.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kclient.testing import EmbeddedCluster
 from tests.support.broker_process import BrokerProcess
-from tests.support.process_stats import open_descriptors, resident_bytes
+from tests.support.process_stats import open_descriptors, peak_bytes, resident_bytes
 from tests.support.wire import Wire, batch, fetch_request, records_of
 
 
@@ -111,6 +123,48 @@ def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
                 assert is_served(other)
         # The file goes out by sendfile: what waits for the reader is not in memory.
         assert resident_bytes(process.pid) - before < 4 << 20
+
+
+@pytest.mark.fault("B16")
+def test_waiting_requests_take_no_more_memory_than_allowed(tmp_path: Path) -> None:
+    """Thirty clients send three megabytes at once: the broker reads as others are answered."""
+    setting = f"queued.max.request.bytes={4 << 20}"
+    with BrokerProcess(tmp_path, setting) as broker, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(30)]
+        assert all(is_served(wire) for wire in wires)
+        too_large = ProduceRequest(
+            acks=1,
+            topic_data=[
+                TopicProduceData(
+                    name="t", partition_data=[PartitionProduceData(records=bytes(3 << 20))]
+                )
+            ],
+        )
+        before = resident_bytes(broker.pid)
+        senders = [threading.Thread(target=wire.send, args=[too_large, 9]) for wire in wires]
+        for sender in senders:
+            sender.start()
+        for wire in wires:
+            _, answer = wire.receive(ProduceResponse, 9)
+            assert answer.responses[0].partition_responses[0].error_code == 3
+        for sender in senders:
+            sender.join()
+        assert peak_bytes(broker.pid) - before < 25 << 20
+
+
+@pytest.mark.fault("B16")
+def test_requests_without_records_are_small(tmp_path: Path) -> None:
+    """What is decoded takes many times its size, and one thread decodes for everybody."""
+    with BrokerProcess(tmp_path, "control.request.max.bytes=100000") as broker:
+        with Wire(broker.bootstrap) as wire:
+            wire.create_topic("t")
+            assert wire.produce("t", batch([b"x" * 500_000])).error_code == 0
+            names = [MetadataRequestTopic(name="x" * 200) for _ in range(400)]
+            assert wire.ask(MetadataRequest(topics=names), 12, MetadataResponse).topics
+            wire.send(MetadataRequest(topics=names * 2), 12)
+            assert wire.is_closed_by_peer()
+        with Wire(broker.bootstrap) as other:
+            assert is_served(other)
 
 
 @pytest.fixture

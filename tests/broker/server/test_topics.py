@@ -29,6 +29,12 @@ from kclient.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from kclient.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from kclient.testing import EmbeddedCluster
 from tests.support.wire import Wire, batch
 
@@ -51,6 +57,34 @@ def test_names_of_topics(wire: Wire) -> None:
     assert create(wire, plain("dotted.name")) == [0]
     assert create(wire, plain("dotted_name")) == [invalid]
     assert create(wire, plain("dotted.name")) == [code_of(TopicExistsError())]
+
+
+@pytest.mark.fault("B20")
+@pytest.mark.parametrize(
+    "name", ["../escape", "..", ".", "", "a/b", "/etc/x", "nul\0", "x" * 250, "a\\b", "new\nline"]
+)
+def test_no_name_leads_out_of_the_directory(
+    wire: Wire, cluster: EmbeddedCluster, name: str
+) -> None:
+    """Whichever way a client brings it: creation, use, writing, reading, committing."""
+
+    def there() -> list[str]:
+        return sorted(path.name for path in cluster.data_dir.iterdir())
+
+    before = there()
+    invalid, unknown = code_of(InvalidTopicError()), code_of(UnknownTopicOrPartitionError())
+    assert create(wire, plain(name)) == [invalid]
+    assert metadata(wire, name, create=True).topics[0].error_code == invalid
+    assert wire.produce(name, batch([b"a"])).error_code == unknown
+    assert wire.fetch(name, 0).error_code == unknown
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    commit = OffsetCommitRequest(
+        group_id="escape", topics=[OffsetCommitRequestTopic(name=name, partitions=[part])]
+    )
+    answer = wire.ask(commit, 8, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error_code == unknown
+    assert there() == before
+    assert not (cluster.data_dir.parent / "escape-0").exists()
 
 
 def test_rules_for_new_topics(wire: Wire) -> None:

@@ -34,9 +34,10 @@ _WITHOUT_SETTINGS = {8, 16, 32}
 def handle(
     services: BrokerServices, request: Request, body: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Describe each resource."""
+    """Describe each resource once."""
+    distinct = {(wanted.resource_type, wanted.resource_name): wanted for wanted in body.resources}
     return DescribeConfigsResponse(
-        results=[_result(services, body, resource) for resource in body.resources]
+        results=[_result(services, body, resource) for resource in distinct.values()]
     )
 
 

@@ -19,8 +19,8 @@ _TELLS_UNKNOWN_GROUPS = 6
 def handle(
     services: BrokerServices, request: Request, body: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    """Describe each group; before version 6 an unknown one is merely dead."""
-    described = [services.groups.describe_group(group_id) for group_id in body.groups]
+    """Describe each group once; before version 6 an unknown one is merely dead."""
+    described = [services.groups.describe_group(name) for name in dict.fromkeys(body.groups)]
     if request.header.api_version < _TELLS_UNKNOWN_GROUPS:
         for group in described:
             group.error_message = None

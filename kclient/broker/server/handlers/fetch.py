@@ -25,8 +25,10 @@ from kclient.common.broker_errors import (
     InvalidRequestError,
     NotLeaderOrFollowerError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     code_of,
 )
+from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.fetch import (
     AbortedTransaction,
@@ -77,9 +79,11 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
         isolation=FetchIsolation(1 if body.isolation_level == 1 else 0),
     )
 
+    absence = UnknownTopicIdError() if by_id else UnknownTopicOrPartitionError()
+
     def answer(results: FetchResults) -> None:
         response = FetchResponse(
-            responses=[_topic_answer(name, topic, results) for name, topic in topics]
+            responses=[_topic_answer(name, topic, results, absence) for name, topic in topics]
         )
         if request.header.api_version >= _LEADER_HINTS:
             _add_leaders(image, [name for name, _ in topics], response)
@@ -93,8 +97,10 @@ def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[
     return (image.topic_names.get(topic.topic_id, "") if by_id else topic.topic), topic
 
 
-def _topic_answer(name: str, topic: FetchTopic, results: FetchResults) -> FetchableTopicResponse:
-    unknown = FetchResult(error=UnknownTopicIdError())
+def _topic_answer(
+    name: str, topic: FetchTopic, results: FetchResults, absence: KafkaError
+) -> FetchableTopicResponse:
+    unknown = FetchResult(error=absence)
     return FetchableTopicResponse(
         topic=topic.topic,
         topic_id=topic.topic_id,

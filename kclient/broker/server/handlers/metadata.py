@@ -72,7 +72,9 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
-    return list({(topic.name, topic.topic_id): topic for topic in topics}.values())
+    """Return each topic once: what is asked for a thousand times must not be told so often."""
+    by_key = {topic.topic_id if topic.name is None else topic.name: topic for topic in topics}
+    return list(by_key.values())
 
 
 def _answer(

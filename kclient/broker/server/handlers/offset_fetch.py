@@ -38,14 +38,15 @@ Positions = Mapping[TopicPartition, CommittedOffset]
 def handle(
     services: BrokerServices, request: Request, body: OffsetFetchRequest
 ) -> OffsetFetchResponse:
-    """Look up what was asked for."""
+    """Look up what was asked for, each group and each partition once."""
     version = request.header.api_version
     if version < _SEVERAL_GROUPS:
         return _one_group(services, body)
     image = services.controller.image
     by_id = version >= _TOPIC_IDS
+    distinct = {group.group_id: group for group in body.groups}
     return OffsetFetchResponse(
-        groups=[_group_answer(services, image, group, by_id=by_id) for group in body.groups]
+        groups=[_group_answer(services, image, group, by_id=by_id) for group in distinct.values()]
     )
 
 
@@ -59,7 +60,7 @@ def _one_group(services: BrokerServices, body: OffsetFetchRequest) -> OffsetFetc
         topics=[
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=[_old_answer(known, name, index) for index in indexes],
+                partitions=[_old_answer(known, name, index) for index in dict.fromkeys(indexes)],
             )
             for name, indexes in wanted.items()
         ]
@@ -107,7 +108,7 @@ def _topic_answer(
     name = image.topic_names.get(topic.topic_id) if by_id else topic.name
     code = code_of(UnknownTopicIdError) if name is None else NONE
     answers = []
-    for index in topic.partition_indexes:
+    for index in dict.fromkeys(topic.partition_indexes):
         position = known.get(TopicPartition(name or "", index), _UNKNOWN)
         answers.append(
             OffsetFetchResponsePartitions(

@@ -1,0 +1,92 @@
+"""Every API in every version, spoilt, over a connection: it is closed, and nothing has changed."""
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.server.api_table import API_TABLE
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.headers import encode_request
+from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.testing import EmbeddedCluster
+from tests.support.requests import filled_request
+from tests.support.wire import Wire, batch, joined, records_of
+
+VERSIONS = [(key, version) for key, api in sorted(API_TABLE.items()) for version in api.versions]
+TOPIC = "kept"
+HEADER = 14  # API, version, correlation id, and the client id "test", which all versions have
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as cluster, Wire(cluster.bootstrap_servers) as wire:
+        wire.create_topic(TOPIC)
+        assert wire.produce(TOPIC, batch([b"a", b"b"])).error_code == 0
+        yield cluster
+
+
+def state(cluster: EmbeddedCluster, wire: Wire) -> object:
+    """Return all that clients could have changed: topics, records, groups, positions, files."""
+    found = wire.fetch(TOPIC, 0)
+    metadata = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
+    groups = cluster.broker.services.groups.list_groups()
+    names = sorted(path.name for path in cluster.data_dir.iterdir())
+    return records_of(found.records), found.high_watermark, metadata, groups, names
+
+
+def cut_short(frame: bytes, rng: random.Random) -> bytes:
+    """Return a request whose end is missing, which no version can be decoded without."""
+    return frame[: rng.randrange(HEADER, len(frame))]
+
+
+def noise(frame: bytes, rng: random.Random) -> bytes:
+    """Return a right header with anything behind it, so long that lengths lead outside of it."""
+    return frame[:HEADER] + b"\x7f" + b"\xff" * 3 + rng.randbytes(rng.randrange(1, 60))
+
+
+@pytest.mark.fault("B17")
+@pytest.mark.parametrize("spoil", [cut_short, noise])
+def test_nothing_changes_and_nobody_else_notices(
+    kept: EmbeddedCluster,
+    caplog: pytest.LogCaptureFixture,
+    spoil: Callable[[bytes, random.Random], bytes],
+) -> None:
+    caplog.set_level(logging.ERROR)
+    rng = random.Random(5)
+    topic_id = kept.broker.services.controller.image.topics[TOPIC].topic_id
+    with Wire(kept.bootstrap_servers) as other:
+        before = state(kept, other)
+        for key, version in VERSIONS:
+            request = filled_request(API_TABLE[key].request_type, version, TOPIC, topic_id)
+            frame = joined(encode_request(request, version, 1, "test"))
+            if len(frame) <= HEADER + 1:
+                continue  # it has no body to spoil
+            with Wire(kept.bootstrap_servers) as wire:
+                wire.send_frame(spoil(frame, rng))
+                assert ends(wire, key), (key, version)
+        assert state(kept, other) == before
+    assert caplog.records == []
+
+
+def ends(wire: Wire, key: ApiKey) -> bool:
+    """Whether the connection is closed; ApiVersions may be answered with an error instead."""
+    try:
+        wire.receive_frame()
+    except (EOFError, ConnectionResetError):
+        return True
+    return key is ApiKey.API_VERSIONS
+
+
+@pytest.mark.fault("B17")
+def test_random_bytes(kept: EmbeddedCluster, tmp_path: Path) -> None:
+    rng = random.Random(9)
+    with Wire(kept.bootstrap_servers) as other:
+        before = state(kept, other)
+        for _ in range(200):
+            with Wire(kept.bootstrap_servers) as wire:
+                wire.send_frame(rng.randbytes(rng.randrange(0, 200)))
+                assert wire.is_closed_by_peer()
+        assert state(kept, other) == before
