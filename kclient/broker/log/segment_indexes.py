@@ -227,19 +227,11 @@ class SegmentIndexes:
             return
         try:
             for index in (self._offset, self._time):
-                self._open(index)
+                _open(index, self._files, self._records)
             self._check_last_entries()
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
             self.rebuild()
-
-    def _open(self, index: OffsetIndex | TimeIndex) -> None:
-        existed = self._files.exists(index.path)
-        index.open()
-        if existed:
-            index.sanity_check()
-        elif self._records.size:
-            raise CorruptIndexError(f"{index.path.name}: the file is missing")
 
     def _check_last_entries(self) -> None:
         """Hold the indexes against the batches where it is cheapest: at their last entries."""
@@ -286,3 +278,12 @@ def _fits(records: FileRecords, entry: OffsetPosition) -> bool:
     except CorruptRecordError:
         return False
     return header is not None and header.last_offset == entry.offset
+
+
+def _open(index: OffsetIndex | TimeIndex, files: Files, records: FileRecords) -> None:
+    existed = files.exists(index.path)
+    index.open()
+    if existed:
+        index.sanity_check()
+    elif records.size:
+        raise CorruptIndexError(f"{index.path.name}: the file is missing")
