@@ -19,11 +19,15 @@ from kclient.consumer.errors import (
 )
 from kclient.record import RECORD_BATCH_OVERHEAD, crc32c
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import ATTRIBUTES_AT, CRC_AT, LAST_OFFSET_DELTA_AT
+from tests.support.virtual_log_broker import (
+    ATTRIBUTES_AT,
+    COUNT_AT,
+    CRC_AT,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH_AT,
+)
 
-_LENGTH_AT = 8
 _MAGIC_AT = 16
-_COUNT_AT = 57
 _GZIP = 1
 _SNAPPY = 2
 _LZ4 = 3
@@ -45,7 +49,7 @@ def payload(codec: int, data: bytes) -> Change:
 
     def change(batch: bytearray) -> None:
         batch[RECORD_BATCH_OVERHEAD:] = data
-        struct.pack_into(">i", batch, _LENGTH_AT, len(batch) - 12)
+        struct.pack_into(">i", batch, LENGTH_AT, len(batch) - 12)
         struct.pack_into(">h", batch, ATTRIBUTES_AT, codec)
 
     return change
@@ -149,11 +153,11 @@ def test_an_error_costs_no_record_of_another_partition(world: ConsumerWorld, way
 
 
 _LIES = {
-    "a negative length": put(">i", _LENGTH_AT, -1),
-    "a length less than a header": put(">i", _LENGTH_AT, 20),
-    "a negative count": put(">i", _COUNT_AT, -1),
-    "a huge count": put(">i", _COUNT_AT, 2**31 - 1),
-    "one record too many": put(">i", _COUNT_AT, 4),
+    "a negative length": put(">i", LENGTH_AT, -1),
+    "a length less than a header": put(">i", LENGTH_AT, 20),
+    "a negative count": put(">i", COUNT_AT, -1),
+    "a huge count": put(">i", COUNT_AT, 2**31 - 1),
+    "one record too many": put(">i", COUNT_AT, 4),
     "a negative last offset": put(">i", LAST_OFFSET_DELTA_AT, -1),
     "a last offset before its records": put(">i", LAST_OFFSET_DELTA_AT, 1),
     "an unknown magic": put(">b", _MAGIC_AT, 3),
@@ -180,7 +184,7 @@ def test_a_batch_that_lies_is_told_and_takes_no_memory(
 @pytest.mark.fault("R3")
 def test_bytes_behind_the_last_record_claimed_are_told(world: ConsumerWorld) -> None:
     """What is read before the lie comes to light is handed out."""
-    plant(world, put(">i", _COUNT_AT, 2))
+    plant(world, put(">i", COUNT_AT, 2))
     error = check_told_and_passed(world, world.assigned(), CorruptBatchError, at=5)
     assert error.next_offset == 7
 
@@ -202,7 +206,7 @@ def test_a_last_offset_too_far_ahead_is_found_out_by_the_end_of_the_log(
 @pytest.mark.fault("R2", "R3")
 def test_a_length_beyond_the_answer_is_part_of_a_batch(world: ConsumerWorld) -> None:
     """So it is asked for again, and told where a whole batch was owed."""
-    plant(world, put(">i", _LENGTH_AT, 2**31 - 13))
+    plant(world, put(">i", LENGTH_AT, 2**31 - 13))
     consumer = world.assigned()
     assert offsets(world.read(consumer, 4)) == [0, 1, 2, 3]
     with pytest.raises(CorruptBatchError, match="without one whole batch; raise max_partition"):

@@ -30,16 +30,19 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kclient.record import RecordBatch, RecordBatchBuilder, crc32c
+from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch, RecordBatchBuilder, crc32c
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.support.virtual_broker import VirtualBroker, framed
 from tests.support.virtual_group import VirtualGroup
 
 READ_COMMITTED = 1
+UNKNOWN_TOPIC_ID = 100
+LENGTH_AT = 8
 CRC_AT = 17
 ATTRIBUTES_AT = 21
 LAST_OFFSET_DELTA_AT = 23
+COUNT_AT = 57
 
 
 @dataclass
@@ -195,7 +198,9 @@ class VirtualLogBroker(VirtualBroker):
                     topic_id=topic.topic_id,
                     partitions=[
                         self._fetched(
-                            TopicPartition(topic.topic or names[topic.topic_id], part.partition),
+                            TopicPartition(
+                                topic.topic or names.get(topic.topic_id, ""), part.partition
+                            ),
                             part,
                             request.isolation_level,
                             failures.popleft() if failures else 0,
@@ -226,7 +231,9 @@ class VirtualLogBroker(VirtualBroker):
     def _fetched(
         self, name: TopicPartition, asked: FetchPartition, isolation: int, error: int
     ) -> PartitionData:
-        log = self.logs[name]
+        log = self.logs.get(name) or VirtualLog()
+        if name.topic not in self.topics:
+            error = error or UNKNOWN_TOPIC_ID
         if not error and asked.current_leader_epoch >= 0:
             stale = asked.current_leader_epoch < self.epoch
             error = 74 if stale else 75 if asked.current_leader_epoch > self.epoch else 0
@@ -330,6 +337,18 @@ def without_last_record(batch: bytes) -> bytes:
     for record in header.records()[:-1]:
         builder.append(record.timestamp, record.key, record.value, record.headers)
     made = bytearray(builder.seal(partition_leader_epoch=header.partition_leader_epoch))
-    struct.pack_into(">i", made, LAST_OFFSET_DELTA_AT, header.last_offset_delta)
-    struct.pack_into(">I", made, CRC_AT, crc32c(bytes(made[ATTRIBUTES_AT:])))
-    return bytes(made)
+    return _with_last_offset(made, header.last_offset_delta)
+
+
+def without_records(batch: bytes) -> bytes:
+    """Return a batch as compaction leaves the last one of a producer: the header alone."""
+    made = bytearray(batch[:RECORD_BATCH_OVERHEAD])
+    struct.pack_into(">i", made, LENGTH_AT, RECORD_BATCH_OVERHEAD - LENGTH_AT - 4)
+    struct.pack_into(">i", made, COUNT_AT, 0)
+    return _with_last_offset(made, RecordBatch(batch).last_offset_delta)
+
+
+def _with_last_offset(batch: bytearray, delta: int) -> bytes:
+    struct.pack_into(">i", batch, LAST_OFFSET_DELTA_AT, delta)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(bytes(batch[ATTRIBUTES_AT:])))
+    return bytes(batch)
