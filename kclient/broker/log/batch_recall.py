@@ -44,7 +44,7 @@ def _tail(local: LocalLog) -> list[BatchHeader]:
             break
         # What a reader could not read either is no help here.
         with suppress(CorruptRecordError):
-            start = segment.indexes.batch_start(segment.size - left)
+            start = segment.indexes.offset.batch_start(segment.size - left)
             headers[:0] = segment.records.headers(start)
         left -= segment.size
     return headers

@@ -284,7 +284,7 @@ class LogSegment:
             self.indexes.truncate_to(offset)
             self.indexes.prepare_for_append()
         except OSError:
-            self.indexes.distrust()
+            self.indexes.is_distrusted = True
             raise
 
     def _waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:

@@ -1,6 +1,7 @@
 """The offset index: from an offset to the place in the segment where to start looking for it."""
 
 import struct
+from bisect import bisect_right
 from typing import ClassVar, NamedTuple
 
 from kclient.broker.log.abstract_index import AbstractIndex
@@ -37,6 +38,11 @@ class OffsetIndex(AbstractIndex):
         """Return the last entry whose offset is at most `offset`, or the segment's start."""
         index = self._upper_bound(offset) - 1
         return self.entry(index) if index >= 0 else OffsetPosition(self.base_offset, 0)
+
+    def batch_start(self, position: int) -> int:
+        """Return where a batch begins: the last one that is known at or before a position."""
+        behind = bisect_right(range(self.entries), position, key=lambda n: self.entry(n).position)
+        return self.entry(behind - 1).position if behind else 0
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry behind all others.

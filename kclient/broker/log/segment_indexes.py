@@ -1,7 +1,6 @@
 """The indexes of one segment, kept in line with its batches."""
 
 import logging
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,8 @@ class SegmentIndexes:
 
     Attributes:
         transactions: Aborted transactions whose marker lies in the segment.
+        is_distrusted: Whether a change of the first two was left half done, so that they are built
+            anew when they are next used.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class SegmentIndexes:
         self._bytes_since_last_entry = 0
         self._greatest: TimestampOffset | None = None
         self._appendable = False
-        self._distrusted = False
+        self.is_distrusted = False
         self._used = False
 
     @property
@@ -97,13 +98,6 @@ class SegmentIndexes:
             self.rebuild()
             return self._find(offset)
 
-    def batch_start(self, position: int) -> int:
-        """Return where a batch begins: the last one the index knows at or before a position."""
-        index = self.offset
-        numbers = range(index.entries)
-        behind = bisect_right(numbers, position, key=lambda number: index.entry(number).position)
-        return index.entry(behind - 1).position if behind else 0
-
     def last_headers(self) -> Iterator[BatchHeader]:
         """Go through the batches from the last entry of the offset index on."""
         entry = self.offset.lookup(2**63 - 1)
@@ -128,11 +122,11 @@ class SegmentIndexes:
         Raises:
             CorruptRecordError: The batches are damaged; the indexes lead up to there.
         """
-        self._distrusted = False
+        self.is_distrusted = False
         try:
             self._rebuild()
         except OSError:
-            self._distrusted = True
+            self.is_distrusted = True
             raise
 
     def _rebuild(self) -> None:
@@ -171,10 +165,6 @@ class SegmentIndexes:
         if not self._used and not self._appendable:
             self.release()
         self._used = False
-
-    def distrust(self) -> None:
-        """Build both indexes anew when they are next used: a change of them was left half done."""
-        self._distrusted = True
 
     def prepare_for_append(self) -> None:
         """Make room for new entries."""
@@ -219,7 +209,7 @@ class SegmentIndexes:
         return [self._offset.path, self._time.path, self.transactions.path]
 
     def _ensure_open(self) -> None:
-        if self._distrusted:
+        if self.is_distrusted:
             self.rebuild()
             return
         self._used = True
