@@ -34,7 +34,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration simulate simulate-mutations soak crash bench build-ext clean'
+	@echo 'targets: demo test lint integration simulate simulate-mutations interleave soak crash bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -102,6 +102,11 @@ TRACE ?=
 .PHONY: simulate
 simulate: build-ext
 	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) $(if $(TRACE),--trace $(TRACE)),--seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS))
+
+# Tasks that share a producer are interrupted between any two statements.
+.PHONY: interleave
+interleave: build-ext
+	$(RUN) -m tests.interleaving --seeds $(SEEDS) --first $(FIRST)
 
 # Which seed finds which of the bugs that are planted to be found.
 .PHONY: simulate-mutations

@@ -112,6 +112,14 @@ class VirtualScheduler:
             self.wake(task)
             self._leave(task)
 
+    def preempt(self) -> bool:
+        """Let others run in place of the current task, if it is one; return whether it is."""
+        task = self.current
+        if task is self.between or task is self.main or task.over:
+            return False
+        self.give_way()
+        return True
+
     def shuffle(self, items: list[T]) -> None:
         """Put items into any order, where lots are drawn at all."""
         if self._switch_probability > 0.0:
