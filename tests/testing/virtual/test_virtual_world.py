@@ -1,6 +1,13 @@
 """Real producers, consumers and a broker in one thread, in virtual time."""
 
+import importlib.util
+import sys
+
+import pytest
+
 from kclient import Consumer, Producer
+from kclient.common.errors import KafkaError
+from kclient.testing import ApiKey
 from kclient.testing.virtual import VirtualBroker, VirtualTask, VirtualWorld
 
 COUNT = 50
@@ -39,3 +46,48 @@ def test_what_is_sent_is_read() -> None:
         tasks = [produce(world), consume(world)]
         world.run(until=lambda: all(task.over for task in tasks))
         assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("end", ["stop", "kill", "power_cut"])
+def test_a_broker_comes_back_with_what_it_had(end: str) -> None:
+    with VirtualWorld(1) as world:
+        # Flushed at each record, so that even a power cut leaves it.
+        broker = VirtualBroker(world, {"log.flush.interval.messages": 1})
+        sending = produce(world, 10)
+        world.run(until=lambda: sending.over)
+        {"stop": broker.stop, "kill": broker.kill, "power_cut": broker.power_cut}[end]()
+        assert not broker.process.alive
+        broker.start()
+        sending, reading = produce(world, 10), consume(world, 20)
+        world.run(until=lambda: sending.over and reading.over)
+        assert reading.result == [b"%d" % number for number in range(10)] * 2
+
+
+def test_a_broker_fails_on_request() -> None:
+    with VirtualWorld(1) as world:
+        broker = VirtualBroker(world)
+        lost = broker.faults.drop_response(ApiKey.PRODUCE)
+        tasks = [produce(world), consume(world)]
+        world.run(until=lambda: all(task.over for task in tasks))
+        assert lost.hits == 1
+        assert tasks[1].result == [b"%d" % number for number in range(COUNT)]
+
+
+def test_two_brokers_cannot_share_a_disk_or_a_port() -> None:
+    with VirtualWorld(1) as world:
+        VirtualBroker(world)
+        with pytest.raises(KafkaError, match="/data"):
+            VirtualBroker(world)
+    with VirtualWorld(1) as world:
+        world.machine("broker").process("other").runtime.net.listen(("0.0.0.0", 9092), 1)  # noqa: S104 (in memory)
+        with pytest.raises(KafkaError, match="in use"):
+            VirtualBroker(world)
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "greenlet", None)
+    spec = importlib.util.find_spec("kclient.testing.virtual.greenlets")
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(ImportError, match=r"pip install 'kclient\[testing\]'"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
