@@ -108,11 +108,7 @@ class ProduceResponseHandler:
             batch.last_error = error
             self._accumulator.reenqueue(batch, now_ms)
         else:
-            records = _record_errors(batch, answer.partition)
-            if 0 < len(records) < batch.record_count and not batch.possibly_written():
-                self._part_with(batch, records, now_ms)
-            else:
-                self.fail(batch, _explained(batch, error, records), now_ms, records)
+            self._give_up(batch, error, answer.partition, now_ms)
         if error is not None and error.invalid_metadata:
             self._refresh_metadata(batch, error, answer, now_ms)
         if self._keep_order:
@@ -143,11 +139,29 @@ class ProduceResponseHandler:
         for result, own_errors in refused:
             result.fail(next(iter(own_errors.values())), own_errors)
 
+    def _give_up(
+        self,
+        batch: ProducerBatch,
+        error: KafkaError,
+        partition: PartitionProduceResponse,
+        now_ms: float,
+    ) -> None:
+        records = _record_errors(batch, partition)
+        if 0 < len(records) < batch.record_count and not batch.possibly_written():
+            self._part_with(batch, records, now_ms)
+        elif error.retriable and self._is_overdue(batch, now_ms):
+            batch.last_error = error
+            self.expire([batch], None, now_ms)
+        else:
+            self.fail(batch, _explained(batch, error, records), now_ms, records)
+
+    def _is_overdue(self, batch: ProducerBatch, now_ms: float) -> bool:
+        return now_ms >= batch.created_ms + self._accumulator.settings.delivery_timeout_ms
+
     def _may_retry(
         self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: float
     ) -> bool:
-        expires_ms = batch.created_ms + self._accumulator.settings.delivery_timeout_ms
-        if now_ms >= expires_ms or batch.attempts >= self._retries:
+        if self._is_overdue(batch, now_ms) or batch.attempts >= self._retries:
             return False
         if self._transactions is None:
             return error.retriable

@@ -168,7 +168,12 @@ class Sender:
         self.failure = failure
         self._accumulator.close()
         self._metadata.fatal_error(failure)
-        self._finish(failure)
+        try:
+            self._finish(failure)
+        except EndOfTaskError:
+            raise
+        except BaseException:  # noqa: BLE001 (as above; the futures have failed by now)
+            _log.exception("and so did letting go of what it used")
 
     def _give_up(self, error: KafkaError, now_ms: float) -> None:
         """Fail what is queued; what is on the wire gets its own answers."""
