@@ -34,7 +34,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration simulate simulate-mutations interleave soak crash bench build-ext clean'
+	@echo 'targets: demo test lint integration simulate simulate-mutations interleave soak crash foreign-suites bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -112,6 +112,11 @@ interleave: build-ext
 .PHONY: simulate-mutations
 simulate-mutations: build-ext
 	$(RUN) -m tests.simulation --bug --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+
+# kafka-python's own integration tests against the companion broker.
+.PHONY: foreign-suites
+foreign-suites: build-ext
+	$(RUN) -m integration.foreign_suites
 
 .PHONY: bench
 bench: build-ext
