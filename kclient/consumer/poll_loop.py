@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sized
 from typing import TypeVar
 
-from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
@@ -155,7 +155,9 @@ class PollLoop:
     def timed_out(self, what: str) -> KafkaTimeoutError:
         """Return the error of a call whose deadline has passed."""
         causes = self._network.troubles()
-        error = KafkaTimeoutError("; ".join([f"{what}: timed out", *map(str, causes)]))
+        nobody_reached = causes != [] and all(isinstance(one, BootstrapError) for one in causes)
+        kind = BootstrapError if nobody_reached else KafkaTimeoutError
+        error = kind("; ".join([f"{what}: timed out", *map(str, causes)]))
         error.__cause__ = causes[0] if causes else None
         return error
 

@@ -233,7 +233,7 @@ _STREAMS = {
     ),
     "broken lz4": (_LZ4, b"\x04\x22\x4d\x18" + bytes(30)),
     "zstd that claims 16 EiB": (_ZSTD, b"\x28\xb5\x2f\xfd\xe0" + b"\xff" * 8 + bytes(10)),
-    "gzip bomb": (_GZIP, gzip.compress(bytes(_LIMIT + 1))),
+    "gzip bomb": (_GZIP, gzip.compress(bytes(_LIMIT + 1), 1)),
 }
 
 

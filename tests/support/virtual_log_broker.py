@@ -148,6 +148,9 @@ class VirtualLogBroker(VirtualBroker):
 
     def received(self, socket: VirtualSocket, data: bytes) -> None:
         self._socket = socket
+        for waiting in list(self._waiting):
+            if waiting[0] is socket:  # answers of one connection keep their order
+                self._complete(waiting)
         super().received(socket, data)
 
     def answer(self, header: RequestHeader, request: Request) -> Response | bytes | None:

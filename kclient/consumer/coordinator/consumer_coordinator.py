@@ -30,7 +30,9 @@ class ConsumerCoordinator:
         self._subscriptions = parts.subscriptions
         self._metadata = parts.metadata
         self._cluster_seen: Cluster | None = None
-        self._outcomes: deque[tuple[CommitCallback, Offsets, KafkaError | None]] = deque()
+        self._asynchronous: deque[tuple[CommitCallback | None, Offsets, RequestFuture[None]]] = (
+            deque()
+        )
         self._background_error: KafkaError | None = None
         self._metadata_version = -1
 
@@ -165,17 +167,7 @@ class ConsumerCoordinator:
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Queue one attempt to commit; a later call of the application runs the callback."""
 
-        def done(future: RequestFuture[None]) -> None:
-            error = future.error
-            if error is not None and error.retriable:
-                error = RetriableCommitFailedError(f"commit failed, try again: {error}")
-                error.__cause__ = future.error
-            if callback is not None:
-                self._outcomes.append((callback, offsets, error))
-            elif error is not None:
-                _log.error("asynchronous commit of %d offsets failed: %s", len(offsets), error)
-
-        self._parts.committer.commit(offsets).on_done(done)
+        self._asynchronous.append((callback, offsets, self._parts.committer.commit(offsets)))
 
     def commit_step(self, now_ms: float) -> float:
         """Look for the coordinator and send what waits; for calls that wait outside of poll."""
@@ -187,10 +179,17 @@ class ConsumerCoordinator:
         return self._parts.committer.has_pending()
 
     def run_commit_callbacks(self) -> None:
-        """Run the callbacks of commits that have ended."""
-        while self._outcomes:
-            callback, offsets, error = self._outcomes.popleft()
-            callback(offsets, error)
+        """Run the callbacks of commits that have ended, in the order of the commits."""
+        while self._asynchronous and self._asynchronous[0][2].done:
+            callback, offsets, future = self._asynchronous.popleft()
+            error = future.error
+            if error is not None and error.retriable:
+                error = RetriableCommitFailedError(f"commit failed, try again: {error}")
+                error.__cause__ = future.error
+            if callback is not None:
+                callback(offsets, error)
+            elif error is not None:
+                _log.error("asynchronous commit of %d offsets failed: %s", len(offsets), error)
 
     # --- inside
 

@@ -162,9 +162,9 @@ class OffsetCommitter:
             self._read(future.value.body(OffsetCommitResponse), commit, generation)
         except KafkaError as error:
             _log.info("commit of group %s: %s", self._settings.group_id, error)
+            commit.future.fail(error)
             if isinstance(error, _LOST_COORDINATOR):
                 self._finder.mark_unknown(str(error))
-            commit.future.fail(error)
             return
         self._on_committed(commit.offsets)
         commit.future.succeed(None)

@@ -1,0 +1,304 @@
+"""A member of a group on bad days: silence, moves, callbacks that do what they like."""
+
+import pytest
+
+from kclient.common.errors import (
+    CommitFailedError,
+    KafkaError,
+    KafkaTimeoutError,
+    WakeupError,
+)
+from kclient.common.types import Node, TopicPartition
+from kclient.consumer import Consumer
+from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.protocol.api_keys import ApiKey
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
+from tests.support.virtual_log_broker import VirtualLogBroker
+
+_COORDINATOR_LOADING = 14
+_NOT_COORDINATOR = 16
+_ILLEGAL_GENERATION = 22
+_UNKNOWN_MEMBER = 25
+_REBALANCE_IN_PROGRESS = 27
+
+
+class Told:
+    """What the callbacks were told, in order."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self.what: list[str] = []
+        consumer.subscribe(
+            "orders",
+            on_assigned=lambda _: self.what.append("assigned"),
+            on_revoked=lambda _: self.what.append("revoked"),
+            on_lost=lambda _: self.what.append("lost"),
+        )
+
+
+# --- R12: commits
+
+
+@pytest.mark.fault("R12")
+def test_a_commit_without_an_answer_holds_up_no_record(world: ConsumerWorld) -> None:
+    world.fill(*[5] * 4)
+    consumer = world.assigned(group_id="g", max_partition_fetch_bytes=300)
+    taken = world.read(consumer, 5)
+    world.broker.answers[ApiKey.OFFSET_COMMIT] = lambda *_: None
+    told: list[KafkaError | None] = []
+    before_ms = world.clock.now_ms
+    consumer.commit_async(None, lambda _, error: told.append(error))
+    taken += world.read(consumer, 20 - len(taken))
+    assert offsets(taken) == list(range(20))
+    assert world.clock.now_ms - before_ms < 1000
+    assert told == []
+
+
+@pytest.mark.fault("R12")
+def test_commits_keep_their_order_over_a_failure(world: ConsumerWorld) -> None:
+    """The one that failed is told as such, and none overtakes another."""
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, 0, _NOT_COORDINATOR, 0, 0)
+    told: list[tuple[int, bool]] = []
+
+    def done(committed: Offsets, error: KafkaError | None) -> None:
+        told.append((committed[ORDERS_0].offset, error is None))
+
+    for offset in range(4):
+        consumer.commit_async({ORDERS_0: offset}, done)
+    for _ in range(30):
+        consumer.poll(0.1)
+    assert [offset for offset, _ in told] == [0, 1, 2, 3]
+    assert told[0][1]
+    assert not told[1][1]
+    sent = [
+        commit.topics[0].partitions[0].committed_offset for commit in world.broker.group.commits
+    ]
+    assert sent == sorted(sent)
+
+
+@pytest.mark.fault("R12")
+@pytest.mark.parametrize("code", [_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS])
+def test_an_automatic_commit_that_is_refused_loses_no_record(
+    world: ConsumerWorld, code: int
+) -> None:
+    """The member joins again and goes on behind what was committed last: again, never beyond."""
+    world.fill(*[2] * 10)
+    consumer = world.consumer(
+        group_id="g", auto_commit_interval_ms=50, heartbeat_interval_ms=100, max_poll_records=2
+    )
+    told = Told(consumer)
+    taken = world.read(consumer, 4)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, code)
+    generation = world.broker.group.generation
+    world.broker.group.rebalancing = code == _REBALANCE_IN_PROGRESS
+    taken += world.poll_until(consumer, lambda: world.broker.group.generation > generation)
+    taken += world.poll_until(consumer, lambda: len(told.what) >= 3 and told.what[-1] == "assigned")
+    taken += world.poll_until(consumer, lambda: consumer.position(ORDERS_0) == 20)
+    assert set(offsets(taken)) == set(range(20))
+    assert told.what[1] == ("revoked" if code == _REBALANCE_IN_PROGRESS else "lost")
+
+
+# --- R13: coordinators
+
+
+@pytest.mark.fault("R13")
+def test_a_coordinator_that_keeps_loading_is_told_at_the_timeout_and_not_before(
+    world: ConsumerWorld,
+) -> None:
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.broker.fail(ApiKey.OFFSET_COMMIT, *[_COORDINATOR_LOADING] * 500)
+    before_ms = world.clock.now_ms
+    with pytest.raises(KafkaTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        consumer.commit({ORDERS_0: 1}, timeout=4.0)
+    assert 3_000 <= world.clock.now_ms - before_ms <= 4_100
+    assert len(world.broker.group.commits) < 60
+    world.broker.failures.clear()
+    consumer.commit({ORDERS_0: 2})
+
+
+@pytest.mark.fault("R13")
+@pytest.mark.parametrize("how", ["moves", "dies"])
+def test_the_group_goes_on_at_its_new_coordinator(world: ConsumerWorld, how: str) -> None:
+    other = VirtualLogBroker(Node(2, "10.0.0.2", 9092), world.clock)
+    other.logs, other.topics = world.broker.logs, world.broker.topics
+    other.topic_ids, other.group = world.broker.topic_ids, world.broker.group
+    world.broker.brokers = other.brokers = [world.broker.node, other.node]
+    world.net.peers["10.0.0.2", 9092] = lambda: other
+    world.fill(3)
+    consumer = world.consumer(group_id="g", heartbeat_interval_ms=100, session_timeout_ms=6000)
+    told = Told(consumer)
+    assert len(world.read(consumer, 3)) == 3
+    world.broker.group.node = other.node
+    if how == "moves":
+        world.broker.fail(ApiKey.HEARTBEAT, _NOT_COORDINATOR)
+    else:
+        world.broker.topics["orders"] = [2, 2]  # which leads the partitions, too
+        world.net.stop(("10.0.0.1", 9092))
+    world.poll_until(consumer, lambda: other.asked_for(ApiKey.HEARTBEAT) > 0)
+    world.log().append(b"new")
+    other.arrived()
+    assert offsets(world.read(consumer, 1)) == [3]
+    consumer.commit(timeout=2)
+    assert other.asked_for(ApiKey.OFFSET_COMMIT) > 0
+    assert told.what == ["assigned"], "nobody had to give anything up"
+
+
+# --- R14: out of the group without a word
+
+
+@pytest.mark.fault("R14")
+def test_heartbeats_that_vanish_end_the_membership_here_too(world: ConsumerWorld) -> None:
+    """Fetches work, so that only the member itself can stop handing out another's records."""
+    world.fill(*[2] * 200)
+    consumer = world.consumer(
+        group_id="g",
+        heartbeat_interval_ms=500,
+        session_timeout_ms=6000,
+        max_poll_records=1,
+        enable_auto_commit=False,
+    )
+    told = Told(consumer)
+    world.poll_until(consumer, lambda: bool(told.what))
+    world.broker.answers[ApiKey.HEARTBEAT] = lambda *_: None
+    last_answer_ms = world.clock.now_ms
+    last_record_ms = last_answer_ms
+    while told.what == ["assigned"]:
+        assert world.clock.now_ms - last_answer_ms < 10_000
+        if consumer.poll(0.1):
+            last_record_ms = world.clock.now_ms
+        world.sleep(50)
+    assert told.what[1] == "lost"
+    assert last_record_ms - last_answer_ms <= 6_600
+    world.broker.answers.clear()
+    taken = world.poll_until(consumer, lambda: told.what[-1] == "assigned")
+    taken += world.read(consumer, 1)
+    assert taken[0].offset == 0, "nothing was committed"
+
+
+@pytest.mark.fault("R14")
+def test_a_poll_that_comes_too_late_gets_nothing_of_what_was_lost(world: ConsumerWorld) -> None:
+    world.fill(*[10] * 5)
+    consumer = world.consumer(
+        group_id="g", max_poll_interval_ms=10_000, max_poll_records=1, enable_auto_commit=False
+    )
+    told = Told(consumer)
+    assert len(world.read(consumer, 3)) == 3
+    world.background(11_000)
+    assert world.broker.group.left == ["member-1"]
+    assert told.what == ["assigned"], "callbacks run in the application's calls only"
+    with pytest.raises(CommitFailedError, match="not part of the group"):
+        consumer.commit()
+    taken = world.poll_until(consumer, lambda: told.what[-2:] == ["lost", "assigned"])
+    taken += world.read(consumer, 1)
+    assert taken[0].offset == 0, "reading goes on behind what was committed: nothing"
+
+
+# --- R16: callbacks
+
+
+@pytest.mark.fault("R16")
+def test_a_callback_may_use_the_consumer(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.fill(10, number=1)
+    consumer = world.consumer(group_id="g", enable_auto_commit=False, heartbeat_interval_ms=100)
+    seen: list[object] = []
+
+    def assigned(given: list[TopicPartition]) -> None:
+        seen.append((consumer.assignment() == set(given), consumer.position(ORDERS_0)))
+        consumer.seek(ORDERS_0, 7)
+        consumer.pause(ORDERS_1)
+        consumer.commit_async({ORDERS_0: 5})
+
+    def revoked(given: list[TopicPartition]) -> None:
+        consumer.commit(timeout=5)
+        seen.append(consumer.committed([ORDERS_0])[ORDERS_0])
+
+    consumer.subscribe("orders", on_assigned=assigned, on_revoked=revoked)
+    taken = world.read(consumer, 3)
+    assert [(record.partition, record.offset) for record in taken] == [(0, 7), (0, 8), (0, 9)]
+    assert seen == [(True, 0)]
+    assert world.broker.group.committed[ORDERS_0][0] == 5
+    world.broker.group.rebalancing = True
+    world.poll_until(consumer, lambda: len(seen) == 3)
+    assert seen[1].offset == 10  # type: ignore[attr-defined]  # a commit
+    assert seen[2] == (True, 10)
+
+
+@pytest.mark.fault("R14", "R16")
+def test_a_callback_that_takes_too_long_costs_the_membership_and_nothing_else(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(5)
+    consumer = world.consumer(group_id="g", max_poll_interval_ms=10_000)
+    told: list[str] = []
+
+    def assigned(given: list[TopicPartition]) -> None:
+        told.append("assigned")
+        if len(told) == 1:
+            world.background(12_000)
+
+    consumer.subscribe(
+        "orders", on_assigned=assigned, on_lost=lambda _: told.append("lost"), on_revoked=print
+    )
+    taken = world.read(consumer, 5)
+    assert offsets(taken) == list(range(5))
+    assert told == ["assigned", "lost", "assigned"]
+    assert world.broker.group.left == ["member-1"]
+
+
+@pytest.mark.fault("R16")
+@pytest.mark.parametrize("when", ["revoked", "lost"])
+def test_what_a_callback_raises_at_the_end_comes_out_when_all_is_closed(
+    world: ConsumerWorld, when: str
+) -> None:
+    def refuse(_: object) -> None:
+        raise LookupError(when)
+
+    consumer = world.consumer(group_id="g")
+    consumer.subscribe("orders", on_revoked=refuse, on_lost=refuse)
+    world.join(consumer)
+    if when == "lost":
+        world.broker.fail(ApiKey.HEARTBEAT, _UNKNOWN_MEMBER)
+        world.background(4_000)
+    with pytest.raises(LookupError, match=when):
+        consumer.close()
+    assert world.broker.group.left == (["member-1"] if when == "revoked" else [])
+    world.sleep(5)
+    assert world.net.open_sockets == 0
+    consumer.close()
+
+
+# --- R21: out of a join
+
+
+def stuck_in_join(world: ConsumerWorld) -> Consumer:
+    """Return a member that waits for another that does not come."""
+    consumer = world.subscribed(heartbeat_interval_ms=100)
+    world.broker.answers[ApiKey.JOIN_GROUP] = lambda *_: None
+    world.broker.group.rebalancing = True
+    before = world.broker.asked_for(ApiKey.JOIN_GROUP)
+    world.poll_until(consumer, lambda: world.broker.asked_for(ApiKey.JOIN_GROUP) > before)
+    return consumer
+
+
+@pytest.mark.fault("R21")
+def test_a_wakeup_ends_the_wait_for_a_rebalance(world: ConsumerWorld) -> None:
+    consumer = stuck_in_join(world)
+    world.clock.after(300, consumer.wakeup)
+    before_ms = world.clock.now_ms
+    with pytest.raises(WakeupError):
+        consumer.poll(30.0)
+    assert world.clock.now_ms - before_ms <= 310
+    world.broker.answers.clear()
+    consumer.close(timeout=1)
+
+
+@pytest.mark.fault("R21")
+def test_close_in_a_join_leaves_the_group_in_time(world: ConsumerWorld) -> None:
+    consumer = stuck_in_join(world)
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=2)
+    assert world.clock.now_ms - before_ms <= 200
+    assert world.broker.group.left == ["member-1"]
+    world.sleep(5)
+    assert world.net.open_sockets == 0
