@@ -14,6 +14,7 @@ from kclient.protocol.messages.metadata_records import (
     BrokerEndpoint,
     FeatureLevelRecord,
     MetadataRecord,
+    PartitionChangeRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
@@ -101,8 +102,14 @@ class QuorumController:
         with self._lock:
             self._publishers.append(publisher)
 
-    def register_broker(self, broker: BrokerIdentity) -> None:
-        """Take a broker, new or come back, into the cluster."""
+    def register_broker(self, broker: BrokerIdentity, *, crashed: bool = False) -> None:
+        """Take a broker, new or come back, into the cluster.
+
+        Args:
+            broker: Who it is, and where.
+            crashed: Whether its logs may have lost their ends, so that its partitions go on under a
+                new leader epoch: readers who were further than that can tell (KIP-320).
+        """
         with self._lock:
             record = RegisterBrokerRecord(
                 broker_id=broker.node_id,
@@ -120,7 +127,16 @@ class QuorumController:
                 fenced=False,
                 log_dirs=[broker.directory_id],
             )
-            self._commit([record])
+            self._commit([record, *(self._elections(broker.node_id) if crashed else ())])
+
+    def _elections(self, node_id: int) -> list[MetadataRecord]:
+        """Return the records that make a broker lead its partitions anew."""
+        return [
+            PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
+            for topic in self._image.topics.values()
+            for number, partition in enumerate(topic.partitions)
+            if partition.leader == node_id
+        ]
 
     def create_topic(self, request: TopicRequest, *, validate_only: bool = False) -> TopicPlan:
         """Create a topic; its partitions can be written to when this returns.

@@ -130,6 +130,11 @@ class LogManager:
                 elif not log_file_utils.is_set_aside(name):
                     self._load_directory(name, configs)
 
+    @property
+    def was_clean(self) -> bool:
+        """Whether the last broker closed the directory in order."""
+        return self._clean
+
     def get_log(self, partition: TopicPartition) -> UnifiedLog | None:
         """Return a partition's log, or None if there is none."""
         return None if partition in self._leaving else self._logs.get(partition)

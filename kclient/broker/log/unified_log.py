@@ -190,15 +190,6 @@ class UnifiedLog:
             self.flush()
         return info
 
-    def assign_epoch_start_offset(self, leader_epoch: int) -> None:
-        """Note that a leader's epoch begins at the log's end; done on becoming leader.
-
-        Raises:
-            KafkaStorageError: The disk failed, or is full.
-        """
-        with self._parts.acting("leader epoch"):
-            self._parts.epochs.assign(leader_epoch, self.log_end_offset)
-
     def read(
         self,
         start_offset: int,

@@ -215,7 +215,8 @@ class BrokerServer:
                 endpoint.port,
                 config["broker.rack"],
                 storage.identity.directory_id,
-            )
+            ),
+            crashed=not storage.logs.was_clean,
         )
         self._broker_epoch = controller.image.brokers[config.node_id].epoch
         static = {

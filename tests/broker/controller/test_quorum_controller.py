@@ -222,6 +222,19 @@ def test_deletion_by_name_and_by_id() -> None:
         controller.delete_topic("t", NO_ID)
 
 
+def test_a_broker_that_crashed_leads_under_a_new_epoch() -> None:
+    controller, log = cluster_of(1, 2)
+    by_hand = {0: [1], 1: [2], 2: [1]}
+    controller.create_topic(TopicRequest("t", assignments=by_hand))
+    for crashed, epochs in ((False, [0, 0, 0]), (True, [1, 0, 1]), (True, [2, 0, 2])):
+        broker = BrokerIdentity(1, "localhost", 9092, None, DIRECTORY)
+        controller.register_broker(broker, crashed=crashed)
+        for image in (controller.image, controller_on(log).image):
+            partitions = image.topics["t"].partitions
+            assert [partition.leader_epoch for partition in partitions] == epochs
+            assert [partition.leader for partition in partitions] == [1, 2, 1]
+
+
 def test_deletion_disabled() -> None:
     log = MemoryLog()
     with pytest.raises(TopicDeletionDisabledError):
