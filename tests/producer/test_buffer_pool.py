@@ -74,6 +74,7 @@ def test_more_than_all_memory_is_refused_at_once() -> None:
         buffers.allocate(TOTAL + 1, 60_000)
 
 
+@pytest.mark.fault("W9")
 def test_a_wait_in_vain_ends_in_time_and_costs_no_memory() -> None:
     buffers, clock = pool()
     held = buffers.allocate(950, 0)
@@ -86,6 +87,7 @@ def test_a_wait_in_vain_ends_in_time_and_costs_no_memory() -> None:
     assert buffers.available() == TOTAL
 
 
+@pytest.mark.fault("W9")
 def test_freed_memory_goes_to_the_first_in_line() -> None:
     held: list[bytearray] = []
     buffers = pausing_pool(lambda made: made.deallocate(held.pop()))
@@ -94,6 +96,7 @@ def test_freed_memory_goes_to_the_first_in_line() -> None:
     assert buffers.available() == 100
 
 
+@pytest.mark.fault("W9")
 def test_a_large_need_is_met_piece_by_piece() -> None:
     held: list[bytearray] = []
 
@@ -107,6 +110,7 @@ def test_a_large_need_is_met_piece_by_piece() -> None:
     assert buffers.available() == 0
 
 
+@pytest.mark.fault("W9", "W18")
 def test_an_interrupt_while_waiting_gives_the_memory_back() -> None:
     held: list[bytearray] = []
 
@@ -121,6 +125,7 @@ def test_an_interrupt_while_waiting_gives_the_memory_back() -> None:
     assert (buffers.available(), buffers.queued()) == (500, 0)
 
 
+@pytest.mark.fault("W9", "W16")
 def test_closing_refuses_those_in_line_and_those_to_come() -> None:
     buffers = pausing_pool(BufferPool.close)
     held = buffers.allocate(TOTAL, 0)
@@ -192,6 +197,7 @@ Pool.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadl
 TestPool = Pool.TestCase
 
 
+@pytest.mark.fault("W9")
 def test_threads_in_line_are_all_served() -> None:
     tasks = SystemTasks()
     clock = SystemClock()

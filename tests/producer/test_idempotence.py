@@ -68,7 +68,7 @@ def test_the_first_batch_of_a_partition_goes_alone() -> None:
     assert [value[:1] for value in producer.broker[0].values()] == [b"0", b"1", b"2"]
 
 
-# W2
+@pytest.mark.fault("W1", "W2")
 def test_five_in_flight_keep_their_order_when_the_first_fails() -> None:
     producer = world()
     futures = send_five(producer)
@@ -81,6 +81,7 @@ def test_five_in_flight_keep_their_order_when_the_first_fails() -> None:
     assert managed(producer).producer.epoch == 0
 
 
+@pytest.mark.fault("W2")
 def test_batches_that_are_sent_again_go_one_by_one() -> None:
     producer = world()
     send_five(producer)
@@ -97,7 +98,7 @@ def _note(told: list[int], number: int, _: object) -> None:
     told.append(number)
 
 
-# W3, W4
+@pytest.mark.fault("W3")
 def test_a_duplicate_is_a_success() -> None:
     producer = world()
     futures = send_five(producer)
@@ -108,6 +109,7 @@ def test_a_duplicate_is_a_success() -> None:
     assert not any(future.done() for future in futures[1:])
 
 
+@pytest.mark.fault("W3", "W4")
 def test_answers_lost_after_all_five_were_written() -> None:
     producer = world()
     told: list[int] = []
@@ -124,7 +126,7 @@ def test_answers_lost_after_all_five_were_written() -> None:
     assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
 
 
-# W5
+@pytest.mark.fault("W5")
 def test_a_gap_is_closed_by_a_new_epoch_once_nothing_is_on_the_wire() -> None:
     producer = world()
     futures = send_five(producer)
@@ -143,6 +145,7 @@ def test_a_gap_is_closed_by_a_new_epoch_once_nothing_is_on_the_wire() -> None:
     assert all(future.result(0).offset >= 0 for future in futures)
 
 
+@pytest.mark.fault("W5")
 def test_other_partitions_finish_in_the_old_epoch_and_go_on_in_the_new() -> None:
     producer = world(partitions=2)
     producer.send(b"a" + bytes(60), 0)
@@ -164,7 +167,7 @@ def test_other_partitions_finish_in_the_old_epoch_and_go_on_in_the_new() -> None
     assert numbers(producer, 1) == [b"b", b"c"]
 
 
-# W6
+@pytest.mark.fault("W6")
 def test_a_broker_that_forgot_the_producer() -> None:
     producer = world()
     futures = send_five(producer)
@@ -188,7 +191,7 @@ def test_a_refused_batch_leaves_no_gap_behind() -> None:
     assert managed(producer).producer.epoch == 1
 
 
-# W11
+@pytest.mark.fault("W11")
 def test_an_expired_batch_that_was_written_after_all_needs_no_new_epoch() -> None:
     producer = world(delivery_timeout_ms=5_000)
     lost = producer.send(b"0" + bytes(60))
@@ -207,6 +210,7 @@ def test_an_expired_batch_that_was_written_after_all_needs_no_new_epoch() -> Non
     assert managed(producer).producer.epoch == 0
 
 
+@pytest.mark.fault("W11")
 def test_an_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
     producer = world(delivery_timeout_ms=5_000)
     lost = producer.send(b"0" + bytes(60))
@@ -225,6 +229,7 @@ def test_an_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
     ]
 
 
+@pytest.mark.fault("W11")
 def test_a_batch_behind_an_expired_one_proves_the_gap() -> None:
     producer = world(delivery_timeout_ms=5_000)
     producer.send(b"0" + bytes(60))
@@ -243,6 +248,7 @@ def test_a_batch_behind_an_expired_one_proves_the_gap() -> None:
     assert managed(producer).producer.epoch == 1
 
 
+@pytest.mark.fault("W5")
 def test_batches_that_a_broker_without_memory_let_others_overtake_fail() -> None:
     producer = world()
     futures = send_five(producer)
@@ -257,6 +263,7 @@ def test_batches_that_a_broker_without_memory_let_others_overtake_fail() -> None
     assert numbers(producer) == [b"2", b"3", b"4"]
 
 
+@pytest.mark.fault("W12")
 def test_a_topic_made_anew_starts_at_zero() -> None:
     producer = world()
     producer.leader_epoch += 1
@@ -269,6 +276,7 @@ def test_a_topic_made_anew_starts_at_zero() -> None:
     assert [held.first_sequence for held in producer.broker[0].log] == [0]
 
 
+@pytest.mark.fault("W12")
 def test_a_topic_that_metadata_lost_for_a_moment_keeps_its_sequences() -> None:
     producer = world()
     producer.update_metadata(error_code=3)

@@ -197,6 +197,7 @@ def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: s
         assert time.monotonic() - started < 5
 
 
+@pytest.mark.fault("W23")
 def test_many_threads_keep_their_own_order(
     make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
 ) -> None:
@@ -238,6 +239,7 @@ def test_no_broker_names_each_address_with_its_cause() -> None:
     assert "no-such-host.invalid:9" in str(caught.value)
 
 
+@pytest.mark.fault("W9")
 def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
     with EmbeddedCluster() as cluster:
         producer = Producer(
@@ -260,6 +262,7 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
         assert producer.metrics()["buffer-available-bytes"] == 40_000
 
 
+@pytest.mark.fault("W16")
 def test_a_stalled_close_returns_in_time_and_each_future_ends_once(topic: str) -> None:
     told: list[object] = []
     with EmbeddedCluster() as cluster:
@@ -300,6 +303,7 @@ def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
     assert values == [b"first", *(b"%05d" % number for number in range(1_000))]
 
 
+@pytest.mark.fault("W20")
 def test_a_sender_that_stopped_is_told_by_every_call(
     make: Callable[..., Producer], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +334,7 @@ def test_a_sender_that_stopped_is_told_by_every_call(
     producer.close()
 
 
+@pytest.mark.fault("W15")
 def test_flush_and_close_in_a_callback_are_refused(
     make: Callable[..., Producer], topic: str
 ) -> None:
@@ -352,6 +357,7 @@ def test_flush_and_close_in_a_callback_are_refused(
     assert len(again) == 1
 
 
+@pytest.mark.fault("W18")
 @pytest.mark.parametrize("call", ["send", "flush", "result", "close"])
 def test_ctrl_c_ends_any_wait(call: str, topic: str) -> None:
     with EmbeddedCluster() as cluster:
@@ -388,6 +394,7 @@ def test_ctrl_c_ends_any_wait(call: str, topic: str) -> None:
 # -- processes -------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("W19")
 def test_a_forked_child_is_told_and_the_parent_goes_on(
     make: Callable[..., Producer], topic: str
 ) -> None:
@@ -420,6 +427,7 @@ def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
+@pytest.mark.fault("W17")
 def test_the_end_of_the_process_sends_what_is_left(cluster: EmbeddedCluster, topic: str) -> None:
     ended = run_python(
         """
@@ -437,6 +445,7 @@ def test_the_end_of_the_process_sends_what_is_left(cluster: EmbeddedCluster, top
     assert len(stored(cluster, topic)) == 100
 
 
+@pytest.mark.fault("W17")
 def test_the_end_of_the_process_says_what_was_lost() -> None:
     started = time.monotonic()
     ended = run_python(
@@ -458,6 +467,7 @@ def test_the_end_of_the_process_says_what_was_lost() -> None:
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.fault("W16")
 def test_a_forgotten_producer_is_noticed_and_still_delivers(
     make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
 ) -> None:

@@ -180,6 +180,7 @@ def test_partitions_without_a_leader_ask_for_metadata() -> None:
 # -- answers: W1, W13, W14, P10 --------------------------------------------------------------------
 
 
+@pytest.mark.fault("W1", "W13")
 @pytest.mark.parametrize(
     "code", [NOT_LEADER, UNKNOWN_TOPIC, STORAGE, 5, CORRUPT, TIMED_OUT, 19, 20]
 )
@@ -198,6 +199,7 @@ def test_passing_errors_are_retried_after_a_wait(code: int) -> None:
     assert producer.metrics.registry.snapshot()["record-retry-total"] == 1
 
 
+@pytest.mark.fault("W1", "W13")
 def test_waits_grow_with_each_failure() -> None:
     producer = world()
     producer.send(b"x")
@@ -212,6 +214,7 @@ def test_waits_grow_with_each_failure() -> None:
     assert waits == [100, 200, 400, 800, 1000, 1000]
 
 
+@pytest.mark.fault("W1")
 def test_a_moved_partition_is_sent_to_its_new_leader_at_once() -> None:
     producer = world(nodes=2)
     future = producer.send(b"x")
@@ -223,6 +226,7 @@ def test_a_moved_partition_is_sent_to_its_new_leader_at_once() -> None:
     assert future.result(0).offset == 0
 
 
+@pytest.mark.fault("W1")
 def test_stale_metadata_is_refreshed() -> None:
     producer = world()
     producer.send(b"x")
@@ -255,6 +259,7 @@ def test_lasting_errors_fail_at_once(code: int, kind: type[KafkaError], text: st
     assert later.result(0).offset == 0
 
 
+@pytest.mark.fault("W14", "P4")
 def test_an_unknown_code_fails_only_its_partition() -> None:
     producer = world(partitions=2)
     bad, good = producer.send(b"x", 0), producer.send(b"y", 1)
@@ -298,6 +303,7 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
     assert producer.pool.available() == producer.pool.total
 
 
+@pytest.mark.fault("W14")
 def test_partitions_left_out_are_retried_and_strangers_ignored() -> None:
     producer = world(partitions=2)
     futures = [producer.send(b"x", 0), producer.send(b"y", 1)]
@@ -361,6 +367,7 @@ def test_retries_are_limited_where_the_user_says_so() -> None:
         future.result(0)
 
 
+@pytest.mark.fault("W1")
 def test_one_in_flight_keeps_the_order_without_sequences() -> None:
     producer = world(idempotence=False, acks=1, max_in_flight=1, batch_size=200, nodes=2)
     for number in range(3):

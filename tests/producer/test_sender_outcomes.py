@@ -35,6 +35,7 @@ NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 19, 20
 # -- time: W4, W10, W11 ----------------------------------------------------------------------------
 
 
+@pytest.mark.fault("W10")
 def test_a_record_that_waits_too_long_fails_once_and_was_not_written() -> None:
     producer = world(delivery_timeout_ms=1_000)
     producer.client.down.add(0)
@@ -53,6 +54,7 @@ def test_a_record_that_waits_too_long_fails_once_and_was_not_written() -> None:
     assert producer.pool.available() == producer.pool.total
 
 
+@pytest.mark.fault("W10")
 def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> None:
     producer = world(delivery_timeout_ms=1_000, idempotence=False, acks=1)
     future = producer.send(b"precious")
@@ -74,6 +76,7 @@ def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> 
     assert producer.pool.available() == producer.pool.total
 
 
+@pytest.mark.fault("W10")
 def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
     producer = world(max_in_flight=1, delivery_timeout_ms=1_000)
     producer.client.down.add(0)
@@ -88,6 +91,7 @@ def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
     assert after.result(0).offset == 0
 
 
+@pytest.mark.fault("W10")
 def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
@@ -102,6 +106,7 @@ def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
     assert isinstance(error.__cause__, NotLeaderOrFollowerError)
 
 
+@pytest.mark.fault("W12")
 def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
@@ -112,6 +117,7 @@ def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
     assert isinstance(future.exception(0), DeliveryTimeoutError)
 
 
+@pytest.mark.fault("W10")
 def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
@@ -124,6 +130,7 @@ def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:
     assert error.possibly_written
 
 
+@pytest.mark.fault("W3")
 def test_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() -> None:
     producer = world()
     future = producer.send(b"x")
@@ -151,6 +158,7 @@ def test_a_disconnect_without_sequences_may_write_twice() -> None:
 # -- splitting: W8 ---------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("W8")
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
 @pytest.mark.parametrize("idempotence", [True, False])
 def test_a_batch_too_large_is_split_and_keeps_its_order(
@@ -172,6 +180,7 @@ def test_a_batch_too_large_is_split_and_keeps_its_order(
     assert producer.pool.available() == producer.pool.total
 
 
+@pytest.mark.fault("W8")
 def test_a_single_record_too_large_fails_alone() -> None:
     producer = world()
     values = [bytes(10), bytes(900), bytes(20), bytes(30)]
@@ -183,6 +192,7 @@ def test_a_single_record_too_large_fails_alone() -> None:
     assert producer.broker[0].values() == [values[0], values[2], values[3]]
 
 
+@pytest.mark.fault("W8")
 def test_waiting_goes_on_over_a_split() -> None:
     producer = world()
     futures = [producer.send(bytes(300)) for _ in range(4)]
@@ -198,6 +208,7 @@ def test_waiting_goes_on_over_a_split() -> None:
 # -- callbacks: W15 --------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("W15")
 def test_callbacks_that_raise_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     producer = world()
 
@@ -215,6 +226,7 @@ def test_callbacks_that_raise_are_logged_and_counted(caplog: pytest.LogCaptureFi
     assert producer.metrics.registry.snapshot()["callback-error-total"] == 1
 
 
+@pytest.mark.fault("W15")
 def test_callbacks_may_send_and_may_not_wait() -> None:
     producer = world(buffer_memory=40_000)
     errors: list[BaseException] = []
@@ -251,6 +263,7 @@ def test_done_callbacks_run_at_once_where_the_outcome_is_known() -> None:
 # -- the end: W7, W16, W20 -------------------------------------------------------------------------
 
 
+@pytest.mark.fault("W16")
 def test_closing_sends_the_rest_and_ends() -> None:
     producer = world(linger_ms=10_000)
     future = producer.send(b"x")
@@ -263,6 +276,7 @@ def test_closing_sends_the_rest_and_ends() -> None:
     assert producer.sender.lost_records() == 0
 
 
+@pytest.mark.fault("W16")
 def test_a_forced_close_fails_what_is_left_once() -> None:
     producer = world()
     told: list[object] = []
@@ -280,6 +294,7 @@ def test_a_forced_close_fails_what_is_left_once() -> None:
     assert producer.client.closed
 
 
+@pytest.mark.fault("W20")
 def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
     producer = world()
     futures = [producer.send(b"x")]
@@ -303,6 +318,7 @@ def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
     assert producer.client.closed
 
 
+@pytest.mark.fault("W20")
 def test_an_error_while_handling_an_answer_is_not_lost_in_the_client() -> None:
     producer = world()
     future = producer.send(b"x")
@@ -312,6 +328,7 @@ def test_an_error_while_handling_an_answer_is_not_lost_in_the_client() -> None:
     assert isinstance(future.exception(0), ProducerFatalError)
 
 
+@pytest.mark.fault("W7")
 def test_a_fenced_producer_fails_for_good() -> None:
     producer = world(partitions=2)
     future, other = producer.send(b"x", 0), producer.send(b"y", 1)
