@@ -150,7 +150,11 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         or, for `commit`, as soon as it was handed out.
         """
         index = self._next_in_hand
-        if index >= len(self._in_hand) or self._clock.monotonic_ms() >= self._next_tick_ms:
+        if (
+            index >= len(self._in_hand)
+            or self._clock.monotonic_ms() >= self._next_tick_ms
+            or self._parts.seat.is_foreign_process()
+        ):
             self._take_in_hand()
             index = 0
         self._next_in_hand = index + 1
@@ -160,7 +164,11 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         """Make the call in progress, or the next that waits, raise `WakeupError`.
 
         May be called from any thread, and from signal handlers.
+
+        Raises:
+            ForkedClientError: This is a child of the process that the consumer was made in.
         """
+        self._parts.seat.check_process()
         self._parts.network.wakeup()
 
     def metrics(self) -> dict[str, float]:
