@@ -24,7 +24,7 @@ def say(**what: object) -> None:
     sys.stdout.flush()
 
 
-def member(bootstrap: str, topic: str, **options: object) -> Consumer:
+def member(bootstrap: str, topic: str, *, auto_commit: bool = True) -> Consumer:
     consumer = Consumer(
         bootstrap_servers=bootstrap,
         group_id=GROUP,
@@ -32,7 +32,7 @@ def member(bootstrap: str, topic: str, **options: object) -> Consumer:
         heartbeat_interval_ms=100,
         session_timeout_ms=1500,
         max_poll_records=AT_MOST,
-        **options,
+        enable_auto_commit=auto_commit,
     )
     consumer.subscribe(topic)
     return consumer
@@ -46,7 +46,7 @@ def some(consumer: Consumer) -> list[int]:
 
 
 def die(bootstrap: str, topic: str) -> None:
-    consumer = member(bootstrap, topic, enable_auto_commit=False)
+    consumer = member(bootstrap, topic, auto_commit=False)
     processed = some(consumer)
     consumer.commit()
     processed += some(consumer)

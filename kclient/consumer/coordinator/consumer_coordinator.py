@@ -166,7 +166,6 @@ class ConsumerCoordinator:
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Queue one attempt to commit; a later call of the application runs the callback."""
-
         self._asynchronous.append((callback, offsets, self._parts.committer.commit(offsets)))
 
     def commit_step(self, now_ms: float) -> float:
