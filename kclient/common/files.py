@@ -42,38 +42,11 @@ class File(Protocol):
         ...
 
 
-class MappedFile(Protocol):
-    """A file mapped into memory."""
-
-    def view(self) -> memoryview:
-        """Return the mapped bytes, for reading."""
-        ...
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write all of `data` through the file, or raise OSError; the view shows it at once.
-
-        A store into the mapping itself would end the process where the disk is full.
-        """
-        ...
-
-    def flush(self) -> None:
-        """Force the mapped bytes to the disk."""
-        ...
-
-    def close(self) -> None:
-        """Unmap; views that are still alive must have been released; idempotent."""
-        ...
-
-
 class Files(Protocol):
     """The file system."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
         """Open for reading and writing; with `create`, make the file if it is absent."""
-        ...
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        """Map `length` bytes of an existing file, which is extended where it is shorter."""
         ...
 
     def read_bytes(self, path: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import mmap
 import os
 import shutil
 import stat
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from kclient.common.files import File, MappedFile, replace_file
+from kclient.common.files import File, replace_file
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE_MODE = 0o600
@@ -108,45 +107,6 @@ class SystemFile:
             os.close(descriptor)
 
 
-class SystemMappedFile:
-    """A file mapped into memory and shared with the page cache."""
-
-    __slots__ = ("_mapping", "_path", "_view", "_writer")
-
-    def __init__(self, path: Path, mapping: mmap.mmap) -> None:
-        self._path = path
-        self._mapping = mapping
-        self._view = memoryview(mapping)
-        self._writer: SystemFile | None = None
-
-    def view(self) -> memoryview:
-        """Return the mapped bytes."""
-        return self._view
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write through the file; the mapping shows it at once."""
-        if position < 0 or position + len(data) > len(self._view):
-            raise OSError(errno.EINVAL, "write outside the mapping", str(self._path))
-        if self._writer is None:
-            self._writer = SystemFile(self._path, _open(self._path, os.O_RDWR))
-        self._writer.write_at(position, data)
-
-    def flush(self) -> None:
-        """Force the mapped bytes to the disk."""
-        self._mapping.flush()
-
-    def close(self) -> None:
-        """Unmap; idempotent.
-
-        Raises:
-            BufferError: A slice of the view is still alive.
-        """
-        self._view.release()
-        self._mapping.close()
-        if self._writer is not None:
-            self._writer.close()
-
-
 class SystemFiles:
     """Files of the operating system. Symbolic links are not followed in a path's last part."""
 
@@ -158,18 +118,6 @@ class SystemFiles:
             file.close()
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return file
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        """Map `length` bytes of an existing file, which is extended where it is shorter."""
-        descriptor = _open_existing(path)
-        try:
-            if os.fstat(descriptor).st_size < length:
-                os.ftruncate(descriptor, length)
-            writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
-            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-            return SystemMappedFile(path, mmap.mmap(descriptor, length, access=access))
-        finally:
-            os.close(descriptor)
 
     def read_bytes(self, path: Path) -> bytes:
         """Return the whole contents."""

@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "multiprocessing": (),
     "subprocess": ("cli/demo/processes.py",),
     "asyncio": (),
-    "mmap": ("common/system_files.py",),
+    "mmap": (),
     "fcntl": ("common/system_files.py",),
     "shutil": ("common/system_files.py",),
     "tempfile": ("testing/", "cli/"),

@@ -63,7 +63,7 @@ def test_a_closed_file_has_no_descriptor(files: Files, tmp_path: Path) -> None:
     assert caught.value.errno == errno.EBADF
 
 
-@pytest.mark.parametrize("action", ["open", "create", "map", "read", "lock"])
+@pytest.mark.parametrize("action", ["open", "create", "read", "lock"])
 def test_links_are_not_followed(files: Files, tmp_path: Path, action: str) -> None:
     (tmp_path / "target").write_bytes(b"precious")
     link = tmp_path / "link"
@@ -71,7 +71,6 @@ def test_links_are_not_followed(files: Files, tmp_path: Path, action: str) -> No
     actions: dict[str, Callable[[], object]] = {
         "open": lambda: files.open(link),
         "create": lambda: files.open(link, create=True),
-        "map": lambda: files.map(link, 4096),
         "read": lambda: files.read_bytes(link),
         "lock": lambda: files.lock(link),
     }
@@ -95,20 +94,6 @@ def test_a_write_that_fails_says_so(files: Files) -> None:
     ):
         file.write_at(0, b"x" * 10)
     assert caught.value.errno == errno.ENOSPC
-
-
-def test_mapping_extends_and_shows_writes(files: Files, tmp_path: Path) -> None:
-    path = tmp_path / "index"
-    path.write_bytes(b"abc")
-    with contextlib.closing(files.map(path, 4096)) as mapped:
-        assert len(mapped.view()) == 4096
-        mapped.write_at(3, b"def")
-        assert bytes(mapped.view()[:7]) == b"abcdef\0"
-        mapped.flush()
-        with pytest.raises(OSError, match="outside"):
-            mapped.write_at(4094, b"xyz")
-    assert path.read_bytes()[:6] == b"abcdef"
-    assert path.stat().st_size == 4096
 
 
 def test_atomic_write_replaces_and_leaves_nothing_behind(files: Files, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from kclient.common.files import TEMPORARY_SUFFIX, File, Files, MappedFile, replace_file
-from kclient.testing.virtual.virtual_files import VirtualFile, VirtualMappedFile
+from kclient.common.files import TEMPORARY_SUFFIX, File, Files, replace_file
+from kclient.testing.virtual.virtual_files import VirtualFile
 from kclient.testing.virtual.virtual_inode import failure
 
 Half = Callable[[], object]
@@ -119,11 +119,6 @@ class FaultyFiles:
             self.faults.before("create", path, lambda: self.files.open(path, create=True).close())
         self.faults.before("open", path)
         return FaultyFile(self.files.open(path, create=create), self.faults)
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        """Map an existing file."""
-        self.faults.before("open", path)
-        return FaultyMap(path, self.files.map(path, length), self.faults)
 
     def read_bytes(self, path: Path) -> bytes:
         """Return the whole contents."""
@@ -242,33 +237,3 @@ class FaultyFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-class FaultyMap:
-    """A mapping whose writes and flushes fail when told to."""
-
-    def __init__(self, path: Path, mapped: MappedFile, faults: DiskFaults) -> None:
-        self._path = path
-        self._mapped = mapped
-        self._faults = faults
-
-    def view(self) -> memoryview:
-        """Return the mapped bytes."""
-        return self._mapped.view()
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write through the file; a failure leaves half of the data."""
-        half = memoryview(data)[: len(data) // 2]
-        self._faults.before("write", self._path, lambda: self._mapped.write_at(position, half))
-        self._mapped.write_at(position, data)
-
-    def flush(self) -> None:
-        """Force the mapped bytes to the disk; a failure forgets what was to be flushed."""
-        mapped = self._mapped
-        fails = mapped.flush_fails if isinstance(mapped, VirtualMappedFile) else None
-        self._faults.before("flush", self._path, fails)
-        mapped.flush()
-
-    def close(self) -> None:
-        """Unmap."""
-        self._mapped.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from kclient.common.files import File, MappedFile, replace_file
+from kclient.common.files import File, replace_file
 from kclient.testing.virtual.virtual_disk import VirtualDirectory, VirtualDisk
 from kclient.testing.virtual.virtual_inode import VirtualInode, failure
 
@@ -81,18 +81,6 @@ class VirtualFiles:
     def open(self, path: Path, *, create: bool = False) -> File:
         """Open for reading and writing; with `create`, make the file if it is absent."""
         return self._opened(path, create=create)
-
-    def map(self, path: Path, length: int) -> MappedFile:
-        """Map `length` bytes of an existing file, which is extended where it is shorter."""
-        file = self._opened(path)
-        try:
-            if file.size() < length:
-                file.truncate(length)
-            if not length:
-                raise ValueError("cannot mmap an empty file")
-            return VirtualMappedFile(self, path, self.disk.file(path), length)
-        finally:
-            file.close()
 
     def read_bytes(self, path: Path) -> bytes:
         """Return the whole contents."""
@@ -274,59 +262,6 @@ class VirtualFile:
 
     def _now_ms(self) -> int:
         return self._files.disk.clock.wall_ms()
-
-
-class VirtualMappedFile:
-    """A file mapped into memory: an image that every write to the file reaches at once."""
-
-    __slots__ = ("_files", "_image", "_inode", "_path", "_view", "_writer")
-
-    def __init__(self, files: VirtualFiles, path: Path, inode: VirtualInode, length: int) -> None:
-        self._files = files
-        self._path = path
-        self._inode = inode
-        self._image = bytearray(inode.data[:length])
-        self._view = memoryview(self._image).toreadonly()
-        self._writer: File | None = None
-        inode.mirrors.append(self._image)
-        inode.refer(1)
-
-    def view(self) -> memoryview:
-        """Return the mapped bytes."""
-        return self._view
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write through the file; the mapping shows it at once."""
-        if position < 0 or position + len(data) > len(self._view):
-            raise OSError(errno.EINVAL, "write outside the mapping", str(self._path))
-        if self._writer is None:
-            self._writer = self._files.open(self._path)
-        self._writer.write_at(position, data)
-
-    def flush(self) -> None:
-        """Force the mapped bytes to the disk."""
-        self._files.gate()
-        self._inode.flush()
-
-    def flush_fails(self) -> None:
-        """Let a flush fail: what was written is readable, and never reaches the disk."""
-        self._inode.flush_fails()
-
-    def close(self) -> None:
-        """Unmap; idempotent.
-
-        Raises:
-            BufferError: A slice of the view is still alive.
-        """
-        self._view.release()
-        image, self._image = self._image, bytearray()
-        mirrors = self._inode.mirrors
-        self._inode.mirrors = [mirror for mirror in mirrors if mirror is not image]
-        if len(self._inode.mirrors) < len(mirrors):
-            self._inode.refer(-1)
-        if self._writer is not None:
-            self._writer.close()
-        image.clear()
 
 
 def _check_replaceable(

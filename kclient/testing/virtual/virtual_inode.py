@@ -31,14 +31,12 @@ class VirtualInode:
     Attributes:
         data: What readers see.
         modified_ms: When it was last written, milliseconds since the epoch.
-        mirrors: Images of the file in memory that show each write at once, for mappings.
         uses: How many names and open files refer to it; with the last one its room is free.
     """
 
     def __init__(self, space: Space, now_ms: int) -> None:
         self.data = bytearray()
         self.modified_ms = now_ms
-        self.mirrors: list[bytearray] = []
         self.uses = 0
         self._space = space
         self._durable: dict[int, bytes] = {}
@@ -158,10 +156,6 @@ class VirtualInode:
     def _touch(self, start: int, end: int, now_ms: int) -> None:
         self._dirty.update(_pages(start, end))
         self.modified_ms = now_ms
-        for mirror in self.mirrors:
-            stop = min(end, len(mirror))
-            if start < stop:
-                mirror[start:stop] = bytes(self.data[start:stop]).ljust(stop - start, b"\0")
 
     def _surviving_size(self, rng: random.Random) -> int:
         sizes = sorted((self._durable_size, len(self.data)))

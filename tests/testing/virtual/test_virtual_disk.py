@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.common.files import File, Files, MappedFile
+from kclient.common.files import File, Files
 from kclient.common.system_files import SystemFiles
 from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_inode import PAGE_BYTES
-from tests.support.log_bench import NOW_MS, ManualClock
+from tests.support.log_bench import ManualClock
 
 DATA = Path("/data")
 NAMES = ("a", "b", "d", "d/a", "d/b", "d/e", "a/x")
@@ -46,7 +46,6 @@ class Side:
         self.files = files
         self.root = root
         self.opened: list[File] = []
-        self.mapped: list[MappedFile] = []
         self.held: list[contextlib.AbstractContextManager[None]] = []
 
     def do(self, action: str, name: str, number: int, data: bytes) -> object:
@@ -60,12 +59,8 @@ class Side:
     def act(self, action: str, path: Path, number: int, data: bytes) -> object:
         if action.startswith("file."):
             return self.act_on_file(action, number, data)
-        if action.startswith("map."):
-            return self.act_on_map(action, number, data)
         if action == "open":
             self.opened.append(self.files.open(path, create=bool(number % 2)))
-        elif action == "map":
-            self.mapped.append(self.files.map(path, number % 9000))
         elif action == "rename":
             self.files.rename(path, self.root / NAMES[number % len(NAMES)])
         elif action == "write_atomic":
@@ -95,35 +90,18 @@ class Side:
         }
         return actions[action]()
 
-    def act_on_map(self, action: str, number: int, data: bytes) -> object:
-        if not self.mapped:
-            return None
-        mapped = self.mapped[number % len(self.mapped)]
-        if action == "map.view":
-            return bytes(mapped.view())
-        if action == "map.write":
-            mapped.write_at(number * 37 % 9000, data)
-        elif action == "map.flush":
-            mapped.flush()
-        else:
-            self.mapped.remove(mapped)
-            mapped.close()
-        return None
-
     def end(self) -> None:
         for held in self.held:
             held.__exit__(None, None, None)
         for opened in self.opened:
             opened.close()
-        for mapped in self.mapped:
-            mapped.close()
 
 
 ACTIONS = (
-    *("open", "map", "read_bytes", "write_atomic", "rename", "remove", "remove_tree"),
+    *("open", "read_bytes", "write_atomic", "rename", "remove", "remove_tree"),
     *("make_directory", "flush_directory", "list_directory", "exists", "is_directory", "size"),
     *("lock", "file.size", "file.read", "file.write", "file.truncate", "file.flush"),
-    *("file.fileno", "file.close", "map.write", "map.view", "map.flush", "map.close"),
+    *("file.fileno", "file.close"),
 )
 STEPS = st.lists(
     st.tuples(
@@ -145,9 +123,6 @@ def test_the_same_operations_show_the_same_as_on_a_real_disk(
         real, virtual = Side(SystemFiles(), Path(directory)), Side(mount()[1], DATA)
         try:
             for step in [("open", "a", 1, b""), ("make_directory", "d", 0, b""), *steps]:
-                # A mapping that reaches behind the file's end may not be read on a real disk.
-                if step[0] == "file.truncate" and real.mapped:
-                    continue
                 assert real.do(*step) == virtual.do(*step), step
         finally:
             real.end()
@@ -302,14 +277,11 @@ def test_a_gate_that_is_shut_lets_nothing_happen() -> None:
     files = VirtualFiles(disk)
     file = files.open(Path("/f"), create=True)
     file.write_at(0, b"before")
-    mapped = files.map(Path("/f"), 6)
     files.gate = shut
     actions: list[Callable[[], object]] = [
         lambda: file.write_at(0, b"behind"),
-        lambda: mapped.write_at(0, b"behind"),
         lambda: file.truncate(0),
         file.flush,
-        mapped.flush,
         lambda: files.remove(Path("/f")),
         lambda: files.write_atomic(Path("/f"), b"behind"),
         lambda: files.rename(Path("/f"), Path("/g")),
@@ -320,23 +292,6 @@ def test_a_gate_that_is_shut_lets_nothing_happen() -> None:
         with pytest.raises(Shut):
             action()
     assert VirtualFiles(disk).read_bytes(Path("/f")) == b"before"
-
-
-def test_mappings_show_writes_and_refuse_to_close_under_a_reader() -> None:
-    disk = VirtualDisk(ManualClock())
-    files = VirtualFiles(disk)
-    put(files, Path("/f"), b"abc")
-    mapped, other = files.map(Path("/f"), 8), files.map(Path("/f"), 4)
-    mapped.write_at(3, b"def")
-    assert bytes(mapped.view()) == b"abcdef\0\0"
-    assert bytes(other.view()) == b"abcd"
-    part = mapped.view()[:2]
-    with pytest.raises(BufferError):
-        mapped.close()
-    part.release()
-    mapped.close()
-    other.close()
-    assert files.modified_ms(Path("/f")) == NOW_MS
 
 
 def test_errors_strike_by_chance_and_so_many_times() -> None:
