@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,7 @@ from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_lock import VirtualCondition
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
 from tests.support.virtual_home import VirtualHome
+from tests.support.waiting import wait_until
 
 TOTAL = 1_000
 POOLABLE = 100
@@ -219,3 +221,34 @@ def test_threads_in_line_are_all_served() -> None:
         thread.join(20)
     assert len(served) == 12
     assert buffers.available() == 4 * POOLABLE
+
+
+@pytest.mark.fault("W9")
+def test_threads_are_served_in_the_order_in_which_they_came() -> None:
+    tasks, clock = SystemTasks(), SystemClock()
+    metrics = Metrics(clock, tasks)
+    wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
+    buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted)
+    held = [buffers.allocate(POOLABLE, 0) for _ in range(3)]
+    served: list[tuple[int, bytearray]] = []
+
+    def work(number: int, size: int) -> None:
+        served.append((number, buffers.allocate(size, 20_000)))
+
+    # The second needs more than comes free at a time: those behind it do not slip past.
+    for number, size in enumerate([POOLABLE, 2 * POOLABLE, POOLABLE, 30]):
+        threading.Thread(target=work, args=(number, size), daemon=True).start()
+        wait_until(partial(line_has, buffers, number + 1), "the thread is in line")
+    for still_in_line in (3, 3, 2):
+        buffers.deallocate(held.pop())
+        wait_until(partial(line_has, buffers, still_in_line), "who was first was served")
+    wait_until(lambda: len(served) == 2, "two were served")
+    buffers.deallocate(served[0][1])
+    wait_until(lambda: len(served) == 3, "the third was served")
+    buffers.deallocate(served[1][1])
+    wait_until(lambda: len(served) == 4, "the last was served")
+    assert [number for number, _ in served] == [0, 1, 2, 3]
+
+
+def line_has(buffers: BufferPool, count: int) -> bool:
+    return buffers.queued() == count

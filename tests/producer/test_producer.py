@@ -30,6 +30,7 @@ from kclient.producer import (
     UnknownPartitionError,
     murmur2_partition,
 )
+from kclient.protocol.api_keys import ApiKey
 from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
@@ -463,8 +464,62 @@ def test_the_end_of_the_process_says_what_was_lost() -> None:
         """
     )
     assert ended.returncode == 0, ended.stderr
-    assert "7 records unsent: close() the producer first" in ended.stderr
+    assert ended.stderr.count("7 records unsent: close() the producer first") == 1
+    assert ended.stderr.count("unsent") == 1
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.fault("W17")
+def test_the_end_of_the_process_is_not_held_up_by_a_callback_that_never_returns(
+    cluster: EmbeddedCluster, topic: str
+) -> None:
+    started = time.monotonic()
+    ended = run_python(
+        """
+        import sys, threading
+        from kclient import Producer
+        from kclient.producer import sender_thread
+        sender_thread.EXIT_TIMEOUT = 0.5
+        producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=0)
+        inside = threading.Event()
+        def never_return(metadata, error):
+            inside.set()
+            threading.Event().wait()
+        producer.send(sys.argv[2], b"told", on_delivery=never_return)
+        inside.wait(20)
+        for number in range(3):
+            producer.send(sys.argv[2], b"lost")
+        """,
+        cluster.bootstrap_servers,
+        topic,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("records unsent: close() the producer first") == 1
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.fault("W17")
+def test_the_end_of_the_process_is_not_held_up_by_a_broker_that_does_not_answer() -> None:
+    with EmbeddedCluster() as cluster:
+        started = time.monotonic()
+        cluster.faults.delay(ApiKey.PRODUCE, 60, nth=2)
+        ended = run_python(
+            """
+            import sys
+            from kclient import Producer
+            from kclient.producer import sender_thread
+            sender_thread.EXIT_TIMEOUT = 0.5
+            producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=0)
+            producer.send("t", b"").result(20)
+            futures = [producer.send("t", b"lost") for number in range(5)]
+            futures[0].add_done_callback(lambda future: print(future.exception(0)))
+            """,
+            cluster.bootstrap_servers,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stderr.count("5 records unsent: close() the producer first") == 1
+        assert "before an acknowledgement came" in ended.stdout
+        assert time.monotonic() - started < 20
 
 
 @pytest.mark.fault("W16")
