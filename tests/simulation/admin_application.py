@@ -5,10 +5,10 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from tests.simulation.application import SERVERS, Application, Stage
 from tests.simulation.history import Crashed, Stored, StoredCommit
-from tests.simulation.scenario import API_TIMEOUT_MS, TOPIC
+from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TOPIC
 
 _TIMEOUT_S = API_TIMEOUT_MS / 1000.0
-_READ_S = 60.0
+_READ_S = 20.0
 
 
 class AdminApplication(Application):
@@ -27,7 +27,7 @@ class AdminApplication(Application):
         with AdminClient(
             bootstrap_servers=SERVERS,
             runtime=self.process.runtime,
-            request_timeout_ms=3_000,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
             default_api_timeout_ms=API_TIMEOUT_MS,
         ) as admin:
             scenario = self.stage.scenario
@@ -61,7 +61,10 @@ class Reader(Application):
         """Read up to the present end."""
         partitions = [TopicPartition(TOPIC, n) for n in range(self.stage.scenario.partitions)]
         with Consumer(
-            bootstrap_servers=SERVERS, auto_offset_reset="earliest", runtime=self.process.runtime
+            bootstrap_servers=SERVERS,
+            auto_offset_reset="earliest",
+            default_api_timeout_ms=API_TIMEOUT_MS,
+            runtime=self.process.runtime,
         ) as consumer:
             ends = consumer.end_offsets(partitions)
             consumer.assign(partitions)
@@ -78,7 +81,10 @@ class Reader(Application):
 
     def _read_positions(self, group: str, partitions: list[TopicPartition]) -> None:
         with Consumer(
-            bootstrap_servers=SERVERS, group_id=group, runtime=self.process.runtime
+            bootstrap_servers=SERVERS,
+            group_id=group,
+            default_api_timeout_ms=API_TIMEOUT_MS,
+            runtime=self.process.runtime,
         ) as consumer:
             for partition, found in sorted(consumer.committed(partitions).items()):
                 offset = -1 if found is None else found.offset

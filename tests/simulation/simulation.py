@@ -15,11 +15,11 @@ from tests.simulation.nemesis import Nemesis
 from tests.simulation.scenario import WORK_MS, Scenario, draw
 
 _BEGIN_MS = 30_000.0
-_FINISH_MS = 90_000.0
+_FINISH_MS = 50_000.0
 _SETTLE_MS = 4_000.0  # what was sent to a broker before may still arrive
-_CATCH_UP_MS = 90_000.0
-_CLOSE_MS = 60_000.0
-_READ_MS = 90_000.0
+_CATCH_UP_MS = 30_000.0
+_CLOSE_MS = 30_000.0
+_READ_MS = 40_000.0
 
 
 @dataclass
