@@ -49,6 +49,10 @@ class MetadataRefreshTiming:
         """Return whether the last full answer is young enough."""
         return self._last_success_ms + self._max_age_ms > now_ms
 
+    def age_ms(self, now_ms: float) -> float:
+        """Return how long ago the last full answer came; infinity before the first."""
+        return now_ms - self._last_success_ms
+
     def time_to_next_ms(self, now_ms: float) -> float:
         """Return how long to wait before asking."""
         if self.full_update_needed or self.partial_update_needed:

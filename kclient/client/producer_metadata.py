@@ -48,6 +48,11 @@ class ProducerMetadata(Metadata):
                 return self._timing.wish_partial()
             return self._timing.update_version
 
+    def age_ms(self) -> float:
+        """Return how old the picture is: when all topics were last described; inf before that."""
+        with self._condition:
+            return self._timing.age_ms(self._clock.monotonic_ms())
+
     def contains_topic(self, topic: str) -> bool:
         """Return whether a topic is in use."""
         with self._condition:

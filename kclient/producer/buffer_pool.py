@@ -1,6 +1,7 @@
 """The memory that unsent records may take, and the buffers it is handed out in."""
 
 from collections import deque
+from typing import Protocol
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError
@@ -8,6 +9,14 @@ from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock, Tasks
 
 _CLOSED = "the producer was closed while a record waited for memory"
+
+
+class WaitTime(Protocol):
+    """Takes the nanoseconds that a caller had to wait."""
+
+    def record(self, nanoseconds: float, /) -> None:
+        """Note a wait."""
+        ...
 
 
 class _Claim:
@@ -44,7 +53,7 @@ class BufferPool:
         poolable_size: int,
         clock: Clock,
         tasks: Tasks,
-        wait_time: Sensor,
+        wait_time: WaitTime,
         exhausted: Sensor,
     ) -> None:
         """Create an empty pool.

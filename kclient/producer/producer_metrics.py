@@ -2,8 +2,21 @@
 
 from collections.abc import Sequence
 
-from kclient.common.metrics import Metrics
+from kclient.common.metrics import Metrics, Sensor
 from kclient.producer.producer_batch import ProducerBatch
+
+
+class WaitSensor:
+    """Takes nanoseconds of waiting, as a sum and as a part of the time that passed."""
+
+    def __init__(self, nanoseconds: Sensor, seconds: Sensor) -> None:
+        self._nanoseconds = nanoseconds
+        self._seconds = seconds
+
+    def record(self, nanoseconds: float) -> None:
+        """Note a wait."""
+        self._nanoseconds.record(nanoseconds)
+        self._seconds.record(nanoseconds / 1e9)
 
 
 class ProducerMetrics:
@@ -15,7 +28,10 @@ class ProducerMetrics:
 
     def __init__(self, registry: Metrics) -> None:
         self.registry = registry
-        self.buffer_wait_ns = registry.sensor(total="bufferpool-wait-time-ns-total")
+        self.buffer_wait = WaitSensor(
+            registry.sensor(total="bufferpool-wait-time-ns-total"),
+            registry.sensor(rate="bufferpool-wait-ratio"),
+        )
         self.buffer_exhausted = registry.sensor(
             rate="buffer-exhausted-rate", total="buffer-exhausted-total"
         )

@@ -71,7 +71,7 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
         client.wakeup,
     )
     sender = _sender(config, runtime, client, metadata, accumulator, metrics, slow_nodes)
-    _show_levels(metrics, accumulator.pool, client)
+    _show_levels(metrics, accumulator.pool, client, metadata)
     return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
 
 
@@ -92,7 +92,7 @@ def _pool(config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics) ->
         config.batch_size,
         runtime.clock,
         runtime.tasks,
-        metrics.buffer_wait_ns,
+        metrics.buffer_wait,
         metrics.buffer_exhausted,
     )
 
@@ -134,9 +134,12 @@ def _sender(
     )
 
 
-def _show_levels(metrics: ProducerMetrics, pool: BufferPool, client: NetworkClient) -> None:
+def _show_levels(
+    metrics: ProducerMetrics, pool: BufferPool, client: NetworkClient, metadata: ProducerMetadata
+) -> None:
     registry = metrics.registry
     registry.gauge("buffer-total-bytes", lambda: pool.total)
     registry.gauge("buffer-available-bytes", pool.available)
     registry.gauge("waiting-threads", pool.queued)
     registry.gauge("requests-in-flight", client.in_flight_request_count)
+    registry.gauge("metadata-age", lambda: metadata.age_ms() / 1000.0)

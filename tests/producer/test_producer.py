@@ -187,6 +187,8 @@ def test_partitions_and_metrics(make: Callable[..., Producer], topic: str) -> No
     assert values["batch-size-avg"] > 100
     assert values["request-latency-max"] > 0
     assert {"record-error-rate", "records-per-request-avg", "requests-in-flight"} <= set(values)
+    assert 0 <= values["metadata-age"] < 60
+    assert values["bufferpool-wait-ratio"] == 0
 
 
 def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: str) -> None:
@@ -256,6 +258,7 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
             deque((producer.send(topic, bytes(2_000)) for _ in range(100)), 0)
         assert 0.2 < time.monotonic() - started < 5
         assert producer.metrics()["buffer-available-bytes"] < 16_384
+        assert producer.metrics()["bufferpool-wait-ratio"] > 0.005  # 0.3 s of the 30 that it spans
         with pytest.raises(BufferExhaustedError) as caught:
             producer.send_many(topic, [bytes(2_000)] * 10)
         assert "of 10 records were queued before" in caught.value.__notes__[0]

@@ -310,7 +310,7 @@ class ProducerWorld:
             options.batch_size,
             clock,
             self.runtime.tasks,
-            self.metrics.buffer_wait_ns,
+            self.metrics.buffer_wait,
             self.metrics.buffer_exhausted,
         )
         self.accumulator = self._accumulator(self.runtime, options)
