@@ -1,0 +1,28 @@
+"""What the documents call evidence exists."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EVIDENCE = re.compile(r"`((?:tests|integration)/[\w/]+\.py)::(\w+)`")
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if EVIDENCE.search(path.read_text()))
+
+
+def definitions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def test_the_guarantees_name_their_evidence() -> None:
+    assert ROOT / "docs" / "explanation" / "guarantees.md" in PAGES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    named = EVIDENCE.findall(page.read_text())
+    missing = [f"{place}::{name}" for place, name in named if name not in definitions(ROOT / place)]
+    assert missing == []
