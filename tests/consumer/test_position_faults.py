@@ -12,11 +12,13 @@ from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 from tests.support.virtual_log_broker import VirtualLogBroker, without_records
 
 _UNKNOWN_SERVER_ERROR = -1
+_OFFSET_OUT_OF_RANGE = 1
 _GROUP_AUTHORIZATION_FAILED = 30
 _FETCH_SESSION_ID_NOT_FOUND = 70
 _INVALID_FETCH_SESSION_EPOCH = 71
 _FETCH_SESSION_TOPIC_ID_ERROR = 106
 _OTHER = "10.0.0.2"
+_SESSION = 7
 
 
 def second_broker(world: ConsumerWorld) -> VirtualLogBroker:
@@ -153,13 +155,15 @@ def test_a_replica_that_lags_behind_costs_no_position(world: ConsumerWorld) -> N
     other = second_broker(world)
     world.fill(5)
     world.log().preferred_replica = 2
-    other.fail(ApiKey.FETCH, *[1] * 3)  # OFFSET_OUT_OF_RANGE
+    other.fail(ApiKey.FETCH, _OFFSET_OUT_OF_RANGE)
     consumer = world.assigned(auto_offset_reset="none")
     consumer.seek(ORDERS_0, 0)
-    world.poll_until(consumer, lambda: bool(other.fetches))
-    world.log().preferred_replica = -1
-    consumer.seek(ORDERS_0, 0)
     assert offsets(world.read(consumer, 5)) == list(range(5))
+    world.log().preferred_replica = -1
+    world.poll_until(consumer, lambda: not other.failures[ApiKey.FETCH])
+    world.fill(5)
+    assert offsets(world.read(consumer, 5)) == list(range(5, 10))
+    assert len(other.fetches) == 1
 
 
 @pytest.mark.fault("R10")
@@ -169,25 +173,29 @@ def test_a_replica_that_lags_behind_costs_no_position(world: ConsumerWorld) -> N
 )
 def test_a_lost_fetch_session_is_opened_again(world: ConsumerWorld, code: int) -> None:
     world.fill(3)
-    consumer = world.assigned(0, 1)
-    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
-    refused: list[FetchRequest] = []
+    asked: list[FetchRequest] = []
 
-    def refuse(header: RequestHeader, request: Request) -> Response:
+    def answer(header: RequestHeader, request: Request) -> Response:
         assert isinstance(request, FetchRequest)
-        refused.append(request)
+        asked.append(request)
+        if len(asked) == 1:
+            opened = world.broker.fetch_response(request)
+            opened.session_id = _SESSION
+            return opened
         del world.broker.answers[ApiKey.FETCH]
         return FetchResponse(error_code=code)
 
-    world.broker.answers[ApiKey.FETCH] = refuse
-    world.poll_until(consumer, lambda: bool(refused))
-    asked = len(world.broker.fetches)
+    world.broker.answers[ApiKey.FETCH] = answer
+    consumer = world.assigned(0, 1)
+    assert offsets(world.read(consumer, 3)) == [0, 1, 2]
+    world.poll_until(consumer, lambda: len(asked) == 2)
+    assert asked[1].session_id == _SESSION
     world.fill(3)
     world.broker.arrived()
     assert offsets(world.read(consumer, 3, within_s=5)) == [3, 4, 5]
-    full = world.broker.fetches[asked]
-    assert full.session_id == 0
-    assert sum(len(topic.partitions) for topic in full.topics) == 2
+    again = world.broker.fetches[0]
+    assert again.session_epoch == 0, "it begins a session"
+    assert sum(len(topic.partitions) for topic in again.topics) == 2
 
 
 # --- R19: what compaction leaves
