@@ -53,7 +53,10 @@ def test_a_name_is_looked_up_anew_for_every_reconnect() -> None:
     world.net.names["kafka.example"] = ["10.0.0.2"]
     world.net.stop(("10.0.0.1", 9092))
     world.poll_until(lambda: world.client.connection_failed(named))
+    lost_ms = world.now_ms
     world.connect(named)
+    later = {address for when, address in world.net.connects if when >= lost_ms}
+    assert later == {("10.0.0.2", 9092)}
     assert moved.connections >= 1
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 1)

@@ -1,6 +1,6 @@
 """The catalogue of faults, its page and the marks of tests say the same."""
 
-from tests.faults.catalogue import CASES, PAGE, page, shown_cases
+from tests.faults.catalogue import CASES, IN_SCOPE, PAGE, page, shown_cases
 
 
 def test_every_mark_names_a_case_that_exists() -> None:
@@ -11,3 +11,8 @@ def test_every_mark_names_a_case_that_exists() -> None:
 def test_the_page_is_up_to_date() -> None:
     # To mend a failure: python -m tests.faults.catalogue --write
     assert PAGE.read_text() == page()
+
+
+def test_every_case_in_scope_is_shown_by_a_test() -> None:
+    shown = shown_cases()
+    assert [case for case in IN_SCOPE if case not in shown] == []
