@@ -163,6 +163,10 @@ class TransactionManager:
                 entry.last_acked_offset = -1
                 entry.start_over(self.producer, topic_id)
             entry.add(batch)
+        if topic_id is not None:
+            # Sequences that a topic made anew has seen must go on there: were they to start over
+            # once nothing is in flight, its broker would take new batches for ones that it has.
+            entry.topic_id = topic_id
 
     def _is_stale(self, entry: TxnPartitionEntry, topic_id: bytes | None) -> bool:
         """Return whether sequences count for an earlier epoch, or a topic since made anew."""

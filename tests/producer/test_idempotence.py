@@ -11,7 +11,7 @@ from kclient.producer.errors import DeliveryTimeoutError
 from kclient.producer.producer_batch import ProducerIdAndEpoch, advance_sequence
 from kclient.producer.transaction_manager import MAX_EPOCH, State, TransactionManager
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
+from tests.support.producer_world import ModelPartition, ProducerWorld, WorldOptions, builder_of
 
 NOT_LEADER, OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER, INVALID = 6, 45, 46, 59, 87
 
@@ -300,3 +300,46 @@ def test_epochs_that_are_used_up_ask_for_a_new_id() -> None:
     producer.client.end("0", InitProducerIdResponse(producer_id=8, producer_epoch=0))
     producer.settle()
     assert [(held.producer_id, held.epoch) for held in producer.broker[0].log] == [(7, 0), (8, 0)]
+
+
+@pytest.mark.fault("W12")
+@pytest.mark.parametrize("acknowledged", [0, 1])
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_a_topic_made_anew_while_batches_are_in_flight_swallows_none(
+    acknowledged: int, in_flight: int
+) -> None:
+    producer = world() if acknowledged else ProducerWorld(WorldOptions(batch_size=100))
+    for number in range(in_flight):
+        producer.send(b"%d" % number + bytes(60))
+        producer.step()
+    producer.client.disconnect("0")
+    producer.leader_epoch += 1
+    producer.update_metadata(topic_id=b"n" * 16)
+    producer.broker[0] = ModelPartition()
+    producer.settle()
+    for number in range(in_flight, in_flight + 3):
+        producer.send(b"%d" % number + bytes(60))
+        producer.settle()
+    expected = [b"%d" % number for number in range(in_flight + 3)]
+    assert [value[:1] for value in producer.broker[0].values()] == expected
+
+
+@pytest.mark.fault("W12")
+def test_batches_for_a_partition_that_is_no_more_are_given_up_in_time() -> None:
+    producer = world(partitions=2, delivery_timeout_ms=1_000)
+    producer.client.down.add(0)
+    lost, kept = producer.send(b"x", 1), producer.send(b"y", 0)
+    producer.leaders = {0: 0}
+    producer.leader_epoch += 1
+    producer.update_metadata(topic_id=b"n" * 16)
+    producer.client.down.clear()
+    producer.step()
+    producer.answer_all()
+    assert kept.exception(0) is None
+    assert not lost.done()
+    producer.step(1_000)
+    error = lost.exception(0)
+    assert isinstance(error, DeliveryTimeoutError)
+    assert not error.possibly_written
+    assert "t-1 has no leader" in str(error)
+    assert producer.pool.available() == producer.pool.total
