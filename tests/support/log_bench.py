@@ -1,5 +1,6 @@
 """Logs that are opened, crashed and opened again, under a clock that stands still."""
 
+import random
 from pathlib import Path
 
 from kclient.broker.log.log_config import LogConfig
@@ -7,8 +8,11 @@ from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.files import Files
 from kclient.common.runtime import Runtime
+from kclient.common.system_tasks import SystemTasks
 from kclient.common.types import TopicPartition
+from kclient.network.system_net import SystemNet
 from kclient.record import CompressionType, RecordBatch, RecordBatchBuilder, read_batches
 
 NOW_MS = 1_700_000_000_000
@@ -29,6 +33,11 @@ class ManualClock:
 
     def wall_ns(self) -> int:
         return self.wall_ms() * 1_000_000
+
+
+def bench_runtime(clock: ManualClock, files: Files) -> Runtime:
+    """Return a runtime with this clock and these files, and the same random numbers each time."""
+    return Runtime(clock, random.Random(1), SystemTasks(), SystemNet(), files)
 
 
 def make_batch(

@@ -1,16 +1,13 @@
 """Logs on a real file system under a clock that stands still, and ways to damage them."""
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kclient.common.runtime import Runtime
-from kclient.common.system_tasks import SystemTasks
-from kclient.network.system_net import SystemNet
 from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import LogBench, ManualClock
+from tests.support.log_bench import LogBench, ManualClock, bench_runtime
 
 
 @pytest.fixture
@@ -25,7 +22,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture
 def runtime(clock: ManualClock, files: FaultyFiles) -> Runtime:
-    return Runtime(clock, random.Random(1), SystemTasks(), SystemNet(), files)
+    return bench_runtime(clock, files)
 
 
 @pytest.fixture

@@ -1,0 +1,37 @@
+"""The metadata log on a disk that refuses: what was not flushed was not decided."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.controller.kafka_metadata_log import METADATA_LOG_CONFIG, KafkaMetadataLog
+from kclient.common.broker_errors import KafkaStorageError
+from kclient.protocol.messages.metadata_records import TopicRecord
+from tests.support.faulty_files import FaultyFiles
+from tests.support.log_bench import LogBench, ManualClock, bench_runtime
+
+
+def names(log: KafkaMetadataLog) -> list[str]:
+    return [record.name for _, record in log.replay() if isinstance(record, TopicRecord)]
+
+
+@pytest.mark.fault("B11", "B12")
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO], ids=["descriptors", "broken"])
+def test_a_record_that_could_not_be_flushed(tmp_path: Path, code: int) -> None:
+    """Its asker was told that it failed; it must not come true when another one succeeds."""
+    files, clock = FaultyFiles(), ManualClock()
+    bench = LogBench(bench_runtime(clock, files), tmp_path)
+    log = KafkaMetadataLog(clock, bench.open(METADATA_LOG_CONFIG))
+    assert log.append([TopicRecord(name="first")]) == 0
+    files.fail("flush", ".log", code)
+    with pytest.raises(KafkaStorageError):
+        log.append([TopicRecord(name="refused")])
+    files.heal()
+    if code == errno.EMFILE:
+        assert log.append([TopicRecord(name="second")]) == 1
+        assert names(log) == ["first", "second"]
+    else:
+        with pytest.raises(KafkaStorageError, match="offline"):
+            log.append([TopicRecord(name="second")])
+    bench.close()
