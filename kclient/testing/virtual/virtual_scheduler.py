@@ -162,8 +162,10 @@ class VirtualScheduler:
         self.current = self.between
         try:
             while until is None or not until():
-                if not self._turn(deadline_ms):
+                task = self._pick(deadline_ms)
+                if task is None:
                     break
+                self._enter(task)
                 self.raise_failure()
             else:
                 return
@@ -229,14 +231,6 @@ class VirtualScheduler:
                     raise TaskFailedError(f"{failed} failed: {failed.error!r}") from failed.error
         finally:
             self.current = main
-
-    def _turn(self, deadline_ms: float) -> bool:
-        """Let one task run, or time pass; return False when neither can be."""
-        task = self._pick(deadline_ms)
-        if task is None:
-            return False
-        self._enter(task)
-        return True
 
     def _pick(self, deadline_ms: float) -> VirtualTask | None:
         runnable = self._runnable
