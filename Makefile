@@ -13,6 +13,10 @@ VENV ?= .venv
 JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+# make fuzz SECONDS=600 for each target; TARGET=… for one of them, JOBS=… for how many at a time.
+# (bash has a SECONDS of its own, which make passes on if it is exported; only the command line counts.)
+FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+TARGET ?=
 MINUTES ?= 20
 KILLS ?= 50
 SEED ?=
@@ -34,7 +38,7 @@ EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test lint integration simulate simulate-mutations interleave soak crash foreign-suites bench build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash foreign-suites bench build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -69,6 +73,10 @@ build-ext: $(COMPILED)
 .PHONY: test
 test: build-ext
 	$(RUN) -m pytest tests --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: build-ext
+	$(RUN) -m tests.fuzz --seconds $(FUZZ_SECONDS) --jobs $(JOBS) $(addprefix --target ,$(TARGET))
 
 .PHONY: lint
 lint: $(INSTALLED)

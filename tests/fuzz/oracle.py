@@ -1,0 +1,154 @@
+"""Says of one input whether the target did well: what was raised, logged, held and how long."""
+
+import gc
+import hashlib
+import logging
+import time
+import traceback
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kclient.common.errors import KafkaError
+from tests.fuzz.target import CANARY, Target
+
+MAX_SECONDS = 1.0
+"""Processor time that one input may take."""
+
+_SECRET = CANARY.decode()
+_PACKAGES = ("kclient", "tests")
+
+
+class FindingError(Exception):
+    """An input that a target did not stand.
+
+    Attributes:
+        place: Names the fault, so that it is reported once however many inputs show it.
+    """
+
+    def __init__(self, place: str, text: str) -> None:
+        super().__init__(text)
+        self.place = place
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Let a target refuse its input: by a KafkaError, whose text must not show what is secret."""
+    try:
+        yield
+    except KafkaError as error:
+        _check_text(str(error), "error text")
+
+
+def _check_text(text: str, where: str) -> None:
+    if _SECRET in text:
+        raise FindingError(f"secret in {where}", f"{where} shows a secret: {text:.300}")
+
+
+class _LogWatch(logging.Handler):
+    """Notes log lines that tell of an unexpected failure or of a secret."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.noted: list[FindingError] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at a line."""
+        text = record.getMessage()
+        failure = record.exc_info[1] if record.exc_info else None
+        if failure is not None and not isinstance(failure, KafkaError | OSError):
+            shown = "".join(traceback.format_exception(failure))
+            self.noted.append(FindingError(f"logged {_place(failure)}", f"logged: {text}\n{shown}"))
+        elif _SECRET in text:
+            self.noted.append(FindingError(f"secret in log line of {record.name}", text[:300]))
+
+
+def _place(error: BaseException) -> str:
+    """Return the class of an error and the innermost line of ours it came from."""
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        parts = Path(frame.filename).parts
+        for package in _PACKAGES:
+            if package in parts:
+                place = f"{'/'.join(parts[parts.index(package) :])}:{frame.lineno}"
+    return f"{type(error).__name__} at {place}"
+
+
+class Oracle:
+    """Runs a target's inputs and judges them."""
+
+    def __init__(self, target: Target, max_seconds: float = MAX_SECONDS) -> None:
+        self._target = target
+        self._max_seconds = max_seconds
+        self._watch = _LogWatch()
+        self._logger = logging.getLogger("kclient")
+        self._level, self._propagate = self._logger.level, self._logger.propagate
+        self._logger.addHandler(self._watch)
+        self._logger.setLevel(logging.DEBUG)
+        self._logger.propagate = False
+
+    def close(self) -> None:
+        """Stop watching the log."""
+        self._logger.removeHandler(self._watch)
+        self._logger.setLevel(self._level)
+        self._logger.propagate = self._propagate
+
+    def check(self, data: bytes, *, measure: bool = True) -> None:
+        """Run one input.
+
+        Args:
+            data: The input.
+            measure: Whether to measure memory, which makes the run a few times slower.
+
+        Raises:
+            FindingError: The target did not do well.
+        """
+        if measure:
+            self._check_memory(data)
+            return
+        seconds = self._timed(data)
+        if seconds > self._max_seconds:
+            # Once more, for the first use of a decoder generates it.
+            seconds = min(seconds, self._timed(data), self._timed(data))
+        if seconds > self._max_seconds:
+            raise FindingError("too slow", f"{len(data)} bytes took {seconds:.2f} s")
+
+    def _timed(self, data: bytes) -> float:
+        begun = time.process_time()
+        self._run(data)
+        return time.process_time() - begun
+
+    def _run(self, data: bytes) -> None:
+        self._watch.noted.clear()
+        try:
+            self._target.run(data)
+        except FindingError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it should not have been
+            text = "".join(traceback.format_exception(error))
+            raise FindingError(_place(error), text) from None
+        if self._watch.noted:
+            raise self._watch.noted[0]
+
+    def _check_memory(self, data: bytes) -> None:
+        allowed = self._target.memory(len(data))
+        held = self._peak(data)
+        if held > allowed:  # once more, for the first use of a decoder generates it
+            gc.collect()
+            held = min(held, self._peak(data))
+        if held > allowed:
+            raise FindingError("too much memory", f"{len(data)} bytes made it hold {held} bytes")
+
+    def _peak(self, data: bytes) -> int:
+        tracemalloc.start()
+        try:
+            self._run(data)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+
+def input_name(data: bytes) -> str:
+    """Return a short name for an input."""
+    return hashlib.sha256(data).hexdigest()[:16]

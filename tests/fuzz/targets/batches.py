@@ -1,0 +1,118 @@
+"""Record batches, as a consumer reads them and as the broker takes them in.
+
+The first byte of an input says where a reader starts, in what steps, and what kind of topic the
+broker appends to. Both implementations of the readers must tell the same story.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from random import Random
+from types import ModuleType
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_offset_metadata import AppendOrigin
+from kclient.broker.log.log_validator import LogValidator
+from kclient.broker.log.recompression import recompress
+from kclient.common.errors import KafkaError
+from kclient.record import (
+    CompressionType,
+    ControlRecordType,
+    EndTxnMarker,
+    build_end_txn_batch,
+    read_batches,
+    reference,
+)
+from tests.fuzz.batch_mutation import made_batch, mutate_batches, plain_batch
+from tests.fuzz.oracle import refusals
+from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.batch_stories import read_all
+
+_NOW_MS = 1_700_000_000_000
+_CONFIGS = (
+    LogConfig(),
+    LogConfig(cleanup_policy=("compact",)),
+    LogConfig(message_timestamp_type="LogAppendTime"),
+    LogConfig(compression_type="zstd"),
+)
+_BASE_OFFSET = 40
+
+
+def _readers() -> list[ModuleType]:
+    try:
+        return [reference, import_module("kclient.record._speed")]
+    except ImportError:  # built without a compiler
+        return [reference]
+
+
+READERS = _readers()
+
+
+def run(data: bytes) -> None:
+    """Read batches in every way there is, and offer them to a log."""
+    if not data:
+        return
+    options, batches = data[0], data[1:]
+    stories = [read_all(reader, batches, options & 15, 1 + (options >> 4)) for reader in READERS]
+    assert all(story == stories[0] for story in stories), stories
+    _parse_markers(batches)
+    with refusals():
+        _append(batches, _CONFIGS[options & 3], "client" if options & 4 else "coordinator")
+
+
+def _parse_markers(batches: bytes) -> None:
+    with refusals():
+        for batch in read_batches(batches):
+            for record in batch.records(MEBIBYTE):
+                with refusals():
+                    EndTxnMarker.parse(record.key, record.value)
+
+
+def _append(batches: bytes, config: LogConfig, origin: AppendOrigin) -> None:
+    """Do what the broker does with batches; what it took, a reader must be able to read."""
+    records = memoryview(bytearray(batches))
+    validator = LogValidator("t-0", config, origin, _NOW_MS)
+    try:
+        headers = validator.validate(records)
+    except KafkaError:
+        assert records == batches, "refused, but changed"
+        raise
+    stored, headers = recompress(records, headers, config)
+    headers = validator.assign(memoryview(bytearray(stored)), headers, _BASE_OFFSET, 3)
+    kept = list(read_batches(stored))
+    offset = _BASE_OFFSET
+    for batch, before in zip(kept, headers, strict=False):
+        assert before.base_offset == offset
+        assert batch.is_valid() or not batch.records()
+        assert len(batch.records()) == batch.count
+        offset = before.last_offset + 1
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield batches of every kind, alone and one behind the other."""
+    random = Random(1)
+    for options in (0, 0x15, 0x26, 0x37, 0x44):
+        yield bytes([options]) + plain_batch()
+    for codec in CompressionType:
+        yield bytes([4 + codec]) + _with_codec(codec)
+    for number in range(12):
+        yield bytes([16 * number]) + made_batch(random) + made_batch(random)
+    marker = EndTxnMarker(ControlRecordType.COMMIT, 3)
+    yield b"\x10" + bytes(build_end_txn_batch(marker, 7, 0, _NOW_MS))
+
+
+def _with_codec(codec: CompressionType) -> bytes:
+    builder = reference.RecordBatchBuilder(bytearray(4096))
+    for index in range(20):
+        builder.append(_NOW_MS + index, b"k%d" % index, b"value" * 9, None)
+    return bytes(builder.seal(compression=codec))
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    """Change the batches, sometimes what is done with them."""
+    options = data[:1] or b"\0"
+    if random.random() < 0.1:
+        options = random.randbytes(1)
+    return options + mutate_batches(data[1:], random)
+
+
+TARGET = Target(run, seeds, mutate, lambda size: 48 * MEBIBYTE + 8 * size)

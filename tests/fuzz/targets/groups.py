@@ -1,0 +1,291 @@
+"""What members of a group tell each other, and what the coordinator keeps of them.
+
+The first byte of an input says what it is: a subscription, an assignment, members' metadata as the
+leader gets it, or keys and values of ``__consumer_offsets`` as the coordinator loads them.
+"""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Any
+
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.group.group_records import Record, group_key, offset_key
+from kclient.broker.coordinator.group.membership import Caller
+from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
+from kclient.common.types import TopicPartition
+from kclient.consumer.assignors import Assignment, RangeAssignor, RoundRobinAssignor
+from kclient.consumer.assignors.partition_assignor import MemberSubscription
+from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.coordinator.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kclient.consumer.coordinator.group_leader import GroupLeader
+from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.subscription_state import SubscriptionState
+from kclient.protocol.message import VersionedRecord
+from kclient.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from kclient.protocol.messages.group_records import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    decode_group_key,
+)
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponseMember,
+)
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kclient.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kclient.protocol.messages.sync_group import SyncGroupRequest
+from tests.fuzz.message_mutation import MessageMutator
+from tests.fuzz.mutation import spoil
+from tests.fuzz.oracle import refusals
+from tests.fuzz.pieces import mutate_pieces, packed, unpacked
+from tests.fuzz.target import MEBIBYTE, Target
+from tests.support.virtual_home import VirtualHome
+
+GROUP = "g"
+TOPIC = "fuzzed"
+_PARTITION = TopicPartition(TOPIC, 0)
+_SUBSCRIPTION, _ASSIGNMENT, _MEMBERS, _RECORDS = range(4)
+_STEP_MS = 60_000
+_TURNS = 4
+
+
+def run(data: bytes) -> None:
+    """Read what the first byte says it is."""
+    if not data:
+        return
+    kinds = (_read_subscription, _read_assignment, _lead, _load)
+    with refusals():
+        kinds[data[0] % len(kinds)](data[1:])
+
+
+def _read_subscription(data: bytes) -> None:
+    found = decode_subscription(data, None)
+    # Topics and partitions are written in order, and those of one topic together.
+    again = decode_subscription(encode_subscription(found), None)
+    assert sorted(again.topics) == sorted(found.topics)
+    assert sorted(again.owned_partitions) == sorted(found.owned_partitions)
+    assert again.user_data == found.user_data
+
+
+def _read_assignment(data: bytes) -> None:
+    found = decode_assignment(data)
+    again = decode_assignment(encode_assignment(found))
+    assert sorted(again.partitions) == sorted(found.partitions)
+
+
+# --- the leader
+
+
+def _lead(data: bytes) -> None:
+    runtime = VirtualHome().runtime
+    metadata = ConsumerMetadata(runtime)
+    subscriptions = SubscriptionState(AutoOffsetReset("earliest"))
+    subscriptions.subscribe([TOPIC], RebalanceListener())
+    metadata.set_topics([TOPIC])
+    metadata.update(metadata.next_request(0.0), _cluster(), 0.0)
+    leader = GroupLeader([RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata)
+    members = [
+        JoinGroupResponseMember(
+            member_id=f"m{number}",
+            metadata=piece or b"",
+            group_instance_id=None if number % 3 else f"i{number}",
+        )
+        for number, piece in enumerate(unpacked(data))
+    ]
+    for name in ("range", "roundrobin"):
+        with refusals():
+            shares = leader.lead(name, members)
+            given = [p for share in shares.values() for p in decode_assignment(share).partitions]
+            assert len(given) == len(set(given))
+
+
+def _cluster() -> MetadataResponse:
+    partitions = [MetadataResponsePartition(partition_index=number) for number in range(7)]
+    return MetadataResponse(topics=[MetadataResponseTopic(name=TOPIC, partitions=partitions)])
+
+
+# --- the coordinator
+
+
+class _OffsetsLog:
+    """``__consumer_offsets`` in a list."""
+
+    partition_count = 1
+
+    def __init__(self, records: list[tuple[bytes | None, bytes | None]]) -> None:
+        self.records = records
+
+    def append(self, partition: int, records: Iterable[Record]) -> None:
+        self.records.extend(records)
+
+    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
+        return list(self.records)
+
+
+def _load(data: bytes) -> None:
+    pieces = unpacked(data)
+    log = _OffsetsLog(list(zip(pieces[::2], pieces[1::2], strict=False)))
+    home = VirtualHome()
+    coordinator = GroupCoordinator(GroupConfig(), log, home.runtime)
+    coordinator.load()
+    names = {GROUP, *(group.group_id for group in coordinator.list_groups())}
+    for name in sorted(names)[:5]:
+        _use(coordinator, name)
+    for _ in range(_TURNS):
+        home.clock.now_ms += _STEP_MS
+        coordinator.step(home.clock.now_ms)
+    coordinator.on_topic_deleted(TOPIC)
+    described = [_without_time(coordinator, name) for name in sorted(names)]
+    # What it wrote meanwhile, it must be able to load itself.
+    again = GroupCoordinator(GroupConfig(), log, home.runtime)
+    again.load()
+    assert len(described) == len(names)
+
+
+def _without_time(coordinator: GroupCoordinator, name: str) -> bytes:
+    with refusals():
+        coordinator.fetch_offsets(name)
+    return coordinator.describe_group(name).group_state.encode()
+
+
+def _use(coordinator: GroupCoordinator, name: str) -> None:
+    """Do with a group what members do, those that were loaded and a new one."""
+    described = coordinator.describe_group(name)
+    assert repr(described)
+    answers: list[Any] = []
+    for member in [*described.members[:3], None]:
+        member_id = "" if member is None else member.member_id
+        generation = 1
+        beat = HeartbeatRequest(group_id=name, generation_id=generation, member_id=member_id)
+        coordinator.heartbeat(beat)
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+        join = JoinGroupRequest(
+            group_id=name,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=30_000,
+            member_id=member_id,
+            group_instance_id=None if member is None else member.group_instance_id,
+            protocol_type=described.protocol_type or "consumer",
+            protocols=protocols,
+        )
+        coordinator.join_group(join, Caller("c", "/127.0.0.1", 9), answers.append)
+        sync = SyncGroupRequest(group_id=name, generation_id=generation, member_id=member_id)
+        coordinator.sync_group(sync, answers.append)
+    if described.members:
+        leaving = MemberIdentity(member_id=described.members[0].member_id)
+        coordinator.leave_group(LeaveGroupRequest(group_id=name, members=[leaving]), 5)
+    with refusals():
+        coordinator.delete_group(name)
+
+
+# --- inputs
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield subscriptions, assignments, groups of members and logs."""
+    subscription = MemberSubscription((TOPIC,), b"u", (_PARTITION,), 3, None, "rack")
+    assignment = Assignment((_PARTITION, TopicPartition(TOPIC, 2)), b"u")
+    first, second = encode_subscription(subscription), encode_assignment(assignment)
+    plain = ConsumerProtocolSubscription(topics=[TOPIC, "other"]).encode_versioned(0)
+    yield bytes([_SUBSCRIPTION]) + first
+    yield bytes([_SUBSCRIPTION]) + plain
+    yield bytes([_ASSIGNMENT]) + second
+    yield bytes([_ASSIGNMENT]) + ConsumerProtocolAssignment().encode_versioned(0)
+    yield bytes([_MEMBERS]) + packed([first, first, plain])
+    yield bytes([_MEMBERS]) + packed([plain, b"", plain])
+    for version in range(5):
+        yield bytes([_RECORDS]) + packed(_log_of(version, first, second))
+        yield bytes([_RECORDS]) + packed([*_log_of(version, first, second), group_key(GROUP), None])
+
+
+def _log_of(version: int, subscription: bytes, assignment: bytes) -> list[bytes | None]:
+    kept = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=1,
+        protocol="range",
+        leader="a",
+        current_state_timestamp=1_700_000_000_000 if version >= 2 else -1,
+        members=[
+            MemberMetadata(
+                member_id=name,
+                group_instance_id="i" if version >= 3 and name == "a" else None,
+                client_id="c",
+                client_host="/h",
+                session_timeout=10_000,
+                rebalance_timeout=30_000 if version >= 1 else -1,
+                subscription=subscription,
+                assignment=assignment,
+            )
+            for name in ("a", "b")
+        ],
+    )
+    position = OffsetCommitValue(offset=5, metadata="m", commit_timestamp=1_700_000_000_000)
+    return [
+        group_key(GROUP),
+        kept.encode_versioned(version),
+        offset_key(GROUP, _PARTITION),
+        position.encode_versioned(version),
+    ]
+
+
+_MUTATOR = MessageMutator(("m0", "i"), contents=(b"\0\1\0\0\0\1\0\6fuzzed\0\0\0\0\0\0\0\0",))
+_VALUES: tuple[type[VersionedRecord], ...] = (
+    GroupMetadataValue,
+    OffsetCommitValue,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+)
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    """Change a piece as the message that it is, or anything."""
+    if not data or random.random() < 0.1:
+        return spoil(data, random)
+    if data[0] % 4 in {_SUBSCRIPTION, _ASSIGNMENT}:
+        return data[:1] + _mutate_piece(data[1:], random)
+    return data[:1] + mutate_pieces(data[1:], random, _mutate_piece)
+
+
+def _mutate_piece(piece: bytes, random: Random) -> bytes:
+    """Change a stored message behind its version."""
+    if random.random() < 0.2:
+        return spoil(piece, random)
+    try:
+        key = decode_group_key(piece)
+    except KafkaError:
+        key = None
+    if key is not None and random.random() < 0.5:
+        return piece[:2] + _MUTATOR.mutated(type(key), 0, piece[2:], random)
+    fitting = [kind for kind in _VALUES if _reads(kind, piece)]
+    kind = random.choice(fitting or _VALUES)
+    version = int.from_bytes(piece[:2]) if fitting else random.randint(0, kind.max_version)
+    return version.to_bytes(2) + _MUTATOR.mutated(kind, version, piece[2:], random)
+
+
+def _reads(kind: type[VersionedRecord], piece: bytes) -> bool:
+    try:
+        kind.decode_versioned(piece)
+    except KafkaError:
+        return False
+    return True
+
+
+TARGET = Target(run, seeds, mutate, lambda size: 8 * MEBIBYTE + 200 * size)

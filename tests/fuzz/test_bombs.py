@@ -1,0 +1,112 @@
+"""Fault R5: a batch that unfolds to far more than it may, given to a consumer and to a broker."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIMIT_MIB = 64  # DEFAULT_MAX_DECOMPRESSED
+SLACK_MIB = 32
+
+PROGRAM = """
+import resource, struct, sys, tempfile, zlib
+from pathlib import Path
+from kclient import Consumer, TopicPartition
+from kclient.common.errors import CompressionError, KafkaError
+from kclient.protocol.headers import decode_response, encode_request
+from kclient.protocol.messages.produce import (
+    PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData,
+)
+from kclient.record import CompressionType, RecordBatchBuilder
+from kclient.testing.virtual import VirtualWorld
+from tests.fuzz.batch_mutation import fixed_up
+from tests.fuzz.hostile_broker import ADDRESS, TOPIC, HostileBroker
+from tests.fuzz.stepped_broker import SteppedBroker
+from tests.support.wire import joined
+
+def bomb():
+    builder = RecordBatchBuilder(bytearray(200))
+    builder.append(1000, None, b"v")
+    head = bytes(builder.seal(compression=CompressionType.GZIP))[:61]
+    codec = zlib.compressobj(9, zlib.DEFLATED, 31)
+    zeros = bytes(1 << 20)
+    stream = b"".join(codec.compress(zeros) for _ in range(256)) + codec.flush()
+    assert len(stream) < 260 * 1024
+    length = struct.pack(">i", len(head) + len(stream) - 12)
+    return fixed_up(head[:8] + length + head[12:] + stream)
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+def consumer(data):
+    with VirtualWorld(1) as world:
+        broker = HostileBroker(world, None, b"", 0)
+        partition = TopicPartition(TOPIC, 0)
+        log = broker.logs[partition]
+        end = log.end_offset
+        log.append_bytes(end, end + 1, end.to_bytes(8) + data[8:])
+        log.append(b"behind")
+        world.net.peers[ADDRESS] = lambda: broker
+        process = world.machine("app").process("app")
+        made = []
+        def read():
+            reader = Consumer(
+                bootstrap_servers="%s:%d" % ADDRESS, runtime=process.runtime,
+                auto_offset_reset="earliest",
+            )
+            reader.assign([partition])
+            taken = []
+            while True:
+                try:
+                    taken += [record.offset for record in reader.poll(1.0)]
+                except CompressionError as error:
+                    made.append(str(error))
+                    break
+            assert taken == list(range(end)), taken
+            assert reader.position(partition) == end
+            reader.seek(partition, end + 1)
+            records = []
+            while not records:
+                records = list(reader.poll(1.0))
+            assert records[0].value == b"behind"
+            reader.close()
+        task = process.spawn("main", read)
+        world.run(until=lambda: task.over)
+        return made[0]
+
+def broker(data):
+    with tempfile.TemporaryDirectory() as directory:
+        running = SteppedBroker(Path(directory))
+        running.server.services.topic_creation.create(TOPIC)
+        part = PartitionProduceData(index=0, records=data)
+        topic = TopicProduceData(name=TOPIC, partition_data=[part])
+        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+        (frame,) = running.connect().ask(joined(encode_request(request, 9, 1, "test")))
+        answer = decode_response(frame, ProduceResponse, 9)[1]
+        running.stop()
+        (told,) = answer.responses[0].partition_responses
+        assert told.error_code == 87, told
+        return told.error_message
+
+role = {"consumer": consumer, "broker": broker}[sys.argv[1]]
+data = bomb()
+before = peak()
+text = role(data)
+print(len(data), peak() - before, text)
+"""
+
+
+@pytest.mark.fault("R5")
+@pytest.mark.parametrize("role", ["consumer", "broker"])
+def test_a_gzip_bomb_takes_no_more_than_the_limit(role: str) -> None:
+    """255 KiB that unfold to 256 MiB: refused, and what lies behind is read all the same."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, role], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    size, grown, text = ran.stdout.split(maxsplit=2)
+    assert int(size) < 260 * 1024
+    assert "gzip: got more than the limit of 67108864 bytes" in text
+    assert int(grown) <= LIMIT_MIB + SLACK_MIB

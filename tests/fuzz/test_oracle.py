@@ -1,0 +1,134 @@
+"""What a target must not do is noticed: who finds nothing may be one who sees nothing."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kclient.common.errors import KafkaError, ProtocolError
+from tests.fuzz import seeded_engine
+from tests.fuzz.message_mutation import MessageMutator
+from tests.fuzz.oracle import FindingError, Oracle, refusals
+from tests.fuzz.session import Session
+from tests.fuzz.target import CANARY, MEBIBYTE, Target
+from tests.fuzz.targets import NAMES, target
+from tests.protocol.catalogue import BY_NAME
+
+LOGGER = logging.getLogger("kclient.fuzzed")
+SECRET = CANARY.decode()
+
+
+def raises(_: bytes) -> None:
+    raise IndexError
+
+
+def refuses_with_a_secret(_: bytes) -> None:
+    with refusals():
+        raise ProtocolError(SECRET)
+
+
+def logs_a_failure(_: bytes) -> None:
+    try:
+        raise KeyError
+    except KeyError:
+        LOGGER.exception("a request failed")
+
+
+def logs_a_secret(_: bytes) -> None:
+    LOGGER.debug("got %s", SECRET)
+
+
+def takes_memory(_: bytes) -> None:
+    bytearray(9 * MEBIBYTE)
+
+
+def takes_time(_: bytes) -> None:
+    until = time.process_time() + 0.05
+    while time.process_time() < until:
+        pass
+
+
+def judged(run: Callable[[bytes], None], *, measure: bool = False) -> str:
+    """Return where the oracle sees a fault."""
+    oracle = Oracle(Target(run, lambda: ()), max_seconds=0.02)
+    try:
+        oracle.check(b"", measure=measure)
+    except FindingError as finding:
+        return finding.place
+    finally:
+        oracle.close()
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("run", "place"),
+    [
+        (raises, "IndexError at tests/fuzz/test_oracle.py"),
+        (refuses_with_a_secret, "secret in error text"),
+        (logs_a_failure, "logged KeyError at"),
+        (logs_a_secret, "secret in log line of kclient.fuzzed"),
+        (takes_time, "too slow"),
+    ],
+)
+def test_what_must_not_happen_is_noticed(run: Callable[[bytes], None], place: str) -> None:
+    assert judged(run).startswith(place)
+
+
+def test_memory_is_measured_where_it_is_asked_for() -> None:
+    assert judged(takes_memory, measure=True) == "too much memory"
+    assert judged(takes_memory) == ""
+
+
+def test_refusals_are_well() -> None:
+    def refuses(_: bytes) -> None:
+        with refusals():
+            raise KafkaError("no")
+
+    assert judged(refuses) == ""
+
+
+def test_a_planted_fault_is_found() -> None:
+    """A decoder that trusts one length is found within a few thousand inputs."""
+    kind = BY_NAME["MetadataResponse"]
+    mutator = MessageMutator()
+    found: list[bytes] = []
+
+    def check(data: bytes) -> None:
+        try:
+            message = kind.decode(data, 9)
+        except KafkaError:
+            return
+        if getattr(message, "cluster_id", "") is None:
+            found.append(data)
+
+    start = kind().encode_bytes(9)
+    seeded_engine.fuzz(
+        check, lambda data, random: mutator.mutated(kind, 9, data, random), [start],
+        seconds=0.5, seed=1,
+    )  # fmt: skip
+    assert found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_follow_from_the_seed(name: str) -> None:
+    fuzzed = target(name)
+    seeds = list(fuzzed.seeds())
+    assert seeds == list(fuzzed.seeds())
+    made = [
+        [seeded_engine.new_input(fuzzed.mutate, seeds, Random(number)) for number in range(20)]
+        for _ in range(2)
+    ]
+    assert made[0] == made[1]
+    assert len(set(made[0])) > 10
+
+
+def test_findings_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.session.target", lambda _: Target(raises, lambda: ()))
+    session = Session("any", tmp_path)
+    for data in (b"a", b"b"):
+        session.check(data)
+    session.close()
+    assert [path.read_bytes() for path in tmp_path.iterdir() if not path.suffix] == [b"a"]
