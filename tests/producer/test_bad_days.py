@@ -299,6 +299,33 @@ def test_a_producer_that_is_forgotten_while_no_answer_comes(
     assert task.join(10)
 
 
+@pytest.mark.fault("W15", "W16")
+def test_closing_while_a_callback_does_not_return(
+    make: Callable[..., Sending], topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sending = make()
+    producer = sending.producer
+    inside, go_on = threading.Event(), threading.Event()
+
+    def linger(metadata: object, error: object) -> None:
+        inside.set()
+        go_on.wait(30)
+
+    told = producer.send(topic, b"x", partition=0, on_delivery=linger)
+    assert inside.wait(10)
+    sending.send(3)
+    started = time.monotonic()
+    producer.close(0.2)
+    assert time.monotonic() - started < 0.2 + 0.5 + SLACK
+    assert "4 record(s) had no outcome and were given up" in caplog.text
+    assert told.done()
+    assert not any(future.done() for future in sending.futures)
+    go_on.set()
+    assert producer._thread._task.join(10)
+    assert told.exception(0) is None
+    assert sending.each_ended_once()
+
+
 # -- what nobody expects ---------------------------------------------------------------------------
 
 

@@ -148,12 +148,12 @@ def go_through_all(trials: Trials) -> dict[str, int]:
         "send into an open batch": trials.go_through(trials.send, trials.send),
         "send into a new batch": trials.go_through(trials.send),
         "send to a new topic": trials.go_through(
-            lambda: trials.send(topic=f"new-{next(topics)}"), step=5
+            lambda: trials.send(topic=f"new-{next(topics)}"), step=9
         ),
         "send into full memory": trials.go_through(
             lambda: trials.send(350), trials.fill_memory, step=2
         ),
-        "send_many": trials.go_through(trials.send_many, step=3),
+        "send_many": trials.go_through(trials.send_many, step=7),
         "flush": trials.go_through(trials.producer.flush, trials.send),
     }
     trials.producer.close(IN_TIME)

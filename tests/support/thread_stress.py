@@ -15,7 +15,7 @@ from kclient import Consumer, Producer, TopicPartition
 from kclient.testing.embedded_cluster import EmbeddedCluster
 
 THREADS = 8
-RECORDS = 250
+RECORDS = 150
 PARTITIONS = 3
 PATIENCE = 60.0
 
