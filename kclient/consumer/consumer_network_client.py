@@ -66,6 +66,7 @@ class ConsumerNetworkClient:
         self._completed: deque[tuple[_Unsent, ClientResponse]] = deque()
         self._wakeup_asked = False
         self._trouble: KafkaError | None = None
+        self._observe: Callable[[ClientResponse], None] | None = None
 
     # --- asking
 
@@ -145,6 +146,10 @@ class ConsumerNetworkClient:
     def forget_wakeup(self) -> None:
         """Leave a wakeup aside that came too late for the call it was meant for."""
         self._wakeup_asked = False
+
+    def observe(self, told: Callable[[ClientResponse], None]) -> None:
+        """Let every answer be told to `told`, before it goes to whoever asked."""
+        self._observe = told
 
     # --- what stands in the way
 
@@ -239,6 +244,8 @@ class ConsumerNetworkClient:
             elif response.was_disconnected:
                 unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))
             else:
+                if self._observe is not None:
+                    self._observe(response)
                 unsent.future.succeed(response)
 
     def _fail_lost(self, now_ms: float) -> None:

@@ -1,6 +1,7 @@
 """Wires a consumer's parts together; with `GroupParts`, the one place that knows them all."""
 
 from collections.abc import Callable
+from functools import partial
 
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -11,10 +12,12 @@ from kclient.common.runtime import Runtime
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_request_metrics import ConsumerRequestMetrics, seconds_since
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
 from kclient.consumer.coordinator.group_parts import GroupParts
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat_task import HeartbeatTask
+from kclient.consumer.coordinator.rebalance import Rebalance
 from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
@@ -71,6 +74,21 @@ class ConsumerParts:
         self.metrics.gauge("assigned-partitions", lambda: len(self.subscriptions.assigned))
         self.metrics.gauge("records-lag-max", self.subscriptions.largest_lag)
         self.metrics.gauge("fetches-buffered", lambda: len(self.buffer))
+        now_ms = self.runtime.clock.monotonic_ms
+        since = partial(seconds_since, now_ms=now_ms)
+        self.metrics.gauge("last-poll-seconds-ago", since(self.loop.last_poll_ms))
+        if self.group is not None:
+            requests = ConsumerRequestMetrics(self.metrics)
+            self.network.observe(requests.record)
+            self.metrics.gauge("last-heartbeat-seconds-ago", since(requests.last_heartbeat_ms))
+            self._show_rebalances(self.group.rebalance, now_ms)
+
+    def _show_rebalances(self, rebalance: Rebalance, now_ms: Callable[[], float]) -> None:
+        gauge = self.metrics.gauge
+        gauge("rebalance-total", lambda: rebalance.completed)
+        gauge("failed-rebalance-total", lambda: rebalance.failed)
+        gauge("rebalance-latency-total", lambda: rebalance.took_ms)
+        gauge("last-rebalance-seconds-ago", seconds_since(lambda: rebalance.ended_ms, now_ms))
 
     def _group(self, settings: GroupSettings | None) -> GroupParts | None:
         if settings is None:

@@ -46,6 +46,11 @@ class PollLoop:
         self._next_service_ms = 0.0
         self._next_complaint_ms = 0.0
         self._error: KafkaError | None = None
+        self._polled_ms = math.nan
+
+    def last_poll_ms(self) -> float:
+        """Return when the application polled last, NaN if it never did."""
+        return self._polled_ms
 
     def disturb(self) -> None:
         """Look after everything at the next poll: the application changed something."""
@@ -58,7 +63,7 @@ class PollLoop:
             WakeupError: `Consumer.wakeup` was called.
             KafkaError: Something the application must know; nothing was taken then.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._polled_ms = self._clock.monotonic_ms()
         if now_ms < self._next_service_ms and (taken := self._take(take)) is not None:
             if self._fetcher.wants_to_send():
                 self._fetch_ahead(now_ms)

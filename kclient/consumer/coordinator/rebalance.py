@@ -1,6 +1,7 @@
 """Giving partitions up and getting new ones, step by step (Kafka: joinGroupIfNeeded)."""
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -43,6 +44,13 @@ class Rebalance:
 
     The application's callbacks run within `step`. One that raises does not stop the rebalance; its
     error is raised once the step has left everything in order.
+
+    Attributes:
+        phase: How far it has come.
+        completed: Number of rebalances that ended with an assignment.
+        failed: Number of attempts to join that failed.
+        took_ms: Time that the completed ones took together.
+        ended_ms: When the last one was completed, NaN if none was.
     """
 
     def __init__(
@@ -70,6 +78,11 @@ class Rebalance:
         self._join: RequestFuture[bytes] | None = None
         self._attempts = 0
         self._next_attempt_ms = 0.0
+        self._began_ms = 0.0
+        self.completed = 0
+        self.failed = 0
+        self.took_ms = 0.0
+        self.ended_ms = math.nan
 
     def is_under_way(self) -> bool:
         """Return whether partitions are being given up or waited for."""
@@ -120,6 +133,7 @@ class Rebalance:
 
     def _begin(self, now_ms: float, commit_limit_ms: float) -> None:
         self.phase = RebalancePhase.COMMITTING
+        self._began_ms = now_ms
         self._commit = None
         if self._auto_commit.enabled and self._membership.is_stable():
             self._commit = self._auto_commit.commit_now()
@@ -166,6 +180,9 @@ class Rebalance:
             self._join_failed(join.error, now_ms)
             return
         self._attempts = 0
+        self.completed += 1
+        self.took_ms += now_ms - self._began_ms
+        self.ended_ms = now_ms
         assignment = decode_assignment(join.value)
         if not self._is_still_wanted(assignment):
             self._membership.request_rejoin("the subscription changed while joining")
@@ -186,6 +203,8 @@ class Rebalance:
 
     def _join_failed(self, error: KafkaError, now_ms: float) -> None:
         _log.info("joining the group failed: %s", error)
+        if not isinstance(error, MemberIdRequiredError):  # which only tells the member its id
+            self.failed += 1
         if not isinstance(error, _RETRY_AT_ONCE):
             self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
             self._attempts += 1

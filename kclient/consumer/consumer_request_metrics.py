@@ -1,0 +1,54 @@
+"""Measurements of a consumer's requests under Kafka's names (Kafka: ConsumerCoordinatorMetrics)."""
+
+import math
+from collections.abc import Callable
+
+from kclient.client.client_response import ClientResponse
+from kclient.common.metrics import Metrics, Sensor
+from kclient.protocol.api_keys import ApiKey
+
+_NAMES = {
+    ApiKey.OFFSET_COMMIT: "commit",
+    ApiKey.JOIN_GROUP: "join",
+    ApiKey.SYNC_GROUP: "sync",
+    ApiKey.HEARTBEAT: "heartbeat",
+}
+_TIMES = {
+    "commit": ("commit-latency-avg", "commit-latency-max"),
+    "join": ("join-time-avg", "join-time-max"),
+    "sync": ("sync-time-avg", "sync-time-max"),
+    "heartbeat": (None, "heartbeat-response-time-max"),
+}
+
+
+class ConsumerRequestMetrics:
+    """Counts the answers to a group's requests, and how long they took in milliseconds."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._answers: dict[ApiKey, tuple[Sensor, Sensor]] = {}
+        self._last_heartbeat_ms = math.nan
+        for api, name in _NAMES.items():
+            average, maximum = _TIMES[name]
+            self._answers[api] = (
+                metrics.sensor(rate=f"{name}-rate", total=f"{name}-total"),
+                metrics.sensor(average=average, maximum=maximum),
+            )
+
+    def record(self, response: ClientResponse) -> None:
+        """Count an answer, whatever it says."""
+        sensors = self._answers.get(response.api_key)
+        if sensors is not None:
+            answers, time_ms = sensors
+            answers.record()
+            time_ms.record(response.latency_ms)
+            if response.api_key is ApiKey.HEARTBEAT:
+                self._last_heartbeat_ms = response.received_ms
+
+    def last_heartbeat_ms(self) -> float:
+        """Return when a heartbeat was answered last, NaN if none was."""
+        return self._last_heartbeat_ms
+
+
+def seconds_since(read_ms: Callable[[], float], now_ms: Callable[[], float]) -> Callable[[], float]:
+    """Return a gauge of the seconds since a time, NaN where there is none."""
+    return lambda: (now_ms() - read_ms()) / 1000.0

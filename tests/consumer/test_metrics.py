@@ -1,0 +1,68 @@
+"""What a consumer measures, under the names of the Java client."""
+
+import math
+
+import pytest
+
+from kclient.protocol.api_keys import ApiKey
+from tests.consumer.conftest import ConsumerWorld
+
+ILLEGAL_GENERATION = 22
+
+
+def test_a_member_counts_its_requests_and_how_long_they_took(world: ConsumerWorld) -> None:
+    world.fill(5)
+    consumer = world.subscribed(enable_auto_commit=False, heartbeat_interval_ms=1000)
+    world.read(consumer, 5)
+    for _ in range(3):
+        consumer.commit()
+    world.background(5_000)
+    metrics = consumer.metrics()
+    heartbeats = world.broker.group.heartbeats
+    assert 4 <= heartbeats <= 6
+    assert metrics["commit-total"] == 3
+    assert metrics["heartbeat-total"] == heartbeats
+    assert metrics["join-total"] == 2  # the first tells the member its id
+    assert metrics["sync-total"] == 1
+    for name in ("commit-latency-avg", "commit-latency-max", "heartbeat-response-time-max"):
+        assert 0 < metrics[name] < 100, name
+    for name in ("join-time-avg", "join-time-max", "sync-time-avg", "sync-time-max"):
+        assert 0 < metrics[name] < 100, name
+    assert metrics["commit-rate"] > 0
+    assert metrics["heartbeat-rate"] > 0
+    assert metrics["last-heartbeat-seconds-ago"] <= 1.1
+    assert metrics["last-poll-seconds-ago"] == pytest.approx(5.5, abs=0.7)
+
+
+def test_rebalances_are_counted(world: ConsumerWorld) -> None:
+    world.broker.fail(ApiKey.SYNC_GROUP, ILLEGAL_GENERATION)
+    consumer = world.subscribed(heartbeat_interval_ms=100)
+    metrics = consumer.metrics()
+    assert metrics["rebalance-total"] == 1
+    assert metrics["failed-rebalance-total"] == 1
+    assert 0 < metrics["rebalance-latency-total"] < 2_000
+    world.broker.group.rebalancing = True
+    world.poll_until(consumer, lambda: world.broker.group.generation == 3)
+    world.poll_until(consumer, lambda: bool(consumer.assignment()))
+    metrics = consumer.metrics()
+    assert metrics["rebalance-total"] == 2
+    assert metrics["last-rebalance-seconds-ago"] < 0.5
+    assert metrics["assigned-partitions"] == 2
+
+
+def test_nothing_is_measured_that_never_was(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g")
+    metrics = consumer.metrics()
+    for name in ("last-poll-seconds-ago", "last-heartbeat-seconds-ago", "records-lag-max"):
+        assert math.isnan(metrics[name]), name
+    assert not any(name.startswith("heartbeat") for name in world.assigned().metrics())
+
+
+def test_the_lag_is_that_of_the_partition_furthest_behind(world: ConsumerWorld) -> None:
+    world.fill(10)
+    world.fill(4, number=1)
+    consumer = world.assigned(0, 1, max_poll_records=3)
+    world.read(consumer, 3)
+    assert consumer.metrics()["records-lag-max"] in {4, 7, 10}
+    world.read(consumer, 11)
+    assert consumer.metrics()["records-lag-max"] == 0
