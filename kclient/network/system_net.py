@@ -16,6 +16,7 @@ from kclient.common.runtime import READABLE, Address, Listener, Poller, StreamSo
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 _KEPT_DESCRIPTORS = 128
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+_LAST_PORT = 65_535
 
 
 class SystemStreamSocket(socket.socket):
@@ -273,8 +274,11 @@ class SystemNet:
         Blocks for as long as the system's resolver does.
 
         Raises:
-            OSError: The name has no address.
+            OSError: The name has no address, or the port is none; the resolver would take it as
+                another one.
         """
+        if not 0 <= port <= _LAST_PORT:
+            raise OSError(f"{port} is not a port, expected 0 to {_LAST_PORT}")
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError as error:  # a label too long or empty; raised before any look-up

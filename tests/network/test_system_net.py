@@ -136,6 +136,13 @@ def test_names_are_looked_up(net: SystemNet) -> None:
         net.resolve("a" * 70 + ".example", 9092)
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 70_000, 2**31 - 1])
+def test_a_port_that_is_none_is_not_taken_for_another(net: SystemNet, port: int) -> None:
+    """A broker may tell any number in its metadata; the resolver would look at 16 bits of it."""
+    with pytest.raises(OSError, match=f"{port} is not a port"):
+        net.resolve("127.0.0.1", port)
+
+
 def test_a_taken_port_is_refused(net: SystemNet) -> None:
     listener = net.listen(LOOPBACK, 1)
     with pytest.raises(OSError, match="in use"):
