@@ -174,21 +174,49 @@ def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
-    """A member begins where one was committed, or at the beginning where none was."""
-    positions: dict[tuple[str, int], set[int]] = defaultdict(lambda: {0})
-    started: set[tuple[str, int]] = set()
+    """A member begins where its group stands, or at the beginning where nothing was committed."""
+    present: dict[tuple[str, int], int] = {}
+    allowed: dict[tuple[str, int], set[int]] = {}
     for event in history:
         if isinstance(event, Assigned):
-            started -= {(event.who, partition) for partition in event.partitions}
+            for partition in event.partitions:
+                allowed[event.who, partition] = {present.get((event.group, partition), 0)}
         elif isinstance(event, CommitSeen):
-            positions[event.group, event.partition].add(event.offset)
-        elif isinstance(event, Polled) and (event.who, event.partition) not in started:
-            started.add((event.who, event.partition))
-            if event.offset not in positions[event.group, event.partition]:
+            present[event.group, event.partition] = event.offset
+            for (_, partition), offsets in allowed.items():
+                if partition == event.partition:
+                    offsets.add(event.offset)
+        elif isinstance(event, Polled):
+            offsets = allowed.pop((event.who, event.partition), {event.offset})
+            if event.offset not in offsets:
                 yield (
-                    f"{event.who} began {event.partition} at {event.offset}, which {event.group} "
-                    "never committed"
+                    f"{event.who} began {event.partition} at {event.offset}, and {event.group} "
+                    f"stood at {sorted(offsets)}"
                 )
+
+
+def foreign_commits(history: History, _promises: Promises) -> Iterator[str]:
+    """A group's position is one that the member that holds the partition has come to.
+
+    It may go back: a commit that was given up, and sent again, may arrive late. Kafka takes it.
+    """
+    holders: dict[tuple[str, int], str] = {}
+    reached: dict[tuple[str, int], set[int]] = {}
+    for event in history:
+        if isinstance(event, Assigned):
+            for partition in event.partitions:
+                holders[event.group, partition] = event.who
+                reached[event.who, partition] = set()
+        elif isinstance(event, Polled):
+            offsets = reached.setdefault((event.who, event.partition), set())
+            if not offsets:
+                offsets.add(event.offset)
+        elif isinstance(event, Processed):
+            reached.setdefault((event.who, event.partition), set()).add(event.offset + 1)
+        elif isinstance(event, CommitSeen):
+            holder = holders.get((event.group, event.partition), "nobody")
+            if event.offset not in reached.get((holder, event.partition), ()):
+                yield f"{event.group} {event.partition}@{event.offset}: {holder} was never there"
 
 
 def early_commits(history: History, _promises: Promises) -> Iterator[str]:
@@ -204,18 +232,27 @@ def early_commits(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
-    """A group's position at the end is not before the last one that was confirmed."""
-    confirmed: dict[tuple[str, int], int] = {}
+    """A group ends with the last position that the broker took."""
+    taken: dict[tuple[str, int], int] = {}
     for event in history:
-        if isinstance(event, Committed):
-            confirmed[event.group, event.partition] = event.offset
+        if isinstance(event, CommitSeen):
+            taken[event.group, event.partition] = event.offset
         elif isinstance(event, StoredCommit):
-            expected = confirmed.get((event.group, event.partition), -1)
-            if event.offset < expected:
-                yield (
-                    f"{event.group} had {event.partition}@{expected} confirmed, and ended with "
-                    f"{event.offset}"
-                )
+            expected = taken.get((event.group, event.partition), -1)
+            if event.offset != expected:
+                yield f"{event.group} {event.partition} was at {expected}, ended at {event.offset}"
+
+
+def unconfirmed(history: History, _promises: Promises) -> Iterator[str]:
+    """What a member was told is committed, the broker took."""
+    taken: set[tuple[str, int, int]] = set()
+    for event in history:
+        if isinstance(event, CommitSeen):
+            taken.add((event.group, event.partition, event.offset))
+        elif isinstance(event, Committed):
+            position = event.group, event.partition, event.offset
+            if event.offset and position not in taken:
+                yield f"{event.who} was told that {position} is committed"
 
 
 def unseen(history: History, _promises: Promises) -> Iterator[str]:
@@ -269,7 +306,9 @@ CHECKS: dict[str, Check] = {
     "unowned-read": unowned_reads,
     "wrong-start": wrong_starts,
     "early-commit": early_commits,
+    "foreign-commit": foreign_commits,
     "lost-commit": lost_commits,
+    "unconfirmed-commit": unconfirmed,
     "unseen": unseen,
     "outcome": outcomes,
     "late-call": late_calls,

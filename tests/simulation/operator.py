@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+from kclient.broker.coordinator.group.offset_store import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.broker_config import BrokerConfig
@@ -14,6 +15,8 @@ from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
 from tests.simulation.history import CommitSeen, Fault
 from tests.simulation.scenario import BROKER, TOPIC
+
+Positions = dict[str, dict[TopicPartition, CommittedOffset]]
 
 _RETRY_MS = 700.0
 
@@ -42,6 +45,7 @@ class Operator:
         self._wanted = True
         self.stopping = False
         self._life = 0
+        self._fresh = False
         self._positions: dict[tuple[str, int], int] = {}
         self._high_watermarks: dict[int, int] = {}
 
@@ -68,6 +72,7 @@ class Operator:
             process.kill()
         self.starts["ok"] += 1
         self._high_watermarks.clear()
+        self._fresh = True
         self.server = server
 
     def _try_again(self) -> None:
@@ -135,11 +140,21 @@ class Operator:
         if self.server is None or not self.server.is_running:
             return
         groups = self.server.services.groups._store._groups
+        if self._fresh:
+            self._fresh = False
+            self._check_positions(groups)
         for group, positions in groups.items():
             for partition, found in positions.items():
                 self._watch_position(group, partition, found.offset)
         for each in self._partitions():
             self._watch_end(each.topic_partition.partition, each.log)
+
+    def _check_positions(self, groups: Positions) -> None:
+        """A broker that starts has every position that the last one took."""
+        for (group, number), before in self._positions.items():
+            found = groups.get(group, {}).get(TopicPartition(TOPIC, number))
+            if found is None or found.offset < before:
+                raise AssertionError(f"{group} was at {number}@{before}; the start found {found}")
 
     def _watch_position(self, group: str, partition: TopicPartition, offset: int) -> None:
         key = group, partition.partition
@@ -149,8 +164,6 @@ class Operator:
             self._stage.history.add(
                 CommitSeen(self._now_ms(), BROKER, group, partition.partition, offset)
             )
-            if before is not None and offset < before:
-                raise AssertionError(f"{group} {partition}: the position went {before} to {offset}")
 
     def _watch_end(self, number: int, log: UnifiedLog) -> None:
         high_watermark, end = log._offsets.high_watermark, log._parts.local.log_end_offset

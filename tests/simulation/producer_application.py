@@ -36,8 +36,9 @@ class ProducerApplication(Application):
             if self.lot.random() < 0.5:
                 self.process.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
             if self.lot.random() < 0.02:
-                self._flush(producer, self.lot.uniform(0.0, 2.0))
-        if not self._flush(producer, _FLUSH_S):
+                timeout_s = self.lot.uniform(0.0, 2.0)
+                self._flush(producer, timeout_s, timeout_s)
+        if not self._flush(producer, _FLUSH_S, self.stage.scenario.delivery_ms / 1000.0):
             self.note(Crashed, f"flush: records without an outcome after {_FLUSH_S:.0f} s")
         self.timed("close", CLOSE_S, lambda: producer.close(CLOSE_S))
         for value, future in futures.items():
@@ -93,10 +94,10 @@ class ProducerApplication(Application):
             self.note(Failed, value, f"{type(error).__name__}", written)
             self._outcomes[value] = type(error).__name__
 
-    def _flush(self, producer: Producer, timeout_s: float) -> bool:
-        """Return whether everything has its outcome."""
+    def _flush(self, producer: Producer, timeout_s: float, limit_s: float) -> bool:
+        """Return whether everything has its outcome; it may take the call `limit_s` to see that."""
         try:
-            self.timed("flush", timeout_s, lambda: producer.flush(timeout_s))
+            self.timed("flush", limit_s, lambda: producer.flush(timeout_s))
         except KafkaError as error:
             if not error.retriable:
                 self.note(Crashed, f"flush: {type(error).__name__}: {error}")

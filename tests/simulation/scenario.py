@@ -84,6 +84,11 @@ class Scenario:
     latency_ms: tuple[float, float]
     faults: tuple[PlannedFault, ...] = field(repr=False)
 
+    @property
+    def delivery_ms(self) -> float:
+        """How long a record may take to its outcome."""
+        return float(str(self.producer["delivery_timeout_ms"]))
+
 
 def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
