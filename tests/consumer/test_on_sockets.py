@@ -10,6 +10,7 @@ import pytest
 
 from kclient import Consumer, NewTopic, Producer, TopicPartition
 from kclient.admin.admin_client import AdminClient
+from kclient.common.broker_errors import FencedInstanceIdError
 from kclient.common.errors import (
     ConcurrentAccessError,
     ForkedClientError,
@@ -101,6 +102,35 @@ def test_a_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None
         consumer.commit()
         assert consumer.group_metadata().generation_id == generation
         assert lost == []
+
+
+def poll_for(consumer: Consumer, seconds: float) -> None:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        consumer.poll(0.05)
+
+
+@pytest.mark.fault("R15")
+def test_a_static_member_whose_place_was_taken_leaves_it_to_the_other(
+    cluster: EmbeddedCluster,
+) -> None:
+    options = {"group_id": "fenced", "group_instance_id": "one", "heartbeat_interval_ms": 50}
+    with make(cluster, **options) as first, make(cluster, **options) as second:
+        first.subscribe("orders")
+        while not first.assignment():
+            first.poll(0.05)
+        second.subscribe("orders")
+        while not second.assignment():
+            second.poll(0.05)
+        generation = second.group_metadata().generation_id
+        for _ in range(3):  # whatever the application makes of the error
+            with pytest.raises(FencedInstanceIdError, match="'one'"):
+                poll_for(first, 10.0)
+        second.commit()
+        for _ in range(5):
+            second.poll(0.05)
+        assert second.group_metadata().generation_id == generation
+        assert len(second.assignment()) == 4
 
 
 @pytest.mark.fault("R21")

@@ -8,6 +8,7 @@ from kclient.client.client_response import ClientResponse
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
+    FencedInstanceIdError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
@@ -24,6 +25,7 @@ from kclient.consumer.coordinator.consumer_protocol import PROTOCOL_TYPE
 from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat import Heartbeat
+from kclient.consumer.coordinator.heartbeat_sender import fenced
 from kclient.consumer.coordinator.member_state import MemberEvent, MemberState
 from kclient.consumer.coordinator.membership import Generation, Membership
 from kclient.consumer.request_future import RequestFuture
@@ -229,6 +231,8 @@ class GroupJoiner:
             membership.lose("the broker does not know the member")
         elif isinstance(error, IllegalGenerationError):
             membership.lose("the generation is over", keep_member_id=True)
+        elif isinstance(error, FencedInstanceIdError):
+            error = fenced(self._settings)
         self._mind_coordinator(error)
         membership.request_rejoin(f"joining failed: {error.error_name or type(error).__name__}")
         outcome.fail(error)

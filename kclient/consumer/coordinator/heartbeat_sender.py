@@ -114,7 +114,8 @@ class HeartbeatSender:
         elif isinstance(error, IllegalGenerationError):
             membership.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
-            membership.lose("another consumer has the same group.instance.id")
+            # With its old id it is refused again when it joins, instead of driving the other out.
+            membership.lose("another consumer has the same group.instance.id", keep_member_id=True)
             self._error = fenced(self._settings)
         elif isinstance(error, NotCoordinatorError | CoordinatorNotAvailableError):
             self._mind_coordinator(error)

@@ -207,7 +207,9 @@ class OffsetCommitter:
             )
         if isinstance(error, FencedInstanceIdError):
             if same:
-                membership.lose("another consumer has the same group.instance.id")
+                membership.lose(
+                    "another consumer has the same group.instance.id", keep_member_id=True
+                )
             return fenced(self._settings)
         if isinstance(error, GroupAuthorizationError):
             return GroupAuthorizationError(f"group {self._settings.group_id!r} may not be used")
