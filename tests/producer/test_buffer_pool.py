@@ -230,10 +230,10 @@ def test_threads_are_served_in_the_order_in_which_they_came() -> None:
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
     buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted)
     held = [buffers.allocate(POOLABLE, 0) for _ in range(3)]
-    served: list[tuple[int, bytearray]] = []
+    served: dict[int, bytearray] = {}
 
     def work(number: int, size: int) -> None:
-        served.append((number, buffers.allocate(size, 20_000)))
+        served[number] = buffers.allocate(size, 20_000)
 
     # The second needs more than comes free at a time: those behind it do not slip past.
     for number, size in enumerate([POOLABLE, 2 * POOLABLE, POOLABLE, 30]):
@@ -242,12 +242,11 @@ def test_threads_are_served_in_the_order_in_which_they_came() -> None:
     for still_in_line in (3, 3, 2):
         buffers.deallocate(held.pop())
         wait_until(partial(line_has, buffers, still_in_line), "who was first was served")
-    wait_until(lambda: len(served) == 2, "two were served")
-    buffers.deallocate(served[0][1])
-    wait_until(lambda: len(served) == 3, "the third was served")
-    buffers.deallocate(served[1][1])
-    wait_until(lambda: len(served) == 4, "the last was served")
-    assert [number for number, _ in served] == [0, 1, 2, 3]
+    wait_until(lambda: set(served) == {0, 1}, "the first two were served")
+    buffers.deallocate(served[0])
+    wait_until(lambda: set(served) == {0, 1, 2}, "the third was served")
+    buffers.deallocate(served[2])
+    wait_until(lambda: set(served) == {0, 1, 2, 3}, "the last was served")
 
 
 def line_has(buffers: BufferPool, count: int) -> bool:
