@@ -98,6 +98,8 @@ class MetadataDelta:
         return self._topics[name]
 
     def _topic_record(self, record: TopicRecord) -> None:
+        if record.name in self._topics or record.topic_id in self._topic_names:
+            raise KafkaError(f"metadata log: topic {record.name!r:.80} or its id is there already")
         self._topics[record.name] = TopicImage(record.name, record.topic_id, ())
         self._topic_names[record.topic_id] = record.name
         self.created_topics[record.name] = None
@@ -136,7 +138,7 @@ class MetadataDelta:
         self, topic: TopicImage, number: int, registration: PartitionRegistration
     ) -> None:
         partitions = list(topic.partitions)
-        if number > len(partitions):
+        if not 0 <= number <= len(partitions):
             raise KafkaError(f"metadata log: {topic.name}-{number} comes before its predecessor")
         partitions[number : number + 1] = [registration]
         self._topics[topic.name] = topic._replace(partitions=tuple(partitions))

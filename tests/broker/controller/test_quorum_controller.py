@@ -290,6 +290,26 @@ def test_records_about_nothing_are_refused(record: MetadataRecord) -> None:
         MetadataDelta(MetadataImage()).replay(record)
 
 
+@pytest.mark.parametrize("number", [-1, -5, 1, 2**31 - 1])
+def test_partitions_come_in_order(number: int) -> None:
+    delta = MetadataDelta(MetadataImage())
+    delta.replay(TopicRecord(name="t", topic_id=b"\1" * 16))
+    with pytest.raises(KafkaError, match=f"metadata log: t-{number} "):
+        delta.replay(PartitionRecord(partition_id=number, topic_id=b"\1" * 16))
+
+
+def test_one_name_under_two_ids_is_refused() -> None:
+    """The one would be gone with the other."""
+    delta = MetadataDelta(MetadataImage())
+    delta.replay(TopicRecord(name="t", topic_id=b"\1" * 16))
+    for again in (
+        TopicRecord(name="t", topic_id=b"\2" * 16),
+        TopicRecord(name="u", topic_id=b"\1" * 16),
+    ):
+        with pytest.raises(KafkaError, match="metadata log: topic"):
+            delta.replay(again)
+
+
 class Cluster(RuleBasedStateMachine):
     """Whatever is done, a controller that starts on the log knows what the running one knows."""
 
