@@ -53,7 +53,7 @@ class AbstractIndex(ABC):
         del self._content[self.size_in_bytes :]  # half an entry is none
         self._capacity = self.entries if existed else self._most_entries()
         if not existed:
-            self._writer(create=True)
+            self._files.open(self.path, create=True).close()
         self.is_open = True
         self._entries_changed()
 
@@ -95,6 +95,7 @@ class AbstractIndex(ABC):
     def reset(self) -> None:
         """Forget all entries, whatever the file holds, and make room for new ones."""
         self._writer(create=True).truncate(0)
+        self._close_file()
         self._content.clear()
         self.entries = 0
         self.is_open = self._unflushed = True
@@ -161,6 +162,7 @@ class AbstractIndex(ABC):
             file.close()
 
     def _writer(self, *, create: bool = False) -> File:
+        # Opened with the first new entry: an idle partition holds no descriptor for its indexes.
         if self._file is None:
             self._file = self._files.open(self.path, create=create)
         return self._file

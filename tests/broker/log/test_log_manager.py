@@ -1,6 +1,7 @@
 """The logs of a data directory: lock, checkpoints, clean and unclean restarts, chores, deletion."""
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,6 +142,30 @@ def test_a_topic_made_anew_is_another(managers: ManagerBench) -> None:
     manager.close()
     with pytest.raises(InconsistentTopicIdError):
         managers.start().get_or_create(A, bytes(16))
+
+
+@pytest.mark.fault("B14")
+def test_partitions_take_few_descriptors(managers: ManagerBench, clock: ManualClock) -> None:
+    """One each while idle, three while written to, one for each old segment that nobody reads."""
+
+    def in_use() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    manager = managers.start(LogConfig(index_interval_bytes=1))
+    before = in_use()
+    logs = [manager.get_or_create(TopicPartition("many", n), TOPIC_ID) for n in range(20)]
+    assert in_use() - before == 20
+    for log in logs:
+        for _ in range(3):
+            log.append_as_leader(make_batch(3), 0)
+    assert in_use() - before == 60
+    for log in logs:
+        log.maintenance.roll()
+        log.append_as_leader(make_batch(3), 0)
+        assert offsets(log) == list(range(12))
+    run(manager, clock, 5_000)
+    assert in_use() - before == 40
+    assert all(offsets(log) == list(range(12)) for log in logs)
 
 
 def test_configs_are_given_by_topic(managers: ManagerBench) -> None:
