@@ -200,20 +200,18 @@ def foreign_commits(history: History, _promises: Promises) -> Iterator[str]:
 
     It may go back: a commit that was given up, and sent again, may arrive late. Kafka takes it.
     """
+    present: dict[tuple[str, int], int] = {}
     holders: dict[tuple[str, int], str] = {}
     reached: dict[tuple[str, int], set[int]] = {}
     for event in history:
         if isinstance(event, Assigned):
             for partition in event.partitions:
                 holders[event.group, partition] = event.who
-                reached[event.who, partition] = set()
-        elif isinstance(event, Polled):
-            offsets = reached.setdefault((event.who, event.partition), set())
-            if not offsets:
-                offsets.add(event.offset)
+                reached[event.who, partition] = {present.get((event.group, partition), 0)}
         elif isinstance(event, Processed):
             reached.setdefault((event.who, event.partition), set()).add(event.offset + 1)
         elif isinstance(event, CommitSeen):
+            present[event.group, event.partition] = event.offset
             holder = holders.get((event.group, event.partition), "nobody")
             if event.offset not in reached.get((holder, event.partition), ()):
                 yield f"{event.group} {event.partition}@{event.offset}: {holder} was never there"

@@ -113,15 +113,18 @@ class Nemesis:
         self._on_link(fault, lot, lambda name: self._world.net.cut(name, BROKER, reset=reset))
 
     def _lose_answers(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Let requests through and no answers, until the connections break."""
+        """Let requests through and no answers, until the connections break, or the broker does."""
         client = self._client(lot)
         if client is None:
             return
         machine = client.process.machine.name
         self._note(fault.kind, machine)
         self._world.net.partition(BROKER, machine, one_way=True)
+        deadly = lot.random() < 0.3
 
         def end() -> None:
+            if deadly:
+                self._kill_broker(fault, lot)
             self._world.net.cut(machine, BROKER)
             self._world.net.heal(machine, BROKER)
 
@@ -146,7 +149,7 @@ class Nemesis:
     # --- the broker
 
     def _kill_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
-        self._note(fault.kind, BROKER)
+        self._note("kill broker", BROKER)
         self._operator.kill()
         self._later(fault.lasts_ms, self._operator.start)
 

@@ -208,6 +208,8 @@ def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
     if lot.random() < 0.6:  # a disk that fails takes the broker out of much else
         kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
     chosen = lot.sample(kinds, lot.randint(2, len(kinds)))
+    if lot.random() < 0.5:  # what is asked for twice is what sequences are for
+        chosen += ["lost answers"] * (len(chosen) // 2)
     times = sorted(lot.uniform(500.0, WORK_MS - 1_000.0) for _ in range(lot.randint(3, 14)))
     return tuple(
         PlannedFault(at_ms, lot.choice(chosen), lot.uniform(50.0, 4_000.0), lot.getrandbits(32))
