@@ -14,6 +14,7 @@ NAMES = (
     "batches",
     "compression",
     "groups",
+    "cluster_metadata",
     "log_files",
     "recovery",
     "broker",

@@ -16,15 +16,14 @@ from kclient.broker.log.log_file_utils import partition_directory
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
-from kclient.protocol.messages.metadata_records import MetadataRecord
-from kclient.protocol.types import read_uvarint
 from kclient.record import CompressionType, RecordBatchBuilder, crc32c, read_batches
 from tests.fuzz.batch_mutation import fixed_up, mutate_batches, spans
-from tests.fuzz.message_mutation import TOPIC, MessageMutator
+from tests.fuzz.message_mutation import TOPIC
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.stepped_broker import SteppedBroker
 from tests.fuzz.target import MEBIBYTE, Target
+from tests.fuzz.targets.cluster_metadata import mutate_record
 from tests.fuzz.workspace import workspace
 from tests.support.log_bench import make_batch
 
@@ -279,9 +278,6 @@ def _directory_of(partition: TopicPartition) -> str:
     return partition_directory(Path(), partition).name
 
 
-_MUTATOR = MessageMutator(("1", "retention.ms", "segment.bytes", "cleanup.policy", "compact"))
-
-
 def _metadata(content: bytes, random: Random) -> bytes:
     """Change one record of the cluster's metadata, or add one."""
     found = spans(content)
@@ -296,27 +292,11 @@ def _metadata(content: bytes, random: Random) -> bytes:
     if not values:
         return mutate_batches(content, random)
     place = random.randrange(len(values))
-    values[place] = _metadata_value(values[place], random)
+    values[place] = mutate_record(values[place], random)
     builder = RecordBatchBuilder(bytearray(1 << 16), base_offset=batch.base_offset)
     for value in values:
         builder.append(batch.base_timestamp, None, value, None)
     return content[:start] + bytes(builder.seal()) + content[end:]
-
-
-def _metadata_value(value: bytes, random: Random) -> bytes:
-    try:
-        record = MetadataRecord.decode_framed(value)
-        _, position = read_uvarint(value, 0)
-        _, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
-    except KafkaError:
-        return spoil(value, random)
-    if random.random() < 0.2:
-        kinds = [kind for kind in MetadataRecord.__subclasses__() if kind is not type(record)]
-        other = random.choice(kinds)
-        body = _MUTATOR.made(other, other.min_version, random)
-        return other().encode_framed(other.min_version)[:3] + body
-    return value[:position] + _MUTATOR.mutated(type(record), version, value[position:], random)
 
 
 TARGET = Target(run, seeds, mutate, lambda size: 24 * MEBIBYTE + 100 * size)
