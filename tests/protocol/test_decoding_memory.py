@@ -82,6 +82,7 @@ def test_the_allowance_bends_at_8_mib() -> None:
     assert allowance(100 * MEBIBYTE) == MEBIBYTE + 4 * 100 * MEBIBYTE + 28 * 8 * MEBIBYTE
 
 
+@pytest.mark.fault("P5")
 @pytest.mark.parametrize(
     ("shape", "mebibytes", "refused"),
     [

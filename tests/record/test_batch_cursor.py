@@ -271,6 +271,7 @@ def test_a_negative_start_is_refused(cursor: Make) -> None:
         cursor(start_offset=-1)
 
 
+@pytest.mark.fault("R3")
 def test_records_behind_the_last_offset_are_not_passed_over(twin: ModuleType) -> None:
     """A header that claims more records than its offsets leave room for is a lie."""
     builder = RecordBatchBuilder(bytearray(8192), base_offset=100)
