@@ -47,7 +47,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "--group",
         action="append",
         metavar="[STRATEGY][+static]:CLIENT,CLIENT…",
-        help="a group's members: kclient, kafka-python, aiokafka, confluent-kafka; may be repeated",
+        help="a group's members: kclient, kafka-python, aiokafka, confluent-kafka, franz-go (needs "
+        "Go); may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args(given)

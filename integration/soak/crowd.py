@@ -10,6 +10,7 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
+from integration.harness.go_member import FRANZ_GO, franz_go_member
 from kclient import TopicPartition
 from tests.support.desk import Desk
 from tests.support.group_member import Membership
@@ -125,11 +126,13 @@ class Crowd:
     def _start(self, place: int) -> MemberProcess:
         name = f"{self._membership.group}-{place}-{next(self._numbers):04}"
         instance = f"place-{place}" if self._cast.static else None
+        client = self._cast.clients[place]
         member = MemberProcess(
             replace(self._membership, instance=instance),
             self._topic,
             self._directory / name,
-            client=self._cast.clients[place],
+            client=client,
+            program=franz_go_member() if client == FRANZ_GO else None,
         )
         self.history.members.append(self._ending.enter_context(member))
         return member

@@ -39,8 +39,20 @@ class MemberProcess:
     """
 
     def __init__(
-        self, member: Membership, topic: str, journal: Path, *, client: str = "kclient"
+        self,
+        member: Membership,
+        topic: str,
+        journal: Path,
+        *,
+        client: str = "kclient",
+        program: Path | None = None,
     ) -> None:
+        """Start a member.
+
+        Args:
+            client: Whose it is: kclient, or one that tests.support.foreign_group_member knows.
+            program: What to run instead, where the client is neither.
+        """
         self.name = f"{client} {journal.stem}"
         self.read = 0
         self.generation = -1
@@ -52,9 +64,18 @@ class MemberProcess:
         self._journal = journal.open("rb")
         self._rest = b""
         self._log = journal.with_suffix(".log")
-        program = "group_member" if client == "kclient" else "foreign_group_member"
-        command = [sys.executable, "-m", f"tests.support.{program}", "--client", client]
-        command += ["--topic", topic, "--journal", str(journal), *member.arguments()]
+        module = "group_member" if client == "kclient" else "foreign_group_member"
+        command = [sys.executable, "-m", f"tests.support.{module}"]
+        command = command if program is None else [str(program)]
+        command += [
+            "--client",
+            client,
+            "--topic",
+            topic,
+            "--journal",
+            str(journal),
+            *member.arguments(),
+        ]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[2]

@@ -1,0 +1,44 @@
+"""The member of a group that is written in Go, with franz-go: built once where Go is installed."""
+
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from integration.harness.errors import HarnessError
+from integration.harness.kafka_jars import cache_directory
+
+FRANZ_GO = "franz-go"
+_SOURCE = Path(__file__).parents[1] / "franz_go"
+_TIMEOUT = 300.0
+
+
+@cache
+def franz_go_member() -> Path:
+    """Return the program; Go itself knows what is to be built anew.
+
+    Raises:
+        HarnessError: There is no Go, or it fails; with its own words.
+    """
+    go = shutil.which("go")
+    if go is None:
+        msg = f"there is no go in PATH to build {_SOURCE} with"
+        raise HarnessError(msg)
+    home = cache_directory() / "franz_go"
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as fresh:
+        built, program = Path(fresh) / "member", home / "member"
+        done = subprocess.run(
+            [go, "build", "-o", str(built), "."],
+            cwd=_SOURCE,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+        )
+        if done.returncode:
+            msg = f"{_SOURCE} could not be built:\n{done.stderr[-2000:]}"
+            raise HarnessError(msg)
+        built.replace(program)
+    return program
