@@ -50,9 +50,8 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
     Ctrl-C, or another exception of a signal handler, may end any call anywhere. Records that a
     `poll` did not return are returned by the next one; ``records = consumer.poll()`` leaves no gap
     between the two. A commit that was cut short may have been carried out or not. A callback of
-    `subscribe` that was cut short runs again, or its partitions are told to be lost. Only if the
-    exception strikes in the one instruction with which a call other than `poll` stands up do the
-    heartbeats rest until the next call.
+    `subscribe` that was cut short runs again, or its partitions are told to be lost. Where the
+    exception did not strike a call that waited, the heartbeats rest until the next call.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.

@@ -6,7 +6,7 @@ leaves half done is mended at the begin of the next call, in one place, instead 
 * Records that were taken for a `poll` which did not return them are taken back.
 * Unless the call did nothing but wait when it was struck, all connections are made anew, what was
   in flight fails as if the connection had broken, what was fetched ahead is fetched again, and a
-  rebalance under way begins anew.
+  rebalance under way begins anew. Heartbeats rest until then.
 """
 
 from collections.abc import Callable
@@ -85,8 +85,9 @@ class ConsumerBase:
         seat = self._parts.seat
         if seat.depth() <= depth:
             return  # the seat was not taken
-        if not whole:
-            self._cut_short = True
+        if not whole and not self._parts.network.was_only_waiting():
+            # The heartbeat loop must not work with what is half done.
+            self._cut_short = seat.held = True
         elif depth == 0:
             self._inside = False
         if depth == 0:
@@ -96,7 +97,7 @@ class ConsumerBase:
     def _mend(self) -> None:
         """Mend what a call left behind that was cut short."""
         parts = self._parts
-        if (self._inside or self._cut_short) and not parts.network.was_only_waiting():
+        if self._inside or self._cut_short:
             parts.mend()
             if self._in_hand:
                 parts.collector.go_back_to(self._in_hand[self._next_in_hand :])
@@ -104,7 +105,7 @@ class ConsumerBase:
         if not self._handed_out:
             parts.collector.undo()
         self._handed_out = True
-        self._inside = self._cut_short = False
+        self._inside = self._cut_short = parts.seat.held = False
 
     def _put_back(self) -> None:
         """Give back what the iteration took and has not handed out."""

@@ -57,6 +57,7 @@ class ConsumerNetworkClient:
     ) -> None:
         self._connect = connect
         self._client = connect()
+        self._old: list[NetworkClient] = []  # interrupted, and to be closed
         self._metadata = metadata
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
@@ -178,6 +179,7 @@ class ConsumerNetworkClient:
 
     def close(self) -> None:
         """Close every connection."""
+        self._close_old()
         self._client.close()
 
     def was_only_waiting(self) -> bool:
@@ -189,11 +191,7 @@ class ConsumerNetworkClient:
 
         Every request without an outcome fails as if its connection had broken.
         """
-        try:
-            self._client.close()
-        except (KafkaError, LookupError, OSError, ValueError) as error:
-            # What is half open is closed when the last reference to it goes.
-            _log.info("closing the connections that were interrupted: %s", error)
+        self._old.append(self._client)
         self._client = self._connect()
         self._completed.clear()
         self._unsent.clear()
@@ -201,6 +199,7 @@ class ConsumerNetworkClient:
         while self._open:
             unsent = next(iter(self._open))
             self._fail(unsent, interrupted)
+        self._close_old()
 
     # --- inside
 
@@ -270,6 +269,15 @@ class ConsumerNetworkClient:
     def _fail_unsent(self, node_id: int, error: "DisconnectedError") -> None:
         for unsent in self._unsent.pop(node_id, ()):
             self._fail(unsent, error)
+
+    def _close_old(self) -> None:
+        while self._old:
+            try:
+                self._old[-1].close()
+            except (KafkaError, LookupError, OSError, ValueError) as error:
+                # What is half open is closed when the last reference to it goes.
+                _log.info("closing the connections that were interrupted: %s", error)
+            self._old.pop()
 
     def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
         self._open.pop(unsent, None)

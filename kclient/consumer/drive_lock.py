@@ -20,7 +20,11 @@ from kclient.common.runtime import Tasks
 
 
 class DriveLock:
-    """The seat of the thread that drives a consumer."""
+    """The seat of the thread that drives a consumer.
+
+    Attributes:
+        held: Whether the seat is kept free for the application, which has something to mend.
+    """
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -32,6 +36,7 @@ class DriveLock:
         self._seated = False
         self._background = False
         self._stopped = False
+        self.held = False
 
     def depth(self) -> int:
         """Return how often the calling thread has taken the seat."""
@@ -89,7 +94,7 @@ class DriveLock:
         with self._changed:
             if wait_ms > 0 and not self._stopped:
                 self._changed.wait(wait_ms / 1000.0)
-            if self._stopped or self._seated:
+            if self._stopped or self._seated or self.held:
                 return False
             self._background = True
             return True

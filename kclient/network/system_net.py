@@ -173,13 +173,15 @@ class _Bell(Protocol):
 class _PipeBell:
     """A bell made of descriptors that no other process can write to: an eventfd or a pipe."""
 
+    _closed = True  # one whose making was interrupted has nothing to let go of
+
     def __init__(self, reader: int, writer: int) -> None:
         self._reader = reader
         self._writer = writer
+        self._closed = False
         # guards: the descriptors against a ring that comes while they are being closed, when their
         # numbers may already belong to somebody else's file.
         self._lock = threading.Lock()
-        self._closed = False
 
     def fileno(self) -> int:
         return self._reader
