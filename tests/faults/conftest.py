@@ -8,7 +8,7 @@ from kclient.testing import EmbeddedCluster, FaultProxy
 from tests.support.desk import Desk
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(config={"group.min.session.timeout.ms": 500}) as cluster:
         yield cluster
