@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from kclient import Consumer, TopicPartition
 from kclient.common.broker_errors import RebalanceInProgressError
-from kclient.common.errors import CommitFailedError
+from kclient.common.errors import CommitFailedError, KafkaTimeoutError
 
 LEAVE, JOIN, STALL = b"l", b"j", b"s"
 
@@ -113,7 +113,7 @@ class Own:
     def commit(self) -> str | None:
         try:
             self._consumer.commit()
-        except (CommitFailedError, RebalanceInProgressError) as error:
+        except (CommitFailedError, RebalanceInProgressError, KafkaTimeoutError) as error:
             return type(error).__name__
         return None
 

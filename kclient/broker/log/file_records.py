@@ -192,9 +192,7 @@ class FileRecords:
                 wanted = min(max(_READ_CHUNK, header.size_in_bytes), end - header.position)
                 chunk = memoryview(self.file.read_at(header.position, wanted))
                 chunk_start = header.position
-            start = header.position - chunk_start
-            for batch in read_batches(chunk[start : start + header.size_in_bytes]):
-                yield header, batch
+            yield header, RecordBatch(chunk, header.position - chunk_start)
 
     def close(self) -> None:
         """Close the file; idempotent."""
