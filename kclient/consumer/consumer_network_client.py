@@ -179,7 +179,7 @@ class ConsumerNetworkClient:
 
     def close(self) -> None:
         """Close every connection."""
-        self._close_old()
+        _close_all(self._old)
         self._client.close()
 
     def was_only_waiting(self) -> bool:
@@ -199,7 +199,7 @@ class ConsumerNetworkClient:
         while self._open:
             unsent = next(iter(self._open))
             self._fail(unsent, interrupted)
-        self._close_old()
+        _close_all(self._old)
 
     # --- inside
 
@@ -270,15 +270,16 @@ class ConsumerNetworkClient:
         for unsent in self._unsent.pop(node_id, ()):
             self._fail(unsent, error)
 
-    def _close_old(self) -> None:
-        while self._old:
-            try:
-                self._old[-1].close()
-            except (KafkaError, LookupError, OSError, ValueError) as error:
-                # What is half open is closed when the last reference to it goes.
-                _log.info("closing the connections that were interrupted: %s", error)
-            self._old.pop()
-
     def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
         self._open.pop(unsent, None)
         unsent.future.fail(error)
+
+
+def _close_all(clients: list[NetworkClient]) -> None:
+    while clients:
+        try:
+            clients[-1].close()
+        except (KafkaError, LookupError, OSError, ValueError) as error:
+            # What is half open is closed when the last reference to it goes.
+            _log.info("closing the connections that were interrupted: %s", error)
+        clients.pop()
