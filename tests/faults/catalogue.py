@@ -480,7 +480,10 @@ def shown_cases() -> dict[str, list[str]]:
     shown: dict[str, list[str]] = defaultdict(list)
     for directory in ("tests", "integration"):
         for path in sorted((ROOT / directory).rglob("*.py")):
-            for name, case in _marks(ast.parse(path.read_text())):
+            text = path.read_text()
+            if "fault(" not in text:  # parsing takes long
+                continue
+            for name, case in _marks(ast.parse(text)):
                 shown[case].append(f"{path.relative_to(ROOT)}::{name}")
     return shown
 

@@ -101,7 +101,7 @@ def test_a_timeout_takes_its_time_whatever_the_wall_clock_says(
             started = time.monotonic()
             with pytest.raises(KafkaTimeoutError):
                 producer.send("t", b"v")
-            assert 0.55 <= time.monotonic() - started <= 1.1
+            assert 0.55 <= time.monotonic() - started <= 2.0
 
 
 @pytest.mark.fault("C20", "R14")

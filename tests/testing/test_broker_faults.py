@@ -93,7 +93,7 @@ def test_requests_or_only_their_answers_wait(
         wait_until(lambda: fault.hits, "the request has come")
         assert end(other) == before + answer_only
         assert wire.receive(ProduceResponse, 9)[0] == sent
-        assert 0.4 <= time.monotonic() - started < 1.5
+        assert 0.4 <= time.monotonic() - started < 5
         assert end(other) == before + 1
 
 
