@@ -119,7 +119,6 @@ def test_a_refused_fetch_is_asked_again(
     assert values(found) == list(range(RECORDS))
 
 
-@pytest.mark.fault("R9")
 def test_everything_is_read_once_while_the_leader_moves(
     mock: MockCluster, desk: Desk, topic: str
 ) -> None:
@@ -153,7 +152,6 @@ def test_a_nearer_replica_is_read_and_left_when_it_goes(
     assert values(found) == list(range(2 * RECORDS))
 
 
-@pytest.mark.fault("C13")
 def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk, topic: str) -> None:
     fill(desk, topic)
     for broker in (1, 2, 3):

@@ -155,7 +155,6 @@ def test_order_is_kept_while_the_leader_moves_with_five_requests_on_their_way(
     assert producer.metrics()["record-retry-total"] > 0
 
 
-@pytest.mark.fault("C13")
 def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk) -> None:
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)
@@ -165,7 +164,6 @@ def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk) -> None:
     check_intact(sent, stored(mock))
 
 
-@pytest.mark.fault("W10")
 def test_no_longer_than_the_delivery_timeout(mock: MockCluster) -> None:
     mock.set_leader(TOPIC, 0, -1)
     with Producer(
@@ -182,7 +180,6 @@ def test_no_longer_than_the_delivery_timeout(mock: MockCluster) -> None:
         assert producer.send(TOPIC, b"1", partition=0).result(10).offset == 0
 
 
-@pytest.mark.fault("C12")
 def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, desk: Desk) -> None:
     producer = desk.producer(linger_ms=1, batch_size=500)
     with Load(producer, TOPIC, ahead=200) as load:

@@ -115,6 +115,7 @@ def go_on(desk: Desk, topic: str, before: Consumer) -> None:
     assert [one.value for one in read(after, 1)] == [b"next"]
 
 
+@pytest.mark.fault("W3")
 @pytest.mark.parametrize("version", chosen_versions())
 def test_kafka_stops_crashes_and_comes_back(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(version=version)
@@ -129,6 +130,7 @@ def test_kafka_stops_crashes_and_comes_back(start_cluster: StartCluster, version
         live_through(desk, topic, [node.restart, crash])
 
 
+@pytest.mark.fault("W3", "R13")
 def test_the_companion_broker_crashes_again_and_again(tmp_path: Path) -> None:
     brokers = [BrokerProcess(tmp_path)]
     address = brokers[0].bootstrap

@@ -27,14 +27,14 @@ def live_through(brokers: Brokers, directory: Path, plan: Plan) -> None:
 
 
 @pytest.mark.timeout(400)  # on a machine that is busy with other things
-@pytest.mark.fault("W3", "W4", "C5", "C6")
+@pytest.mark.fault("W3")
 def test_apache_kafka_stops_and_dies_at_random_moments(tmp_path: Path) -> None:
     plan = Plan(rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS])
     live_through(ApacheKafka(tmp_path, NEWEST, nodes=1), tmp_path, plan)
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.fault("C5", "W2", "R13")
+@pytest.mark.fault("W2")
 def test_the_leader_of_three_nodes_dies_and_another_takes_over(tmp_path: Path) -> None:
     plan = Plan(
         rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS], kills=[True]
@@ -43,7 +43,7 @@ def test_the_leader_of_three_nodes_dies_and_another_takes_over(tmp_path: Path) -
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.fault("R11", "R14", "R22")
+@pytest.mark.fault("R11", "R22")
 def test_clients_of_all_kinds_come_and_go_while_the_companion_broker_does(tmp_path: Path) -> None:
     groups = [MIXED, COOPERATIVE, STATIC]
     plan = Plan(rounds=2, between_s=8, disturb_s=1, writers=2, rate=200, groups=groups, seed=1)

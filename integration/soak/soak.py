@@ -103,7 +103,9 @@ class Soak:
             kills = itertools.cycle(self._plan.kills)
             for number in range(1, self._plan.rounds + 1):
                 self._live(auditor, self._plan.between_s * self._random.uniform(0.5, 1.5))
-                if number <= max(1, self._plan.rounds // 4):
+                if number <= max(
+                    1, self._plan.rounds // 2
+                ):  # buffers have had their longest outage
                     self._outcome.warm = time.monotonic()
                 self._bounce(number, kill=next(kills))
             self._live(auditor, self._plan.between_s)
