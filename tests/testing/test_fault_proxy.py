@@ -100,13 +100,18 @@ def test_metadata_names_the_proxy(proxy: FaultProxy, wire: Wire, version: int) -
 
 
 def test_other_answers_that_name_brokers_name_the_proxy(proxy: FaultProxy, wire: Wire) -> None:
-    for version in (0, 3):
-        old = FindCoordinatorRequest(key="g")
-        found = wire.ask(old, version, FindCoordinatorResponse)
-        assert (found.host, found.port) == proxy.address
-    new = FindCoordinatorRequest(coordinator_keys=["g"])
-    (coordinator,) = wire.ask(new, 4, FindCoordinatorResponse).coordinators
-    assert (coordinator.host, coordinator.port) == proxy.address
+    def coordinator(version: int) -> tuple[str, int]:
+        if version < 4:
+            old = FindCoordinatorRequest(key="g")
+            answer = wire.ask(old, version, FindCoordinatorResponse)
+            return answer.host, answer.port
+        new = FindCoordinatorRequest(coordinator_keys=["g"])
+        (found,) = wire.ask(new, version, FindCoordinatorResponse).coordinators
+        return found.host, found.port
+
+    wait_until(lambda: coordinator(4)[0], "the topic of positions is there")
+    for version in (0, 3, 4, 6):
+        assert coordinator(version) == proxy.address
     (broker,) = wire.ask(DescribeClusterRequest(), 1, DescribeClusterResponse).brokers
     assert (broker.host, broker.port) == proxy.address
 
