@@ -193,6 +193,28 @@ def test_a_poll_that_comes_too_late_gets_nothing_of_what_was_lost(world: Consume
     assert taken[0].offset == 0, "reading goes on behind what was committed: nothing"
 
 
+@pytest.mark.fault("R14")
+@pytest.mark.parametrize("away_ms", [11_000, 200])
+def test_partitions_that_came_while_the_application_was_away_are_given_only_to_a_member(
+    world: ConsumerWorld, away_ms: float
+) -> None:
+    """The answer arrives in the background; by the next poll its membership may be over."""
+    world.fill(5)
+    consumer = world.consumer(group_id="g", max_poll_interval_ms=10_000)
+    told = Told(consumer)
+    while not world.broker.asked_for(ApiKey.SYNC_GROUP):
+        assert not consumer.poll(0.0)
+        world.sleep(1.0)
+    assert told.what == []
+    world.background(away_ms)
+    assert world.broker.group.left == (["member-1"] if away_ms > 10_000 else [])
+    taken = world.read(consumer, 5)
+    assert offsets(taken) == list(range(5))
+    assert told.what == ["assigned"]
+    assert len(world.broker.group.joins) == (2 if away_ms < 10_000 else 4)
+    consumer.commit()
+
+
 # --- R16: callbacks
 
 

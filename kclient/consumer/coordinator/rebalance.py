@@ -179,6 +179,11 @@ class Rebalance:
         if join.error is not None:
             self._join_failed(join.error, now_ms)
             return
+        if not self._membership.is_stable():
+            # The heartbeat loop gave the membership up after it had read the answer: the partitions
+            # are others' by now. `step` joins again.
+            self._next_attempt_ms = 0.0
+            return
         self._attempts = 0
         self.completed += 1
         self.took_ms += now_ms - self._began_ms
