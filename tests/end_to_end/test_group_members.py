@@ -41,6 +41,7 @@ def group(desk: Desk, tmp_path: Path) -> Iterator[Group]:
 
 
 @pytest.mark.fault("R11", "R22")
+@pytest.mark.fault("R22")
 def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:
     history = group.history
     producer = desk.producer(linger_ms=10)
