@@ -9,6 +9,7 @@ from tests.simulation.history import (
     Assigned,
     Called,
     CalledBack,
+    CommitAsked,
     CommitSeen,
     Committed,
     Crashed,
@@ -229,6 +230,22 @@ def early_commits(history: History, _promises: Promises) -> Iterator[str]:
                 yield f"{type(event).__name__} {last} by {event.who}, which was not processed"
 
 
+def zombie_commits(history: History, _promises: Promises) -> Iterator[str]:
+    """Nothing is committed by a member that asked for it when another held the partition."""
+    holders: dict[tuple[str, int], str] = {}
+    asked_in_time: set[tuple[str, int, int]] = set()
+    for event in history:
+        if isinstance(event, Assigned):
+            holders.update(((event.group, each), event.who) for each in event.partitions)
+        elif isinstance(event, CommitAsked):
+            if holders.get((event.group, event.partition)) == event.who:
+                asked_in_time.add((event.who, event.partition, event.offset))
+        elif isinstance(event, Committed):
+            holder = holders.get((event.group, event.partition))
+            if (event.who, event.partition, event.offset) not in asked_in_time:
+                yield f"{event.who} committed {event.partition}@{event.offset}, which {holder} held"
+
+
 def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
     """A group ends with the last position that the broker took."""
     taken: dict[tuple[str, int], int] = {}
@@ -305,6 +322,7 @@ CHECKS: dict[str, Check] = {
     "wrong-start": wrong_starts,
     "early-commit": early_commits,
     "foreign-commit": foreign_commits,
+    "zombie-commit": zombie_commits,
     "lost-commit": lost_commits,
     "unconfirmed-commit": unconfirmed,
     "unseen": unseen,

@@ -6,7 +6,15 @@ from kclient import Consumer, ConsumerRecord
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
-from tests.simulation.history import Assigned, Committed, Polled, Processed, Revoked, Sought
+from tests.simulation.history import (
+    Assigned,
+    CommitAsked,
+    Committed,
+    Polled,
+    Processed,
+    Revoked,
+    Sought,
+)
 from tests.simulation.scenario import TOPIC
 
 _POLL_S = 0.3
@@ -73,24 +81,27 @@ class ConsumerApplication(Application):
     def _commit(self, consumer: Consumer) -> None:
         mode = self.stage.scenario.commit
         if mode == "async":
-            consumer.commit_async(callback=self._committed)
+            consumer.commit_async(self._wanted(consumer), self._committed)
         elif mode == "sync" and self.lot.random() < 0.5:
             self._commit_now(consumer)
 
     def _commit_now(self, consumer: Consumer) -> None:
-        partitions = sorted(consumer.assignment())
-        wanted = {
-            partition: OffsetAndMetadata(position)
-            for partition in partitions
-            if (position := _position(consumer, partition)) is not None
-        }
-        if not wanted:
-            return
+        wanted = self._wanted(consumer)
         try:
             self.timed("commit", _COMMIT_S, lambda: consumer.commit(wanted, timeout=_COMMIT_S))
         except KafkaError:
             return  # another will process it again
         self._committed(wanted, None)
+
+    def _wanted(self, consumer: Consumer) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the positions to commit, which are behind what was processed."""
+        wanted = {}
+        for partition in sorted(consumer.assignment()):
+            position = _position(consumer, partition)
+            if position is not None:
+                wanted[partition] = OffsetAndMetadata(position)
+                self.note(CommitAsked, self.group, partition.partition, position)
+        return wanted
 
     def _committed(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None

@@ -113,6 +113,15 @@ class CommitSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CommitAsked(Event):
+    """A member set out to commit a position."""
+
+    group: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Committed(Event):
     """A commit was confirmed."""
 

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 
 from kclient.broker.coordinator.group.offset_store import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
@@ -10,7 +12,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
-from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
+from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
 from tests.simulation.history import CommitSeen, Fault
@@ -19,6 +21,21 @@ from tests.simulation.scenario import BROKER, TOPIC
 Positions = dict[str, dict[TopicPartition, CommittedOffset]]
 
 _RETRY_MS = 700.0
+_FLUSH_S = 0.004
+
+
+class _SlowDisk:
+    """A disk on which a flush takes its time: a process may die, or a machine, in between."""
+
+    def __init__(self, faults: ErrorsOnDemand, process: VirtualProcess, lot: Random) -> None:
+        self._faults = faults
+        self._process = process
+        self._lot = lot
+
+    def before(self, action: str, path: Path, half: Half | None = None) -> None:
+        if action == "flush":
+            self._process.sleep(self._lot.uniform(0.0, _FLUSH_S))
+        self._faults.before(action, path, half)
 
 
 class Operator:
@@ -57,7 +74,8 @@ class Operator:
         self.stopping = False
         self._life += 1
         process = self.process = self.machine.process(f"broker-{self._life}")
-        files = FaultyFiles(process.files, self.faults)
+        disk = _SlowDisk(self.faults, process, self._stage.world.random("flushes"))
+        files = FaultyFiles(process.files, disk)
         runtime = replace(process.runtime, files=files)
         server = BrokerServer(BrokerConfig(self._stage.scenario.broker), runtime)
         process.spawn("main", lambda: self._serve(server, process))

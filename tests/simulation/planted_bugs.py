@@ -12,7 +12,6 @@ from typing import Any
 from unittest.mock import patch
 
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_offsets import GroupOffsets
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
@@ -28,7 +27,6 @@ from kclient.consumer.subscription_state import SubscriptionState
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.transaction_manager import TransactionManager
-from kclient.record import RecordBatch
 
 Replace = Callable[[Any, str, Callable[..., Any]], None]
 """Puts another function in the place of one, by its owner and name."""
@@ -116,7 +114,14 @@ def _drop_flush(replace: Replace) -> None:
 
 
 def _forget_producers(replace: Replace) -> None:
-    replace(LogLoader, "rebuild_producers", lambda *_: None)
+    load = LogLoader.load
+
+    def load_and_forget(self: LogLoader, checkpoint: Any, now_ms: int) -> int:
+        start = load(self, checkpoint, now_ms)
+        self._producers.entries.clear()
+        return start
+
+    replace(LogLoader, "load", load_and_forget)
 
 
 def _ignore_duplicates(replace: Replace) -> None:
@@ -129,10 +134,6 @@ def _ignore_duplicates(replace: Replace) -> None:
 def _named(dotted: str) -> Any:
     module, _, name = dotted.rpartition(".")
     return getattr(__import__(module, fromlist=[name]), name)
-
-
-def _drop_crc(replace: Replace) -> None:
-    replace(RecordBatch, "ensure_valid", lambda _: None)
 
 
 def _overstate_high_watermark(replace: Replace) -> None:
@@ -160,10 +161,6 @@ def _deliver_revoked(replace: Replace) -> None:
     replace(SubscriptionState, "holds", lambda *_: True)
     replace(FetchBuffer, "retain", lambda *_: None)
     replace(Rebalance, "_drop_partitions", lambda _: None)
-
-
-def _trust_zombies(replace: Replace) -> None:
-    replace(GroupOffsets, "check_commit", lambda *_: None)
 
 
 def _wake_nobody(replace: Replace) -> None:
@@ -226,48 +223,46 @@ def _forget_positions(replace: Replace) -> None:
 
 BUGS: dict[str, PlantedBug] = {
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 0, "duplicate"
+        "a batch that is sent again gets a new sequence", _renumber_retries, 8, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "a batch's buffer goes back to the pool while it waits to be sent again",
         _free_on_retry,
-        0,
+        3,
         "work",
     ),
     "wrong-match": PlantedBug(
         "answers go to the youngest request, whatever their correlation id",
         _answer_youngest,
-        0,
-        "lost-write",
+        3,
+        "catch-up",
     ),
     "no-flush": PlantedBug(
-        "a segment is not forced to the disk before the answer", _drop_flush, 0, "lost-write"
+        "a segment is not forced to the disk before the answer", _drop_flush, 10, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 0, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 19, "duplicate"
     ),
-    "no-dedup": PlantedBug("the broker does not look at sequences", _ignore_duplicates, 0, ""),
-    "no-crc": PlantedBug("nobody looks at checksums; a torn tail counts", _drop_crc, 0, ""),
+    "no-dedup": PlantedBug(
+        "the broker does not look at sequences", _ignore_duplicates, 20, "duplicate"
+    ),
     "bold-watermark": PlantedBug(
-        "the high watermark is ahead of the log", _overstate_high_watermark, 0, "work"
+        "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for a position of before moves the position", _use_stale_fetch, 0, "poll-skip"
+        "a fetch for a position of before moves the position", _use_stale_fetch, 3, "unowned-read"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 0, "unowned-read"
+        "records of revoked partitions are handed out", _deliver_revoked, 7, "unowned-read"
     ),
-    "zombie-commit": PlantedBug(
-        "commits of an old generation are taken", _trust_zombies, 0, "lost-commit"
-    ),
-    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 0, "crash"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 0, "outcome"),
-    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 0, ""),
+    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 1, "late-call"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 62, "outcome"),
+    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 2, "work"),
     "early-commit": PlantedBug(
-        "automatic commits cover what was only just handed out", _commit_ahead, 0, "early-commit"
+        "automatic commits cover what was only just handed out", _commit_ahead, 2, "early-commit"
     ),
     "lost-positions": PlantedBug(
-        "a broker that starts does not read the groups' positions", _forget_positions, 0, "work"
+        "a broker that starts does not read the groups' positions", _forget_positions, 2, "work"
     ),
 }
-"""Every planted bug, by name, with the seed and the invariant that first found it."""
+"""Every planted bug, by name, with a seed that finds it, and by what."""

@@ -21,6 +21,7 @@ class ProducerApplication(Application):
     def __init__(self, stage: Stage, machine: str, name: str) -> None:
         self.producer: Producer | None = None
         self._outcomes: dict[str, str] = {}
+        self._gave_up_on_wire = False
         super().__init__(stage, machine, name)
 
     def run(self) -> None:
@@ -91,6 +92,7 @@ class ProducerApplication(Application):
             self._outcomes[value] = f"{metadata.partition}@{metadata.offset}"
         else:
             written = error is None or error.possibly_written
+            self._gave_up_on_wire |= written
             self.note(Failed, value, f"{type(error).__name__}", written)
             self._outcomes[value] = type(error).__name__
 
@@ -119,7 +121,9 @@ class ProducerApplication(Application):
             self.note(Crashed, f"{value}: future {said}, callback {self._outcomes.get(value)}")
 
     def _check_account(self, producer: Producer) -> None:
-        """All memory was given back."""
+        """All memory was given back, but for batches that were given up while a socket had them."""
+        if self._gave_up_on_wire:
+            return
         metrics = producer.metrics()
         left = metrics["buffer-total-bytes"] - metrics["buffer-available-bytes"]
         if left:
