@@ -64,8 +64,8 @@ class MetadataResponseReader:
 
     def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicMetadata:
         error = error_for_code(topic.error_code)
-        if error is None and not topic.partitions:
-            error = LeaderNotAvailableError(f"topic {name} has no partitions yet")
+        if error is None:
+            error = _odd_partitions(name, topic)
         if error is not None:
             return self._without_partitions(name, topic, error)
         topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
@@ -119,3 +119,16 @@ class MetadataResponseReader:
     def _forget_epochs(self, topic: str) -> None:
         for key in [key for key in self._epochs if key.topic == topic]:
             del self._epochs[key]
+
+
+def _odd_partitions(name: str, topic: MetadataResponseTopic) -> KafkaError | None:
+    """Say what is wrong with the partitions of a topic: there are none, or there are gaps."""
+    numbers = {partition.partition_index for partition in topic.partitions}
+    if not numbers:
+        return LeaderNotAvailableError(f"topic {name} has no partitions yet")
+    if min(numbers) == 0 and max(numbers) == len(numbers) - 1:
+        return None
+    return LeaderNotAvailableError(
+        f"topic {name}: got {len(numbers)} partitions from {min(numbers)} to {max(numbers)},"
+        f" expected 0 to {len(numbers) - 1}"
+    )

@@ -185,6 +185,24 @@ def test_a_topic_without_leaders_keeps_what_was_known(world: MetadataWorld, erro
     assert world.metadata.time_to_next_update(world.now_ms) < 500
 
 
+@pytest.mark.fault("P12")
+@pytest.mark.parametrize("numbers", [(1, 2), (0, 2), (-1, 0), (0, 2**31 - 1)])
+def test_partitions_with_gaps_are_not_taken_over(
+    world: MetadataWorld, numbers: tuple[int, int]
+) -> None:
+    """Whoever counts partitions goes on to number them from 0."""
+    odd = topic(partitions=2)
+    for partition, number in zip(odd.partitions, numbers, strict=True):
+        partition.partition_index = number
+    world.update(odd)
+    assert world.metadata.cluster().partitions_for("orders") == []
+    assert "expected 0 to 1" in str(world.metadata.topic_error("orders"))
+    assert world.metadata.time_to_next_update(world.now_ms) < 500
+    world.update(topic(partitions=3))
+    world.update(odd)
+    assert world.metadata.cluster().partition_count("orders") == 3
+
+
 def test_an_unknown_topic_is_asked_for_again_and_its_error_told(world: MetadataWorld) -> None:
     world.update(topic(error=3))
     assert isinstance(world.metadata.topic_error("orders"), UnknownTopicOrPartitionError)
