@@ -187,7 +187,7 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
         "auto_commit_interval_ms": lot.choice((100, 1_000)),
         "isolation_level": lot.choice(("read_committed", "read_uncommitted")),
         "partition_assignment_strategy": lot.choice((["range"], ["roundrobin"])),
-        "fetch_min_bytes": lot.choice((1, 1, 2_000)),
+        "fetch_min_bytes": lot.choice((1, 1, 150)),  # more than the limits below would only wait
         "fetch_max_wait_ms": lot.choice((50, 500)),
         "fetch_max_bytes": lot.choice((500, 52_428_800)),
         "max_partition_fetch_bytes": lot.choice((200, 3_000, 1_048_576)),
