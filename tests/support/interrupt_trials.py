@@ -78,6 +78,10 @@ class Trials:
     def _tell(self, value: bytes, metadata: object, error: object) -> None:
         self.told[value] += 1
 
+    def send_each(self, count: int, size: int = 0) -> None:
+        for _ in range(count):
+            self.send(size)
+
     def send_many(self) -> None:
         self.producer.send_many(self._topic, [self.value(100) for _ in range(8)], partition=0)
 
@@ -183,8 +187,8 @@ class Storm:
     def rage(self, rounds: int) -> None:
         producer = self._trials.producer
         calls: dict[str, Callable[[], object]] = {
-            "send": lambda: [self._trials.send() for _ in range(20)],
-            "send in a new batch": lambda: [self._trials.send(480) for _ in range(4)],
+            "send": lambda: self._trials.send_each(20),
+            "send in a new batch": lambda: self._trials.send_each(4, 480),
             "send_many": self._trials.send_many,
             "flush": producer.flush,
         }
