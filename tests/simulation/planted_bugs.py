@@ -235,28 +235,28 @@ BUGS: dict[str, PlantedBug] = {
         "answers go to the youngest request, whatever their correlation id",
         _answer_youngest,
         3,
-        "catch-up",
+        "lost-write",
     ),
     "no-flush": PlantedBug(
         "a segment is not forced to the disk before the answer", _drop_flush, 10, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 19, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 25, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 20, "duplicate"
+        "the broker does not look at sequences", _ignore_duplicates, 8, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for a position of before moves the position", _use_stale_fetch, 3, "unowned-read"
+        "a fetch for a position of before moves the position", _use_stale_fetch, 3, "poll-skip"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 7, "unowned-read"
+        "records of revoked partitions are handed out", _deliver_revoked, 3, "unowned-read"
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 1, "late-call"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 62, "outcome"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 27, "outcome"),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 2, "work"),
     "early-commit": PlantedBug(
         "automatic commits cover what was only just handed out", _commit_ahead, 2, "early-commit"
