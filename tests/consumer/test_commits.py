@@ -133,6 +133,16 @@ def test_a_commit_that_is_refused_until_its_timeout_says_why(world: ConsumerWorl
         consumer.commit({ORDERS_0: 1}, timeout=3.0)
 
 
+def test_closing_does_not_wait_for_a_commit_that_was_given_up(world: ConsumerWorld) -> None:
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.broker.fail(ApiKey.FIND_COORDINATOR, *[15] * 100)  # COORDINATOR_NOT_AVAILABLE
+    with pytest.raises(KafkaTimeoutError, match="no coordinator was found for group 'g'"):
+        consumer.commit({ORDERS_0: 1}, timeout=3.0)
+    before_ms = world.clock.now_ms
+    consumer.close(timeout=30.0)
+    assert world.clock.now_ms - before_ms < 100
+
+
 def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     consumer.commit()

@@ -88,8 +88,8 @@ class OffsetCommitter:
         return commit.future
 
     def has_pending(self) -> bool:
-        """Return whether commits wait or are in flight."""
-        return bool(self._waiting or self._sent)
+        """Return whether commits wait or are in flight; not those that were given up."""
+        return bool(self._sent) or any(not commit.future.done for commit in self._waiting)
 
     def step(self, now_ms: float) -> float:
         """Send what waits; return how long to wait for the next step."""
