@@ -136,8 +136,7 @@ class SegmentIndexes:
         self.reset()
         try:
             for header in self._records.headers():
-                if not 0 <= header.last_offset - self._offset.base_offset <= _MAX_RELATIVE_OFFSET:
-                    raise CorruptRecordError(f"{header} does not belong into this segment")
+                self._ensure_belongs(header)
                 self.note_appended(header)
         finally:
             if self._appendable:
@@ -256,9 +255,17 @@ class SegmentIndexes:
         greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
         first = self.locate(last.offset)
         for header in self._records.headers(0 if first is None else first.position):
+            self._ensure_belongs(header)
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
         return greatest
+
+    def _ensure_belongs(self, header: BatchHeader) -> None:
+        """Refuse a batch whose offsets no index of this segment can hold."""
+        if not 0 <= header.last_offset - self._offset.base_offset <= _MAX_RELATIVE_OFFSET:
+            raise CorruptRecordError(
+                f"{self._offset.path}: {header} does not belong into this segment"
+            )
 
 
 def _fits(records: FileRecords, entry: OffsetPosition) -> bool:

@@ -150,6 +150,19 @@ def test_a_damaged_size_in_an_old_segment_is_an_error(bench: LogBench, filled: U
     assert len(log.read(95, 1).records) > 0
 
 
+@pytest.mark.fault("B13")
+def test_an_offset_that_no_index_can_hold_is_an_error(bench: LogBench, filled: UnifiedLog) -> None:
+    filled.close()
+    content = bytearray(segments(bench)[-1].read_bytes())
+    size = list(read_batches(content))[-1].size_in_bytes
+    struct.pack_into(">q", content, len(content) - size, 2**40)
+    segments(bench)[-1].write_bytes(content)
+    segments(bench, ".timeindex")[-1].write_bytes(b"")
+    log = bench.open(CONFIG, clean=True)
+    with pytest.raises(CorruptRecordError, match="does not belong into this segment"):
+        log.close()
+
+
 @pytest.mark.fault("B3")
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "garbage", "short", "ahead", "zeros"])
