@@ -7,4 +7,5 @@ docs/reference/errors.md lists the classes that stand for a broker's error codes
 from kclient.common.broker_errors import *  # noqa: F403 (a table of a hundred classes)
 from kclient.common.errors import *  # noqa: F403 (the families they belong to)
 from kclient.consumer.errors import *  # noqa: F403 (what only consumers raise)
+from kclient.producer.errors import *  # noqa: F403 (what only producers raise)
 from kclient.record.errors import *  # noqa: F403 (what a deserializer's error becomes)

@@ -7,6 +7,12 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 
+__all__ = [
+    "DeliveryTimeoutError",
+    "ProducerFatalError",
+    "UnknownPartitionError",
+]
+
 
 class DeliveryTimeoutError(KafkaTimeoutError):
     """A record was not acknowledged within ``delivery.timeout.ms``.
