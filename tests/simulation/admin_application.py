@@ -71,7 +71,7 @@ class Reader(Application):
             deadline_ms = self._now_ms() + _READ_S * 1000.0
             while any(consumer.position(each) < ends[each] for each in partitions):
                 for record in consumer.poll(1.0):
-                    value = bytes(record.value or b"").rstrip(b".").decode()
+                    value = bytes(record.value or b"").rstrip(b".").decode(errors="replace")
                     self.note(Stored, record.partition, record.offset, value)
                 if self._now_ms() > deadline_ms:
                     self.note(Crashed, f"could not read up to {ends}")

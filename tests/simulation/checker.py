@@ -13,6 +13,7 @@ from tests.simulation.history import (
     CommitSeen,
     Committed,
     Crashed,
+    Damaged,
     Failed,
     Fault,
     History,
@@ -28,6 +29,9 @@ from tests.simulation.history import (
 
 KILL_CLIENT = "kill client"
 """The kind of `Fault` that is the violent end of the client it names."""
+
+BIT_FLIP = "bit flip"
+"""The kind of `Fault` that is a batch damaged on its way to the machine it names."""
 
 GRACE_MS = 500.0
 """How much later than its timeout a call may return."""
@@ -305,6 +309,18 @@ def late_calls(history: History, _promises: Promises) -> Iterator[str]:
             )
 
 
+def false_alarms(history: History, _promises: Promises) -> Iterator[str]:
+    """Nobody is told of damage but where something was damaged on the way, and once for each."""
+    left: Counter[str] = Counter()
+    for event in history:
+        if isinstance(event, Fault) and event.kind == BIT_FLIP:
+            left[event.who] += 1
+        elif isinstance(event, Damaged):
+            left[event.machine] -= 1
+            if left[event.machine] < 0:
+                yield f"{event.who} at {event.at_ms:.0f}: {event.error}"
+
+
 def crashes(history: History, _promises: Promises) -> Iterator[str]:
     """Nothing ends by an error that nobody expects."""
     for event in history.of(Crashed):
@@ -328,6 +344,7 @@ CHECKS: dict[str, Check] = {
     "unseen": unseen,
     "outcome": outcomes,
     "late-call": late_calls,
+    "false-alarm": false_alarms,
     "crash": crashes,
 }
 """Every invariant of a finished history, by name."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from kclient import Consumer, ConsumerRecord
+from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
@@ -10,6 +11,7 @@ from tests.simulation.history import (
     Assigned,
     CommitAsked,
     Committed,
+    Damaged,
     Polled,
     Processed,
     Revoked,
@@ -49,7 +51,7 @@ class ConsumerApplication(Application):
 
     def _round(self, consumer: Consumer) -> None:
         timeout_s = self.lot.choice((0.0, _POLL_S, _POLL_S))
-        records = list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
+        records = self._poll(consumer, timeout_s)
         for record in records:
             self._polled(record)
         if records and self.lot.random() < _SEEK_CHANCE:
@@ -65,6 +67,13 @@ class ConsumerApplication(Application):
         if records:
             self._commit(consumer)
 
+    def _poll(self, consumer: Consumer, timeout_s: float) -> list[ConsumerRecord]:
+        try:
+            return list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
+        except CorruptRecordError as error:
+            self.note(Damaged, self.machine, str(error))
+            return []  # it may have been damaged on its way: the next call fetches it again
+
     def _go_back(self, consumer: Consumer, records: list[ConsumerRecord]) -> None:
         """Ask for records once more, as an application does that could not process them."""
         firsts: dict[int, int] = {}
@@ -75,7 +84,7 @@ class ConsumerApplication(Application):
             self.note(Sought, self.group, number, offset)
 
     def _polled(self, record: ConsumerRecord) -> None:
-        value = bytes(record.value or b"").rstrip(b".").decode()
+        value = bytes(record.value or b"").rstrip(b".").decode(errors="replace")
         self.note(Polled, self.group, record.partition, record.offset, value)
 
     def _commit(self, consumer: Consumer) -> None:

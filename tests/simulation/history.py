@@ -86,6 +86,14 @@ class Polled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Damaged(Event):
+    """`poll` said that what it had fetched is damaged; nothing of it was handed out."""
+
+    machine: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sought(Event):
     """A member went back to a record, to be given it again."""
 

@@ -5,13 +5,14 @@ import random
 from collections.abc import Callable
 from functools import partial
 
+from kclient.testing.virtual.damaged_batches import DamagedBatches
 from tests.simulation.application import Application
 from tests.simulation.cast import Cast
-from tests.simulation.checker import KILL_CLIENT
+from tests.simulation.checker import BIT_FLIP, KILL_CLIENT
 from tests.simulation.consumer_application import ConsumerApplication
 from tests.simulation.history import Fault
 from tests.simulation.producer_application import ProducerApplication
-from tests.simulation.scenario import BROKER, PlannedFault
+from tests.simulation.scenario import BROKER, REQUEST_TIMEOUT_MS, PlannedFault
 
 _ERRORS = (
     ("write", errno.EIO),
@@ -46,6 +47,8 @@ class Nemesis:
             "half-open": self._half_open,
             "partition": self._partition,
             "refuse": self._refuse,
+            "damage": self._damage,
+            "late letters": self._hold_letters,
             "kill broker": self._kill_broker,
             "stop broker": self._stop_broker,
             "power cut": self._cut_power,
@@ -146,6 +149,33 @@ class Nemesis:
     def _refuse(self, fault: PlannedFault, lot: random.Random) -> None:
         self._on_link(fault, lot, lambda name: self._world.net.refuse(name, BROKER))
 
+    def _damage(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Flip bits of batches on their way, more than the link's own checksums find."""
+        chance = lot.choice((0.1, 0.5, 1.0))
+
+        def damage(name: str) -> None:
+            for ends in ((name, BROKER), (BROKER, name)):
+                note = partial(self._note, BIT_FLIP, ends[1])
+                self._world.net.link(*ends).damage = DamagedBatches(lot, chance, note)
+
+        self._on_link(fault, lot, damage)
+
+    def _hold_letters(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Let a member's commits arrive only when its group has moved on, and it with them."""
+        member = self._victim(ConsumerApplication, lot)
+        if not isinstance(member, ConsumerApplication):
+            return
+        machine, group = member.process.machine.name, member.group
+        self._note(fault.kind, member.name, self._world.net.hold(machine, BROKER))
+        self._later(REQUEST_TIMEOUT_MS * lot.uniform(0.5, 1.5), partial(self._disturb, group, lot))
+        until_ms = REQUEST_TIMEOUT_MS + fault.lasts_ms
+        self._later(until_ms, lambda: self._world.net.heal(machine, BROKER))
+
+    def _disturb(self, group: str, lot: random.Random) -> None:
+        """Let a group assign its partitions anew."""
+        self._note("join consumer", group)
+        self._cast.add_consumer(f"c-late-{lot.randrange(1000)}", group)
+
     # --- the broker
 
     def _kill_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
@@ -240,10 +270,8 @@ class Nemesis:
         machine, group = victim.machine, victim.group
         self._later(fault.lasts_ms, lambda: self._cast.add_consumer(machine, group))
 
-    def _let_join(self, fault: PlannedFault, lot: random.Random) -> None:
-        group = f"g{lot.randrange(self._cast.stage.scenario.groups)}"
-        self._note(fault.kind, group)
-        self._cast.add_consumer(f"c-late-{fault.lot % 1000}", group)
+    def _let_join(self, _fault: PlannedFault, lot: random.Random) -> None:
+        self._disturb(f"g{lot.randrange(self._cast.stage.scenario.groups)}", lot)
 
     def _pause_client(self, fault: PlannedFault, lot: random.Random) -> None:
         client = self._client(lot)

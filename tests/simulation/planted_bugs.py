@@ -12,12 +12,15 @@ from typing import Any
 from unittest.mock import patch
 
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.group.membership import Membership
+from kclient.broker.log import log_validator
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.replication.partition import Partition
 from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
+from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.rebalance import Rebalance
 from kclient.consumer.fetch_buffer import FetchBuffer
@@ -86,13 +89,16 @@ def _free_on_retry(replace: Replace) -> None:
     replace(RecordAccumulator, "reenqueue", reenqueue)
 
 
+class Whatever(int):
+    """A number that differs from none."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    __hash__ = int.__hash__
+
+
 def _answer_youngest(replace: Replace) -> None:
-    class Whatever(int):
-        def __ne__(self, other: object) -> bool:
-            return False
-
-        __hash__ = int.__hash__
-
     def youngest(self: InFlightRequests, node_id: str) -> Any:
         queue = self._queues.get(node_id)
         return queue[-1] if queue else None
@@ -221,6 +227,25 @@ def _forget_positions(replace: Replace) -> None:
     replace(GroupCoordinator, "load", load)
 
 
+def _trust_requests(replace: Replace) -> None:
+    replace(log_validator, "crc32c", lambda _: Whatever())
+
+
+def _trust_answers(replace: Replace) -> None:
+    replace(CompletedFetch, "_verify", lambda *_: None)
+
+
+def _take_any_generation(replace: Replace) -> None:
+    check = Membership.check_member
+
+    def check_any(
+        self: Membership, group: Any, member_id: str, instance_id: str | None, _generation: int
+    ) -> None:
+        check(self, group, member_id, instance_id, group.generation)
+
+    replace(Membership, "check_member", check_any)
+
+
 BUGS: dict[str, PlantedBug] = {
     "renumbered-retry": PlantedBug(
         "a batch that is sent again gets a new sequence", _renumber_retries, 8, "duplicate"
@@ -263,6 +288,24 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "lost-positions": PlantedBug(
         "a broker that starts does not read the groups' positions", _forget_positions, 2, "work"
+    ),
+    "trusted-requests": PlantedBug(
+        "the broker does not look at the checksums of what it is sent",
+        _trust_requests,
+        8,
+        "catch-up",
+    ),
+    "trusted-answers": PlantedBug(
+        "the consumer does not look at the checksums of what it is sent",
+        _trust_answers,
+        27,
+        "inconsistent-offset",
+    ),
+    "any-generation": PlantedBug(
+        "the broker takes commits of a generation that is over",
+        _take_any_generation,
+        8,
+        "foreign-commit",
     ),
 }
 """Every planted bug, by name, with a seed that finds it, and by what."""

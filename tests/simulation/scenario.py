@@ -17,7 +17,10 @@ LONGEST_DELIVERY_MS = 12_000
 MAX_BLOCK_MS = 5_000
 API_TIMEOUT_MS = 6_000
 
-NETWORK_FAULTS = ("rechunk", "slow", "cut", "lost answers", "half-open", "partition", "refuse")
+NETWORK_FAULTS = (
+    *("rechunk", "slow", "cut", "lost answers", "half-open", "partition", "refuse"),
+    *("damage", "late letters"),
+)
 PROCESS_FAULTS = ("kill broker", "stop broker", "power cut", "pause broker")
 DISK_FAULTS = ("disk error", "disk full", "no descriptors")
 CLIENT_FAULTS = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.checker import KILL_CLIENT, Promises, check
+from tests.simulation.checker import BIT_FLIP, KILL_CLIENT, Promises, check
 from tests.simulation.history import (
     Acked,
     Assigned,
@@ -15,6 +15,7 @@ from tests.simulation.history import (
     CommitSeen,
     Committed,
     Crashed,
+    Damaged,
     Event,
     Failed,
     Fault,
@@ -124,6 +125,10 @@ BROKEN: list[tuple[str, Callable[[], list[Event]]]] = [
     ("outcome", lambda: [*sound(), Failed(3.0, "p", "p-0", "E", possibly_written=True)]),
     ("outcome", lambda: [*sound(), CalledBack(3.0, "p", "p-2")]),
     ("late-call", lambda: changed(Called, 0, took_ms=501.0)),
+    (
+        "false-alarm",
+        lambda: [*sound(), Fault(6.0, "m", BIT_FLIP, ""), *[Damaged(7.0, "b", "m", "crc")] * 2],
+    ),
     ("crash", lambda: [*sound(), Crashed(9.0, "p", "TypeError")]),
 ]
 
@@ -145,6 +150,12 @@ def test_a_producer_that_was_killed_owes_nothing() -> None:
     events.remove(Acked(2.0, "p", "p-1", 0, 1))
     assert found(events) == {"outcome"}
     assert found([*events, Fault(2.0, "p", KILL_CLIENT, "")]) == set()
+
+
+def test_damage_on_the_way_may_be_told() -> None:
+    flip, told = Fault(6.0, "m", BIT_FLIP, ""), Damaged(7.0, "b", "m", "crc")
+    assert found([*sound(), flip, told, flip]) == set()
+    assert found([*sound(), replace(flip, who="broker"), told]) == {"false-alarm"}
 
 
 def test_what_was_not_promised_is_not_expected() -> None:

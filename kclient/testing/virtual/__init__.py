@@ -16,7 +16,8 @@ What may go wrong, whenever you like:
 - a machine: `power_cut` (its disk forgets what was not flushed) and `power_on`; its calendar, by
   `clock.wall_shift_ms`
 - a link: `net.partition`, `heal`, `slow`, `rechunk`, `refuse`, `cut` (in the middle of what is on
-  its way; reset or end), `half_open`; each direction by `net.link(a, b)`, with its latency
+  its way; reset or end), `half_open`, `hold` (what it carries arrives late); each
+  direction by `net.link(a, b)`, with its latency and its `damage` (`DamagedBatches`)
 - names and addresses: `net.names`, `net.black_holes`; scripted peers: `net.peers`
 - limits of a process: `net.socket_limit`, `net.resolve_ms`, `files.open_limit`
 
@@ -29,6 +30,7 @@ only looks at a flag or at the clock never ends.
 main program (a client called directly by the test) lets the world go on meanwhile.
 """
 
+from kclient.testing.virtual.damaged_batches import DamagedBatches
 from kclient.testing.virtual.verdicts import (
     DeadlockError,
     LivelockError,
@@ -45,6 +47,7 @@ from kclient.testing.virtual.virtual_task import VirtualTask
 from kclient.testing.virtual.virtual_world import VirtualWorld
 
 __all__ = [
+    "DamagedBatches",
     "DeadlockError",
     "LivelockError",
     "Peer",

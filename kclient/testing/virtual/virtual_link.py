@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Latency = tuple[float, float] | Callable[[random.Random], float]
 """Milliseconds: the least and the most, evenly distributed, or a function that draws one."""
 
+Damage = Callable[[bytes], bytes]
+"""Returns what becomes of bytes on their way; as many as there were."""
+
 _RETRANSMISSION_MS = (200.0, 1600.0)
 
 
@@ -23,6 +26,7 @@ class VirtualLink:
         bytes_per_second: How much goes through; None for any amount.
         chunk_bytes: The least and the most bytes that one read or write moves; None for no limit.
         refusing: Whether new connections are refused, as by a firewall that says so.
+        damage: What becomes of the bytes of each write on their way, as by `DamagedBatches`.
     """
 
     def __init__(self, clock: VirtualClock, lot: random.Random, latency_ms: Latency) -> None:
@@ -30,10 +34,12 @@ class VirtualLink:
         self.bytes_per_second: float | None = None
         self.chunk_bytes: tuple[int, int] | None = None
         self.refusing = False
+        self.damage: Damage | None = None
         self._clock = clock
         self._lot = lot
         self._blocked = False
         self._stalled: dict[VirtualStream, None] = {}
+        self._held: dict[VirtualStream, None] = {}
 
     @property
     def blocked(self) -> bool:
@@ -64,6 +70,21 @@ class VirtualLink:
     def draw(self, most: int) -> int:
         """Draw a number from 0 to `most`."""
         return self._lot.randint(0, most)
+
+    def hold(self, stream: "VirtualStream") -> None:
+        """Let nothing of one connection through until `heal`; the others are not touched."""
+        self._held[stream] = None
+
+    def lets_through(self, stream: "VirtualStream") -> bool:
+        """Return whether what a connection carries arrives."""
+        return not self._blocked and stream not in self._held
+
+    def heal(self) -> None:
+        """Take all faults back, but for the latency."""
+        self.refusing = False
+        self.bytes_per_second = self.chunk_bytes = self.damage = None
+        self._held.clear()
+        self.blocked = False
 
     def stall(self, stream: "VirtualStream") -> None:
         """Keep what cannot get through until it can."""

@@ -97,12 +97,11 @@ class VirtualNet:
             link.blocked = True
 
     def heal(self, a: object = None, b: object = None) -> None:
-        """Undo partitions, refusals, slowness and small chunks between two machines, or of all."""
+        """Undo what is wrong with the links between two machines, or with all; not the latency."""
         self.note("heal", "all" if a is None or b is None else f"{self._ip(a)} {self._ip(b)}")
         links = list(self._links.values()) if a is None or b is None else list(self._both(a, b))
         for link in links:
-            link.blocked = link.refusing = False
-            link.bytes_per_second = link.chunk_bytes = None
+            link.heal()
 
     def slow(self, a: object, b: object, bytes_per_second: float) -> None:
         """Let only so much through, each way."""
@@ -145,6 +144,21 @@ class VirtualNet:
         streams = list(self._streams(a, b))
         for stream in streams:
             stream.severed = True
+        return len(streams) // 2
+
+    def hold(self, a: object, b: object) -> int:
+        """Let what present connections between two machines carry arrive late, after `heal`.
+
+        Whoever waits for it takes the connection for dead; a new one is not touched. What was sent
+        arrives all the same, even when its sender has closed the connection meanwhile.
+
+        Returns:
+            How many there were.
+        """
+        self.note("hold", f"{self._ip(a)} {self._ip(b)}")
+        streams = list(self._streams(a, b))
+        for stream in streams:
+            stream.link.hold(stream)
         return len(streams) // 2
 
     def stop(self, address: Address) -> None:

@@ -59,6 +59,8 @@ class VirtualStream:
 
     def send(self, data: bytes, delay_ms: float | None = None) -> None:
         """Let bytes arrive, after the link's delay unless another is given."""
+        if self.link.damage is not None:
+            data = self.link.damage(data)
         rate = self.link.bytes_per_second
         if rate is None:
             self._put(Segment(self._due_ms(delay_ms), data))
@@ -110,7 +112,7 @@ class VirtualStream:
 
     def _arrive(self) -> None:
         self._scheduled = False
-        if self.severed or self.link.blocked or not self.target.host.up:
+        if self.severed or not self.link.lets_through(self) or not self.target.host.up:
             self._stall()
             return
         while self._segments and self._segments[0].due_ms <= self._clock.now_ms:

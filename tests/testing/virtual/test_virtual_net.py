@@ -320,6 +320,23 @@ def test_a_connection_may_be_half_open(net: Net) -> None:
     assert near.stream.connect_error() == errno.ETIMEDOUT
 
 
+def test_a_connection_may_be_late(net: Net) -> None:
+    """What it carries arrives after all, also when whoever sent it has gone another way."""
+    listener = net.listen()
+    near = net.connect()
+    far = net.accept(listener)
+    assert net.world.net.hold("client", "server") == 1
+    near.write(b"late")
+    assert not far.wait(READABLE, 60_000)
+    near.stream.close()
+    other = net.connect()
+    assert other.connected() == 0  # a new one is not touched
+    other.write(b"early")
+    assert net.accept(listener).read(5) == b"early"
+    net.world.net.heal("client", "server")
+    assert far.read(5) == b"late"
+
+
 # --- slowness and pieces
 
 
