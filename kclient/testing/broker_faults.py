@@ -38,10 +38,12 @@ class BrokerFaults:
     Attributes:
         requests: What reached the broker since the faults were first asked for, the last ten
             thousand requests.
+        failure: What a function given to `edit` raised first; raised when the cluster is closed.
     """
 
     def __init__(self, runtime: Runtime, kill: Callable[[], None]) -> None:
         self.requests: deque[RequestSeen] = deque(maxlen=_REMEMBERED)
+        self.failure: Exception | None = None
         self._runtime = runtime
         self._kill = kill
         # guards: the faults, what is held back and whether it is
@@ -263,8 +265,9 @@ class BrokerFaults:
         try:
             for change in fate.changes:
                 change(answer)
-        except Exception:  # noqa: BLE001 (a test's own function may fail; the broker must go on)
+        except Exception as error:  # noqa: BLE001 (raised when the cluster is closed)
             _log.exception("%r: a change to its answer failed", request.original)
+            self.failure = self.failure or error
             return None
         return answer
 

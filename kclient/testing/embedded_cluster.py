@@ -127,7 +127,7 @@ class EmbeddedCluster:
             broker.start()
         except BaseException:
             if self._broker is None:
-                self.close()  # nobody closes what was never opened
+                self._end()  # nobody closes what was never opened
             raise
         self._broker = broker
         self._listener = broker.endpoint.address
@@ -150,7 +150,17 @@ class EmbeddedCluster:
         """Stop and remove the temporary directory; idempotent.
 
         A child of the process that started the cluster only forgets it: the parent goes on.
+
+        Raises:
+            Exception: What a function given to `BrokerFaults.edit` has raised; a test must not pass
+                for want of its fault.
         """
+        self._end()
+        if self._faults is not None and self._faults.failure is not None:
+            failure, self._faults.failure = self._faults.failure, None
+            raise failure
+
+    def _end(self) -> None:
         try:
             self.stop()
         finally:
@@ -172,7 +182,10 @@ class EmbeddedCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._end()
 
     def __del__(self) -> None:
         broker: BrokerServer | None = getattr(self, "_broker", None)

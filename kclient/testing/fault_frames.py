@@ -10,6 +10,7 @@ _SIZE = struct.Struct(">i")
 _REQUEST = struct.Struct(">ihhi")
 _RESPONSE = struct.Struct(">ii")
 _LARGEST = 256 * 1024 * 1024
+_MOST_ASKED = 10_000
 
 
 class Direction(enum.Enum):
@@ -101,6 +102,8 @@ class Conversation:
         except ValueError:
             return self._nameless(Direction.TO_BROKER, data)
         self._asked[correlation_id] = api, version
+        if len(self._asked) > _MOST_ASKED:  # the oldest was one that gets no answer, as with acks=0
+            del self._asked[next(iter(self._asked))]
         return Frame(self._connection, Direction.TO_BROKER, api, version, correlation_id, len(data))
 
     def _response(self, data: bytes) -> Frame:

@@ -1,7 +1,8 @@
 """The moving part of a fault proxy: its ports, its connections, and the loop that serves them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kclient.common.runtime import READABLE, Address, Listener, Runtime, StreamSocket
@@ -38,6 +39,7 @@ class FaultLoop:
         is_swallowing: Whether new connections lead nowhere.
         is_held: Whether nothing moves.
         lifetime_ms: Returns how long a new connection is to live.
+        failure: What a fault raised first, of all that did.
     """
 
     def __init__(self, runtime: Runtime, shape: Shape, host: str) -> None:
@@ -46,6 +48,7 @@ class FaultLoop:
         self.is_swallowing = False
         self.is_held = False
         self.lifetime_ms: Callable[[], float] = lambda: float("inf")
+        self.failure: Exception | None = None
         self._runtime = runtime
         self._shape = shape
         self._host = host
@@ -55,7 +58,7 @@ class FaultLoop:
     def turn(self, timeout_ms: float = _IDLE_MS) -> None:
         """Do what is due, then wait for the next thing to happen, and take note of it."""
         now_ms = self._runtime.clock.monotonic_ms()
-        wait_ms = min((link.step(now_ms) for link in self.links), default=timeout_ms)
+        wait_ms = min((self._step(link, now_ms) for link in self.links), default=timeout_ms)
         self.links = [link for link in self.links if not link.is_over]
         ready = self._poller.poll(min(wait_ms, timeout_ms))
         now_ms = self._runtime.clock.monotonic_ms()
@@ -138,12 +141,24 @@ class FaultLoop:
         door.listener = listener
         door.address = self._host, listener.local_address()[1]
 
+    def _step(self, link: FaultLink, now_ms: float) -> float:
+        with self._surviving(link):
+            return link.step(now_ms)
+        return 0.0
+
     def _serve(self, side: Side, events: int, now_ms: float) -> None:
-        try:
+        with self._surviving(side.link):
             side.link.ready(side, events, now_ms)
-        except Exception:  # noqa: BLE001 (a fault's own function may fail; others must go on)
-            _log.exception("connection %d: a fault failed; it is reset", side.link.number)
-            side.link.end(Ending.RESET)
+
+    @contextmanager
+    def _surviving(self, link: FaultLink) -> Iterator[None]:
+        """Let a fault whose own function fails cost its connection only."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (raised when the proxy is closed)
+            _log.exception("connection %d: a fault failed; it is reset", link.number)
+            self.failure = self.failure or error
+            link.end(Ending.RESET)
 
     def _accept(self, door: Door, now_ms: float) -> None:
         if door.listener is None:

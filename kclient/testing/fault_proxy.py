@@ -129,15 +129,27 @@ class FaultProxy(FaultScript):
         self._task = self._runtime.tasks.spawn("kclient-fault-proxy", self._turn)
 
     def close(self) -> None:
-        """Reset every connection and stop listening; idempotent."""
+        """Reset every connection and stop listening; idempotent.
+
+        Raises:
+            Exception: What a function given to `edit` or `replace` has raised, or a fault that
+                could not be done; a test must not pass for want of its fault.
+        """
+        failure = self._end()
+        if failure is not None:
+            raise failure
+
+    def _end(self) -> Exception | None:
+        """Close; return what a fault raised."""
         loop, self._loop = self._loop, None
         if loop is None or self._task is None:
-            return
+            return None
         loop.wakeup()
         if self._task.join(_PATIENCE):
             loop.close()
         else:
             _log.warning("%s did not end within %s s", self._task.name, _PATIENCE)
+        return loop.failure
 
     def __enter__(self) -> Self:
         self.start()
@@ -149,7 +161,9 @@ class FaultProxy(FaultScript):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        failure = self._end()
+        if failure is not None and error is None:
+            raise failure
 
     # --- faults of connections; each is in force when its method returns
 
@@ -197,7 +211,7 @@ class FaultProxy(FaultScript):
         Raises:
             OSError: After `refuse`, somebody else took the port.
         """
-        self._rules = ()
+        self._rules.clear()
         self._order(self._running().heal)
 
     # --- the loop

@@ -80,7 +80,7 @@ class Where(Turn, total=False):
     direction: Direction
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FaultRule:
     """A fault that is set.
 

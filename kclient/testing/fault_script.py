@@ -3,6 +3,7 @@
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Unpack
 
 from kclient.common.errors import InvalidArgumentError
@@ -32,7 +33,7 @@ class FaultScript:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._rules: tuple[FaultRule, ...] = ()
+        self._rules: list[FaultRule] = []  # any thread changes it, by single calls of its methods
         self._random = random.Random(seed)  # noqa: S311 (repeatable on purpose)
 
     def delay(self, seconds: float, jitter: float = 0.0, **where: Unpack[Where]) -> FaultRule:
@@ -60,6 +61,8 @@ class FaultScript:
             **where: Which frames; all in both directions if nothing is said.
         """
         _check_not_negative("seconds", seconds)
+        if not 0 <= probability <= 1:
+            raise InvalidArgumentError(f"probability: got {probability!r}, expected 0 to 1")
 
         def act(delivery: Delivery) -> None:
             if self._random.random() < probability:
@@ -171,6 +174,8 @@ class FaultScript:
                 if len(data) <= _CORRELATION_END:
                     return
                 position = self._random.randrange(_CORRELATION_END, len(data))
+            if not -len(data) <= position < len(data):
+                raise InvalidArgumentError(f"at: got {at}, expected a byte of {delivery.frame}")
             data[position] ^= 1 << self._random.randrange(8)
             delivery.pieces = [bytes(data)]
 
@@ -212,15 +217,16 @@ class FaultScript:
 
     def remove(self, rule: FaultRule) -> None:
         """Take one fault back; no error if it was taken back before."""
-        self._rules = tuple(known for known in self._rules if known is not rule)
+        with suppress(ValueError):
+            self._rules.remove(rule)
 
     def _shape(self, delivery: Delivery) -> None:
-        for rule in self._rules:
+        for rule in tuple(self._rules):
             rule.apply(delivery)
 
     def _set(self, act: Act, where: Where) -> FaultRule:
         rule = FaultRule(act, **where)
-        self._rules = (*self._rules, rule)
+        self._rules.append(rule)
         return rule
 
 

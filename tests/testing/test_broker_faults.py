@@ -1,6 +1,5 @@
 """Faults inside the broker strike the calls they are meant for, and no others."""
 
-import logging
 import time
 from collections.abc import Iterator
 
@@ -41,6 +40,14 @@ def cluster(shared: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
 def wire(cluster: EmbeddedCluster) -> Iterator[Wire]:
     with Wire(cluster.bootstrap_servers) as wire:
         yield wire
+
+
+def ask_in_vain(cluster: EmbeddedCluster) -> None:
+    with (
+        Wire(cluster.bootstrap_servers) as wire,
+        pytest.raises((EOFError, ConnectionResetError)),
+    ):
+        wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
 
 
 def end(wire: Wire) -> int:
@@ -114,9 +121,7 @@ def test_drop_response_and_disconnect(cluster: EmbeddedCluster, wire: Wire) -> N
             assert end(wire) == before + effect
 
 
-def test_edit_changes_an_answer(
-    cluster: EmbeddedCluster, wire: Wire, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_edit_changes_an_answer(cluster: EmbeddedCluster, wire: Wire) -> None:
     def throttle(answer: MetadataResponse) -> None:
         answer.throttle_time_ms = 77
 
@@ -126,10 +131,27 @@ def test_edit_changes_an_answer(
     assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 77
     cluster.faults.remove(fault)
     assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 0
+
+
+def test_a_fault_whose_function_fails_is_told_at_the_end() -> None:
+    cluster = EmbeddedCluster()
+    cluster.start()
     cluster.faults.edit(ApiKey.METADATA, lambda answer: answer.no_such_field)
-    with caplog.at_level(logging.ERROR), pytest.raises((EOFError, ConnectionResetError)):
-        wire.ask(ask, 12, MetadataResponse)
-    assert "no_such_field" in caplog.text
+    ask_in_vain(cluster)
+    with pytest.raises(AttributeError, match="no_such_field"):
+        cluster.close()
+    cluster.close()  # told once
+
+
+def test_a_fault_that_failed_does_not_hide_what_failed_before_it() -> None:
+    def fail_in_the_block() -> None:
+        with EmbeddedCluster() as cluster:
+            cluster.faults.edit(ApiKey.METADATA, lambda answer: answer.no_such_field)
+            ask_in_vain(cluster)
+            raise EOFError("first")
+
+    with pytest.raises(EOFError, match="first"):
+        fail_in_the_block()
 
 
 def test_a_mute_broker_catches_up(cluster: EmbeddedCluster, wire: Wire) -> None:

@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ from kclient.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from kclient.testing import Direction, EmbeddedCluster, Ending, FaultProxy
+from kclient.testing import Direction, EmbeddedCluster, Ending, FaultProxy, FaultRule
+from kclient.testing.fault_link import FaultLink
 from tests.support.desk import read
 from tests.support.waiting import wait_until
 from tests.support.wire import Wire, batch, fetch_request, joined, records_of
@@ -53,6 +55,14 @@ def wire(proxy: FaultProxy) -> Iterator[Wire]:
 
 def ask(wire: Wire) -> MetadataResponse:
     return wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
+
+
+def ask_in_vain(proxy: FaultProxy) -> None:
+    with (
+        Wire(proxy.bootstrap_servers) as wire,
+        pytest.raises((EOFError, ConnectionResetError, BrokenPipeError)),
+    ):
+        ask(wire)
 
 
 def seconds_to_ask(wire: Wire) -> float:
@@ -339,18 +349,76 @@ def test_edit_changes_a_field(proxy: FaultProxy, wire: Wire) -> None:
     assert ask(wire).cluster_id == "another"
 
 
-def test_a_fault_whose_function_fails_costs_only_its_connection(
-    proxy: FaultProxy, wire: Wire, caplog: pytest.LogCaptureFixture
+def test_a_fault_whose_function_fails_costs_only_its_connection_and_is_told_at_the_end(
+    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(data: bytes) -> bytes:
         raise ValueError(f"mine: {len(data)}")
 
+    proxy = FaultProxy(cluster.bootstrap_servers)
+    proxy.start()
     proxy.replace(fail, connection=1)
-    with caplog.at_level(logging.ERROR), pytest.raises((EOFError, ConnectionResetError)):
-        ask(wire)
+    with caplog.at_level(logging.ERROR):
+        ask_in_vain(proxy)
     assert "mine" in caplog.text
     with Wire(proxy.bootstrap_servers) as other:
-        ask(other)
+        assert ask(other).brokers
+    with pytest.raises(ValueError, match="mine"):
+        proxy.close()
+    proxy.close()  # told once
+
+
+def test_a_fault_that_failed_does_not_hide_what_failed_before_it(cluster: EmbeddedCluster) -> None:
+    def fail_in_the_block() -> None:
+        with FaultProxy(cluster.bootstrap_servers) as proxy:
+            proxy.corrupt(at=1_000_000)
+            ask_in_vain(proxy)
+            raise EOFError("first")
+
+    with pytest.raises(EOFError, match="first"):
+        fail_in_the_block()
+
+
+def test_a_fault_that_fails_where_bytes_are_written_costs_only_its_connection(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame's beginning that a broken connection leaves behind is shaped while bytes are sent."""
+
+    def fail(link: FaultLink, now_ms: float) -> float:
+        raise ValueError(f"mine: {link.number} at {now_ms}")
+
+    proxy = FaultProxy(cluster.bootstrap_servers)
+    proxy.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(FaultLink, "step", fail)
+        ask_in_vain(proxy)
+    with Wire(proxy.bootstrap_servers) as other:
+        assert ask(other).brokers
+    with pytest.raises(ValueError, match="mine"):
+        proxy.close()
+
+
+def test_threads_that_set_faults_at_once_lose_none(proxy: FaultProxy) -> None:
+    rules: list[FaultRule] = []
+
+    def set_many() -> None:
+        for _ in range(200):
+            proxy.remove(proxy.drop(connection=99))
+            rules.append(proxy.delay(0, connection=1))
+
+    threads = [threading.Thread(target=set_many) for _ in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    with Wire(proxy.bootstrap_servers) as wire:
+        ask(wire)
+    assert [rule.hits for rule in rules] == [2] * 800
 
 
 def test_frames_are_counted_by_what_was_asked_for(proxy: FaultProxy) -> None:
@@ -486,6 +554,7 @@ def test_wrong_arguments_are_named(proxy: FaultProxy) -> None:
         (lambda: proxy.delay(-1), "seconds: got -1"),
         (lambda: proxy.delay(1, float("nan")), "jitter: got nan"),
         (lambda: proxy.stall(-1, 0.5), "seconds: got -1"),
+        (lambda: proxy.stall(1, 1.5), "probability: got 1.5"),
         (lambda: proxy.limit_rate(0), "bytes_per_second: got 0"),
         (lambda: proxy.chunk(0), "size: got 0"),
         (lambda: proxy.cut(-3), "after_bytes: got -3"),
