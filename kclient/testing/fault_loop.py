@@ -58,9 +58,12 @@ class FaultLoop:
     def turn(self, timeout_ms: float = _IDLE_MS) -> None:
         """Do what is due, then wait for the next thing to happen, and take note of it."""
         now_ms = self._runtime.clock.monotonic_ms()
-        wait_ms = min((self._step(link, now_ms) for link in self.links), default=timeout_ms)
+        wait_ms = timeout_ms
+        for link in self.links:
+            with self._surviving(link):
+                wait_ms = min(wait_ms, link.step(now_ms))
         self.links = [link for link in self.links if not link.is_over]
-        ready = self._poller.poll(min(wait_ms, timeout_ms))
+        ready = self._poller.poll(wait_ms)
         now_ms = self._runtime.clock.monotonic_ms()
         for source, events in ready:
             if isinstance(source, Side):
@@ -140,11 +143,6 @@ class FaultLoop:
         self._poller.register(listener, READABLE, door)
         door.listener = listener
         door.address = self._host, listener.local_address()[1]
-
-    def _step(self, link: FaultLink, now_ms: float) -> float:
-        with self._surviving(link):
-            return link.step(now_ms)
-        return 0.0
 
     def _serve(self, side: Side, events: int, now_ms: float) -> None:
         with self._surviving(side.link):
