@@ -28,6 +28,7 @@ from kclient.common.errors import (
     InvalidTypeError,
     KafkaTimeoutError,
 )
+from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.network.system_runtime import system_runtime
@@ -45,7 +46,8 @@ class AdminClient:
     Every call blocks until the cluster has answered or its timeout (seconds; by default
     ``default.api.timeout.ms``) has passed, and retries what is retriable in between. A call for
     several items raises the first failed item's error, whose notes name the other failures. The
-    client may be shared by threads; their calls take turns.
+    client may be shared by threads; their calls take turns. Inside a running event loop they raise
+    EventLoopError, all but `close`.
 
     Args:
         config: Options by dotted name, as an alternative to keywords.
@@ -103,6 +105,7 @@ class AdminClient:
         for topic in _sequence("topics", topics):
             _check_new_topic(topic)
         return self._call(
+            "create_topics",
             timeout,
             lambda end: topic_calls.create_topics(
                 self._ask, topics, end, validate_only=validate_only
@@ -116,13 +119,16 @@ class AdminClient:
             UnknownTopicOrPartitionError: There is no such topic.
         """
         checked = [check_topic_name(name) for name in _sequence("names", names)]
-        self._call(timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end))
+        self._call(
+            "delete_topics", timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end)
+        )
 
     def list_topics(
         self, *, include_internal: bool = False, timeout: float | None = None
     ) -> list[TopicListing]:
         """List the topics."""
         return self._call(
+            "list_topics",
             timeout,
             lambda end: topic_calls.list_topics(self._ask, end, include_internal=include_internal),
         )
@@ -136,7 +142,11 @@ class AdminClient:
             UnknownTopicOrPartitionError: There is no such topic.
         """
         checked = [check_topic_name(name) for name in _sequence("names", names)]
-        return self._call(timeout, lambda end: topic_calls.describe_topics(self._ask, checked, end))
+        return self._call(
+            "describe_topics",
+            timeout,
+            lambda end: topic_calls.describe_topics(self._ask, checked, end),
+        )
 
     def create_partitions(
         self,
@@ -152,6 +162,7 @@ class AdminClient:
         """
         _check_total_counts(total_counts)
         self._call(
+            "create_partitions",
             timeout,
             lambda end: topic_calls.create_partitions(
                 self._ask, total_counts, end, validate_only=validate_only
@@ -162,7 +173,9 @@ class AdminClient:
 
     def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
         """Describe the cluster: its id, its controller, its brokers."""
-        return self._call(timeout, lambda end: cluster_calls.describe_cluster(self._ask, end))
+        return self._call(
+            "describe_cluster", timeout, lambda end: cluster_calls.describe_cluster(self._ask, end)
+        )
 
     def describe_topic_configs(
         self, topic: str, *, timeout: float | None = None
@@ -170,6 +183,7 @@ class AdminClient:
         """Return a topic's settings by dotted name."""
         check_topic_name(topic)
         return self._call(
+            "describe_topic_configs",
             timeout,
             lambda end: cluster_calls.describe_configs(self._ask, cluster_calls.TOPIC, topic, end),
         )
@@ -180,6 +194,7 @@ class AdminClient:
         """Return a broker's settings by dotted name."""
         _check_int("broker_id", broker_id, 0)
         return self._call(
+            "describe_broker_configs",
             timeout,
             lambda end: cluster_calls.describe_configs(
                 self._ask, cluster_calls.BROKER, str(broker_id), end
@@ -195,7 +210,9 @@ class AdminClient:
         if isinstance(states, str) or not isinstance(states, Iterable):
             raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
         wanted = list(states)
-        return self._call(timeout, lambda end: group_calls.list_groups(self._ask, wanted, end))
+        return self._call(
+            "list_groups", timeout, lambda end: group_calls.list_groups(self._ask, wanted, end)
+        )
 
     def describe_consumer_groups(
         self, group_ids: Sequence[str], *, timeout: float | None = None
@@ -206,7 +223,11 @@ class AdminClient:
             UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
         """
         wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
-        return self._call(timeout, lambda end: group_calls.describe_groups(self._ask, wanted, end))
+        return self._call(
+            "describe_consumer_groups",
+            timeout,
+            lambda end: group_calls.describe_groups(self._ask, wanted, end),
+        )
 
     def list_consumer_group_offsets(
         self,
@@ -225,6 +246,7 @@ class AdminClient:
                 check_topic_name(topic)
                 _check_int(f"partition of {topic!r}", number, 0)
         return self._call(
+            "list_consumer_group_offsets",
             timeout,
             lambda end: group_calls.list_offsets(self._ask, group_id, partitions, end),
         )
@@ -239,7 +261,11 @@ class AdminClient:
             GroupIdNotFoundError: There is no such group.
         """
         wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
-        self._call(timeout, lambda end: group_calls.delete_groups(self._ask, wanted, end))
+        self._call(
+            "delete_consumer_groups",
+            timeout,
+            lambda end: group_calls.delete_groups(self._ask, wanted, end),
+        )
 
     # -- life ------------------------------------------------------------------------------
 
@@ -278,12 +304,13 @@ class AdminClient:
             return
         warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
-    def _call(self, timeout: float | None, call: Callable[[float], T]) -> T:
+    def _call(self, name: str, timeout: float | None, call: Callable[[float], T]) -> T:
         timeout_ms = self._timeout_ms if timeout is None else _milliseconds(timeout)
         if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
+        refuse_in_event_loop(name, f"admin.{name}, …")
         end_ms = self._ask.deadline(timeout_ms)
         self._take_turn(timeout_ms)
         try:

@@ -88,6 +88,10 @@ class ConcurrentAccessError(IllegalStateError):
     """A consumer was used from two threads at once."""
 
 
+class EventLoopError(IllegalStateError):
+    """A call that waits was made inside a running event loop, which would have stood still."""
+
+
 class KafkaTimeoutError(RetriableError, TimeoutError):
     """The call did not finish within its deadline."""
 

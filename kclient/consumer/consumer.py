@@ -94,6 +94,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
 
         Raises:
             IllegalStateError: Nothing is subscribed or assigned.
+            EventLoopError: It would wait inside a running event loop.
             WakeupError: `wakeup` was called.
             UnreadableBatchError: A batch is broken (a `CorruptRecordError`), cannot be decompressed
                 (a `CompressionError`) or has a format too old; the position stays before it.
@@ -107,7 +108,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         parts = self._parts
         limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
         collect = parts.collector.collect
-        records = self._poll(lambda: collect(limit), self._records, timeout)
+        records = self._poll("poll", lambda: collect(limit), self._records, timeout)
         # No call from here to the caller, so that Ctrl-C finds them not handed out, or there.
         self._handed_out = True
         return _NO_RECORDS if records is None else records
@@ -134,7 +135,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         record_schema()  # raises without pyarrow, before any record is taken
         collect = self._parts.collector.collect_columns
         batch = self._poll(
-            lambda: collect(limit, single=max_records is None), to_arrow, timeout
+            "poll_columns", lambda: collect(limit, single=max_records is None), to_arrow, timeout
         ) or to_arrow(())
         self._handed_out = True
         return batch
@@ -210,12 +211,16 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
 
     # --- inside
 
-    def _poll(self, take: Callable[[], T], finish: Callable[[T], R], timeout: float) -> R | None:
+    def _poll(
+        self, name: str, take: Callable[[], T], finish: Callable[[T], R], timeout: float
+    ) -> R | None:
         """Wait for what `take` gives, and return what `finish` makes of it.
 
         Until the caller sets `_handed_out`, the next call takes it back.
         """
         timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
+        if timeout_ms > 0:
+            self._refuse_in_event_loop(name)
         depth = self._depth_before()
         outer = depth > 0 and self._polling
         whole = False
@@ -257,6 +262,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         limit = parts.config.fetch.max_poll_records
         while True:
             records = self._poll(
+                "poll",
                 lambda: parts.collector.collect(limit, single=True),
                 self._records,
                 _ITERATION_WAIT_MS / 1000.0,

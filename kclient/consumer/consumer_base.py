@@ -15,6 +15,7 @@ from types import FrameType, TracebackType
 from typing import Protocol
 
 from kclient.common.errors import ClosedError, IllegalStateError
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.consumer.arguments import check_timeout
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
@@ -112,11 +113,23 @@ class ConsumerBase:
         self._parts.collector.unread(self._in_hand[self._next_in_hand :])
         self._in_hand = []
 
-    def _deadline_ms(self, timeout: float | None) -> float:
-        """Return the time by which a call must be over, ``default.api.timeout.ms`` for None."""
+    def _deadline_ms(self, timeout: float | None, call: str = "") -> float:
+        """Return the time by which a call must be over, ``default.api.timeout.ms`` for None.
+
+        Args:
+            timeout: Seconds.
+            call: Name of the call, where it must not be made in an event loop.
+        """
         default_ms = self._parts.config.values["default_api_timeout_ms"]
         timeout_ms = check_timeout(timeout, default_ms=default_ms)
+        if call and timeout_ms > 0:
+            self._refuse_in_event_loop(call)
         return self._parts.runtime.clock.monotonic_ms() + timeout_ms
+
+    def _refuse_in_event_loop(self, call: str) -> None:
+        """Refuse a call that waits; one made by a callback is part of the call around it."""
+        if is_inside_event_loop() and self._parts.seat.depth() == 0:
+            refuse_in_event_loop(call, f"consumer.{call}, …")
 
     def _coordinator(self, what: str) -> ConsumerCoordinator:
         coordinator = self._parts.coordinator

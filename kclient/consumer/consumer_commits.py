@@ -38,7 +38,7 @@ class ConsumerCommits(ConsumerBase):
             InvalidArgumentError: An offset is negative.
         """
         given = None if offsets is None else check_commit(offsets)
-        deadline_ms = self._deadline_ms(timeout)
+        deadline_ms = self._deadline_ms(timeout, "commit")
         with self._call() as parts:
             coordinator = self._coordinator("commit")
             chosen = parts.subscriptions.all_consumed() if given is None else given
@@ -82,7 +82,7 @@ class ConsumerCommits(ConsumerBase):
             KafkaTimeoutError: The group did not answer in time.
         """
         lookup = CommittedLookup(check_partitions(partitions))
-        deadline_ms = self._deadline_ms(timeout)
+        deadline_ms = self._deadline_ms(timeout, "committed")
         with self._call() as parts:
             coordinator = self._coordinator("committed")
 

@@ -43,7 +43,7 @@ class ConsumerPositions(ConsumerBase):
             KafkaTimeoutError: It was not found in time.
         """
         checked = check_partition(partition)
-        deadline_ms = self._deadline_ms(timeout)
+        deadline_ms = self._deadline_ms(timeout, "position")
         with self._call() as parts:
             state = parts.subscriptions.state(checked)
             parts.loop.wait_for(
@@ -112,7 +112,7 @@ class ConsumerPositions(ConsumerBase):
             KafkaTimeoutError: They were not found in time.
             TopicAuthorizationError: A topic may not be read.
         """
-        return self._ends(partitions, EARLIEST_TIMESTAMP, timeout)
+        return self._ends("beginning_offsets", partitions, EARLIEST_TIMESTAMP, timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -122,7 +122,7 @@ class ConsumerPositions(ConsumerBase):
         With ``isolation_level="read_committed"`` that is the first offset of the oldest open
         transaction. Raises and takes what `beginning_offsets` does.
         """
-        return self._ends(partitions, LATEST_TIMESTAMP, timeout)
+        return self._ends("end_offsets", partitions, LATEST_TIMESTAMP, timeout)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
@@ -138,7 +138,7 @@ class ConsumerPositions(ConsumerBase):
             TopicAuthorizationError: A topic may not be read.
         """
         checked = check_timestamps(timestamps)
-        deadline_ms = self._deadline_ms(timeout)
+        deadline_ms = self._deadline_ms(timeout, "offsets_for_times")
         with self._call() as parts:
             return self._look_up(parts, checked, deadline_ms)
 
@@ -151,6 +151,7 @@ class ConsumerPositions(ConsumerBase):
             IllegalStateError: The partition is not assigned.
             KafkaTimeoutError: Position or end was not found in time.
         """
+        self._refuse_in_event_loop("lag")
         position = self.position(partition)
         with self._call() as parts:
             state = parts.subscriptions.state(check_partition(partition))
@@ -177,10 +178,14 @@ class ConsumerPositions(ConsumerBase):
             parts.loop.disturb()
 
     def _ends(
-        self, partitions: Iterable[TopicPartition], timestamp: int, timeout: float | None
+        self,
+        call: str,
+        partitions: Iterable[TopicPartition],
+        timestamp: int,
+        timeout: float | None,
     ) -> dict[TopicPartition, int]:
         checked = dict.fromkeys(check_partitions(partitions), timestamp)
-        deadline_ms = self._deadline_ms(timeout)
+        deadline_ms = self._deadline_ms(timeout, call)
         with self._call() as parts:
             found = self._look_up(parts, checked, deadline_ms)
             return {

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.runtime import Clock
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
@@ -57,8 +58,12 @@ class BatchDelivery:
 
         Raises:
             KafkaTimeoutError: Not every outcome came in time.
+            EventLoopError: It would wait inside a running event loop.
         """
-        deadline = Deadline(self._clock, check_timeout("timeout", timeout))
+        seconds = check_timeout("timeout", timeout)
+        if seconds != 0 and not self.done():
+            refuse_in_event_loop("result", "delivery.result, …")
+        deadline = Deadline(self._clock, seconds)
         for segment in self._segments:
             self._await(segment.result, deadline, timeout)
         for error in self.failures():

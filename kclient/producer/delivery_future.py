@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.types import RecordMetadata
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.deadline import Deadline, check_timeout
@@ -41,6 +42,7 @@ class DeliveryFuture(RecordHandle):
 
         Raises:
             KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+            EventLoopError: It would wait inside a running event loop.
             KafkaError: The record failed; the class says how.
         """
         outcome, index = self._await(timeout)
@@ -57,6 +59,7 @@ class DeliveryFuture(RecordHandle):
 
         Raises:
             KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+            EventLoopError: It would wait inside a running event loop.
         """
         result = self._result
         if result.is_over and type(result.outcome) is Appended:  # what it mostly is: be quick
@@ -88,7 +91,10 @@ class DeliveryFuture(RecordHandle):
         outcome, index = self._result.find(self._index)
         if outcome is not None and self._result.is_over:
             return outcome, index
-        deadline = Deadline(self._result.clock, check_timeout("timeout", timeout))
+        seconds = check_timeout("timeout", timeout)
+        if outcome is None and seconds != 0:  # else only callbacks are still to be run
+            refuse_in_event_loop("result", "future.result, …")
+        deadline = Deadline(self._result.clock, seconds)
         while True:
             in_time = self._result.latest(self._index).wait(deadline.remaining())
             outcome, index = self._result.find(self._index)

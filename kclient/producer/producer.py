@@ -15,6 +15,7 @@ from kclient.common.errors import (
     ForkedClientError,
     KafkaError,
 )
+from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.runtime import Runtime
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
@@ -272,12 +273,15 @@ class Producer(SendPath[TopicInfo]):
 
         Raises:
             KafkaTimeoutError: No broker has described the topic in time.
+            EventLoopError: It was called inside a running event loop.
             ClosedError: The producer was closed.
         """
         if self._closed or self._process_id() != self._created_in:
             self._refuse("partitions_for")
+        check_topic_name(topic)
+        refuse_in_event_loop("partitions_for", "producer.partitions_for, …")
         try:
-            self._topic(check_topic_name(topic), None)
+            self._topic(topic, None)
         except ClosedError:
             self._refuse("partitions_for")
         return list(self._cluster().partitions_for(topic))
@@ -307,6 +311,7 @@ class Producer(SendPath[TopicInfo]):
             KafkaTimeoutError: Records are still on their way.
             ProducerFatalError: The producer has stopped for good; the cause says why.
             IllegalStateError: It was called inside a delivery callback.
+            EventLoopError: It would wait inside a running event loop.
             ClosedError: The producer was closed.
         """
         seconds = check_timeout("timeout", timeout)
@@ -315,6 +320,8 @@ class Producer(SendPath[TopicInfo]):
         if self._sender.failure is not None:
             self._refuse("flush")
         self._runner.refuse_inside("flush()")
+        if seconds != 0:
+            refuse_in_event_loop("flush", "producer.flush, …")
         started_ms = self._clock.monotonic_ms()
         try:
             self._accumulator.flush(Deadline(self._clock, seconds))

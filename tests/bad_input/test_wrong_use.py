@@ -1,12 +1,11 @@
 """Wrong use of any client: told at once, in one form, before the network or a thread is touched.
 
-The clients here have no network: whatever asks for it fails the test.
+The clients that `make` makes have no network: whatever asks for it fails the test.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,58 +27,7 @@ from kclient.common.errors import (
     InvalidArgumentError,
     InvalidTypeError,
 )
-from kclient.common.runtime import Address, Listener, Poller, StreamSocket
-from kclient.network.system_runtime import system_runtime
-
-Make = Callable[..., Any]
-
-
-class NoNet:
-    """A network that counts who asks for it, and gives nothing."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self._poller = system_runtime().net.poller
-
-    def resolve(self, host: str, port: int) -> list[Address]:
-        self.asked.append(f"resolve {host}")
-        raise OSError("there is no network")
-
-    def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
-        self.asked.append(f"connect {address}")
-        raise OSError("there is no network")
-
-    def listen(self, address: Address, backlog: int) -> Listener:
-        self.asked.append(f"listen {address}")
-        raise OSError("there is no network")
-
-    def poller(self) -> Poller:
-        return self._poller()
-
-
-@pytest.fixture
-def net() -> Iterator[NoNet]:
-    made = NoNet()
-    yield made
-    assert made.asked == []
-
-
-@pytest.fixture
-def make(net: NoNet) -> Iterator[Make]:
-    made: list[Any] = []
-
-    def build(kind: Any, **options: Any) -> Any:
-        given = {"bootstrap_servers": "nowhere.invalid:9092", **options}
-        # A producer's thread looks for brokers from the start, whatever is asked of the producer.
-        door = NoNet() if kind is Producer else net
-        client = kind(runtime=replace(system_runtime(), net=door), **given)
-        made.append(client)
-        return client
-
-    yield build
-    for client in made:
-        client.close()
-
+from tests.bad_input.conftest import Make
 
 KINDS: list[Any] = [Producer, Consumer, AdminClient]
 

@@ -1,0 +1,238 @@
+"""Calls that wait, made where an event loop would wait with them."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.errors import EventLoopError
+from kclient.testing import EmbeddedCluster
+from tests.bad_input.conftest import Make
+
+PART = TopicPartition("t", 0)
+ROOT = Path(__file__).parents[2]
+
+Call = Callable[[Any], object]
+
+WAITING: list[tuple[Any, str, Call]] = [
+    (Producer, "flush", lambda p: p.flush()),
+    (Producer, "flush", lambda p: p.flush(1)),
+    (Producer, "partitions_for", lambda p: p.partitions_for("t")),
+    (Consumer, "poll", lambda c: c.poll()),
+    (Consumer, "poll_columns", lambda c: c.poll_columns(0.1)),
+    (Consumer, "poll", next),
+    (Consumer, "commit", lambda c: c.commit()),
+    (Consumer, "commit", lambda c: c.commit({PART: 1}, timeout=1)),
+    (Consumer, "committed", lambda c: c.committed([PART])),
+    (Consumer, "position", lambda c: c.position(PART)),
+    (Consumer, "lag", lambda c: c.lag(PART)),
+    (Consumer, "beginning_offsets", lambda c: c.beginning_offsets([PART])),
+    (Consumer, "end_offsets", lambda c: c.end_offsets([PART], 5)),
+    (Consumer, "offsets_for_times", lambda c: c.offsets_for_times({PART: 0})),
+    (AdminClient, "create_topics", lambda a: a.create_topics([NewTopic("t")])),
+    (AdminClient, "delete_topics", lambda a: a.delete_topics(["t"])),
+    (AdminClient, "list_topics", lambda a: a.list_topics(timeout=1)),
+    (AdminClient, "describe_topics", lambda a: a.describe_topics(["t"])),
+    (AdminClient, "create_partitions", lambda a: a.create_partitions({"t": 2})),
+    (AdminClient, "describe_cluster", lambda a: a.describe_cluster()),
+    (AdminClient, "describe_topic_configs", lambda a: a.describe_topic_configs("t")),
+    (AdminClient, "describe_broker_configs", lambda a: a.describe_broker_configs(1)),
+    (AdminClient, "list_groups", lambda a: a.list_groups()),
+    (AdminClient, "describe_consumer_groups", lambda a: a.describe_consumer_groups(["g"])),
+    (AdminClient, "list_consumer_group_offsets", lambda a: a.list_consumer_group_offsets("g")),
+    (AdminClient, "delete_consumer_groups", lambda a: a.delete_consumer_groups(["g"])),
+]
+
+GROUP: dict[str, Any] = {"group_id": "g"}
+
+
+def in_a_loop(call: Callable[[], object]) -> None:
+    async def run() -> None:
+        call()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("kind", "name", "call"), WAITING)
+def test_they_are_refused_before_the_network_is_asked(
+    make: Make, kind: Any, name: str, call: Call
+) -> None:
+    client = make(kind, **(GROUP if kind is Consumer else {}))
+    owner = kind.__name__.removesuffix("Client").lower()
+    with pytest.raises(RuntimeError) as caught:
+        in_a_loop(lambda: call(client))
+    assert isinstance(caught.value, EventLoopError)
+    assert str(caught.value) == (
+        f"{name}: called inside a running event loop, expected a thread of its own; "
+        f"await asyncio.to_thread({owner}.{name}, …)"
+    )
+
+
+def test_the_outcome_of_a_record_is_not_awaited_but_told_once_it_is_there() -> None:
+    with EmbeddedCluster() as cluster, Producer(
+        bootstrap_servers=cluster.bootstrap_servers, linger_ms=60_000
+    ) as producer:  # fmt: skip
+        producer.partitions_for("t")
+
+        async def run() -> None:
+            one = producer.send("t", b"1")
+            many = producer.send_many("t", [b"2", b"3"])
+            for pending in (one, many):
+                with pytest.raises(EventLoopError, match="result: called inside a running event"):
+                    pending.result(5)
+                with pytest.raises(EventLoopError, match=r"to_thread\((future|delivery)\.result, "):
+                    pending.exception()
+                with pytest.raises(TimeoutError):
+                    pending.result(0)
+            await asyncio.to_thread(producer.flush)
+            assert one.result(5).offset == 0
+            assert one.exception() is None
+            assert many.result() == 2
+
+        asyncio.run(run())
+
+
+def test_what_the_how_to_says_instead_works() -> None:
+    with EmbeddedCluster() as cluster:
+        servers = cluster.bootstrap_servers
+        producer = Producer(bootstrap_servers=servers)
+        consumer = Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", **GROUP)
+
+        async def deliver(value: bytes) -> int:
+            loop, told = asyncio.get_running_loop(), asyncio.Event()
+            future = producer.send("t", value)
+            future.add_done_callback(lambda _: loop.call_soon_threadsafe(told.set))
+            await told.wait()
+            return future.result().offset
+
+        async def run() -> None:
+            await asyncio.to_thread(producer.partitions_for, "t")
+            offsets = await asyncio.gather(*(deliver(b"%d" % number) for number in range(20)))
+            assert sorted(offsets) == list(range(20))
+            consumer.subscribe("t")
+            read: list[bytes | None] = []
+            while len(read) < 20:
+                read += [one.value for one in await asyncio.to_thread(consumer.poll, 1.0)]
+                await asyncio.to_thread(consumer.commit)
+            assert sorted(map(int, filter(None, read))) == list(range(20))
+
+        try:
+            asyncio.run(run())
+        finally:
+            consumer.close()
+            producer.close()
+
+
+def test_what_does_not_wait_goes_on_and_so_does_the_end() -> None:
+    with EmbeddedCluster() as cluster:
+        servers = cluster.bootstrap_servers
+        with AdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics([NewTopic("t")])
+
+        async def run() -> None:
+            with Producer(bootstrap_servers=servers, linger_ms=60_000) as producer:
+                future = producer.send("t", b"1")
+                with pytest.raises(TimeoutError):
+                    producer.flush(0)
+            assert future.result().offset == 0
+            revoked: list[object] = []
+
+            def on_revoked(partitions: object) -> None:
+                consumer.commit()  # part of close(), which is let through
+                revoked.append(partitions)
+
+            with Consumer(
+                bootstrap_servers=servers, auto_offset_reset="earliest", **GROUP
+            ) as consumer:
+                consumer.subscribe("t", on_revoked=on_revoked)
+                while not (records := consumer.poll(0)):
+                    await asyncio.sleep(0)
+                assert [record.value for record in records] == [b"1"]
+                consumer.commit_async()
+                consumer.seek_to_beginning()
+            assert revoked == [[PART]]
+            AdminClient(bootstrap_servers=servers).close()
+
+        asyncio.run(run())
+
+
+def test_a_loop_in_another_thread_does_not_count(make: Make) -> None:
+    running, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        running.set()
+        over.wait(30)
+
+    thread = threading.Thread(target=in_a_loop, args=(hold,))
+    thread.start()
+    assert running.wait(30)
+    try:
+        make(Producer).flush()
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def test_shells_that_have_a_kernel_are_let_through(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = make(Producer)
+    shell = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    with pytest.raises(EventLoopError):  # IPython in a terminal
+        in_a_loop(producer.flush)
+    shell.kernel = object()
+    in_a_loop(producer.flush)
+
+
+CELL = """
+import asyncio
+from kclient import Consumer, Producer
+asyncio.get_running_loop()  # which raises where there is none
+with Producer(bootstrap_servers={servers!r}) as producer:
+    producer.send("t", b"from a cell").result(20)
+    producer.flush()
+consumer = Consumer(bootstrap_servers={servers!r}, group_id="cell", auto_offset_reset="earliest")
+consumer.subscribe("t")
+print(next(consumer).value)
+consumer.close()
+"""
+
+
+def test_the_cells_of_a_notebook_may_wait() -> None:
+    from jupyter_client.manager import start_new_kernel  # noqa: PLC0415 (slow)
+
+    manager, client = start_new_kernel(kernel_name="python3", cwd=ROOT)
+    printed: list[str] = []
+    try:
+        with EmbeddedCluster() as cluster:
+            answer = client.execute_interactive(
+                CELL.format(servers=cluster.bootstrap_servers),
+                timeout=60,
+                output_hook=lambda message: printed.append(str(message["content"])),
+            )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert answer["content"]["status"] == "ok", printed
+    assert "b'from a cell'" in "".join(printed)
+
+
+def test_asyncio_is_not_imported() -> None:
+    told = "import sys, kclient, kclient.testing; print('asyncio' in sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", told],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=ROOT,
+    )
+    assert ended.stdout == "False\n"
