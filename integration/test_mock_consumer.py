@@ -1,6 +1,7 @@
 """Our consumer on librdkafka's mock cluster: errors on demand, leaders, coordinators that move."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import pytest
@@ -50,6 +51,10 @@ GROUP = [
 ]
 COMMIT_RETRIED = [3, 7, LOADING, UNAVAILABLE, MOVED]
 _numbers = count(1)
+
+
+def gets_heartbeats(mock: MockCluster, broker: int) -> bool:
+    return broker in mock.requests(ApiKey.HEARTBEAT)
 
 
 def name_of(case: object) -> str:
@@ -275,7 +280,7 @@ def test_the_coordinator_moves_and_nobody_notices(
         mock.track()
         poll_until(
             consumer,
-            lambda new=coordinator: new in mock.requests(ApiKey.HEARTBEAT),  # type: ignore[misc]  # mypy cannot infer it
+            partial(gets_heartbeats, mock, coordinator),
             "heartbeats go to the new coordinator",
         )
     consumer.commit()

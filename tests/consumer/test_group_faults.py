@@ -8,7 +8,7 @@ from kclient.common.errors import (
     KafkaTimeoutError,
     WakeupError,
 )
-from kclient.common.types import Node, TopicPartition
+from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer import Consumer
 from kclient.consumer.coordinator.offset_committer import Offsets
 from kclient.protocol.api_keys import ApiKey
@@ -242,7 +242,8 @@ def test_a_callback_may_use_the_consumer(world: ConsumerWorld) -> None:
     assert world.broker.group.committed[ORDERS_0][0] == 5
     world.broker.group.rebalancing = True
     world.poll_until(consumer, lambda: len(seen) == 3)
-    assert seen[1].offset == 10  # type: ignore[attr-defined]  # a commit
+    assert isinstance(seen[1], OffsetAndMetadata)
+    assert seen[1].offset == 10
     assert seen[2] == (True, 10)
 
 

@@ -293,8 +293,12 @@ def test_connections_that_the_broker_finds_idle_come_back_by_themselves() -> Non
             started = time.monotonic()
             assert producer.send("t", b"v").result(10).offset == round_
             assert time.monotonic() - started < 3.0
-            pause = 0.12 + 0.01 * round_  # around the broker's patience, so that both race
-            wait_until(lambda: time.monotonic() - started > pause, "the pause")  # noqa: B023
+            pause(0.12 + 0.01 * round_)  # around the broker's patience, so that both race
+
+
+def pause(seconds: float) -> None:
+    started = time.monotonic()
+    wait_until(lambda: time.monotonic() - started > seconds, "the pause")
 
 
 # --- late answers

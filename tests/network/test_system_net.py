@@ -17,7 +17,7 @@ from kclient.common.system_files import SystemFiles
 from kclient.common.system_tasks import SystemClock
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
-from kclient.network.system_net import SystemNet, SystemPoller, SystemStreamSocket
+from kclient.network.system_net import SystemNet, SystemPoller, SystemStreamSocket, _PipeBell
 from kclient.network.system_runtime import system_runtime
 
 LOOPBACK = ("127.0.0.1", 0)
@@ -225,13 +225,13 @@ def test_the_real_runtime_is_whole() -> None:
 def test_the_child_of_a_fork_ends_although_a_lock_was_taken_at_the_time() -> None:
     poller = SystemPoller()
     bell = poller._bell
-    with bell._lock:  # type: ignore[attr-defined]  # as another thread's ring would hold it
+    assert isinstance(bell, _PipeBell)
+    with bell._lock:  # as another thread's ring would hold it
         child = os.fork()
         if child == 0:
             threading.Timer(10, os._exit, (1,)).start()  # a hang is told as a failure
-            taken = poller._bell
-            del poller, bell
-            taken.__del__()  # type: ignore[attr-defined]  # as the interpreter does at its end
+            del poller
+            bell.__del__()  # as the interpreter does at its end
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     poller.wakeup()

@@ -1,6 +1,7 @@
 """Batches of which nobody knows whether the broker has them are asked for, not written anew."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,9 @@ from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
 NOT_LEADER, OUT_OF_ORDER, UNKNOWN_PRODUCER, NOT_ENOUGH, AFTER_APPEND = 6, 45, 59, 19, 20
 
 
-def world(**options: object) -> ProducerWorld:
+def world(**options: Any) -> ProducerWorld:
     """Returns a producer with one record acknowledged in each partition."""
-    made = ProducerWorld(WorldOptions(**options))  # type: ignore[arg-type]  # by name
+    made = ProducerWorld(WorldOptions(**options))
     for partition in range(made.options.partitions):
         made.send(b"first", partition)
     made.settle()

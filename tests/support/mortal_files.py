@@ -70,9 +70,9 @@ class MortalFile:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "path":
-            self._file.path = value  # type: ignore[assignment]  # it is a path
+            self._file.path = value
         else:
             super().__setattr__(name, value)
 

@@ -97,9 +97,9 @@ class _File:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name == "path":
-            self._file.path = value  # type: ignore[assignment]  # it is a path
+            self._file.path = value
         else:
             super().__setattr__(name, value)
 
