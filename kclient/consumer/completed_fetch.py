@@ -5,7 +5,7 @@ from collections import deque
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
 from kclient.consumer.aborted_transactions import AbortedTransactions
-from kclient.consumer.errors import CorruptBatchError, unreadable
+from kclient.consumer.errors import CorruptBatchError, lacks_place, unreadable
 from kclient.consumer.fetch_config import READ_COMMITTED, FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.node_backlog import NodeBacklog
@@ -97,7 +97,10 @@ class CompletedFetch:
         except KafkaError as error:
             # What was read before the bad place is handed out; the next call raises again.
             if not taken:
-                raise self._located(error, self._batch) from error.__cause__
+                # No name for the cause: the frame would keep it, and it the frame and its memory.
+                raise self._located(error, self._batch) from (
+                    error if lacks_place(error) else error.__cause__
+                )
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int) -> int:
@@ -120,7 +123,10 @@ class CompletedFetch:
                     break  # the columns have no room for more
         except KafkaError as error:
             if not taken:
-                raise self._located(error, self._batch) from error.__cause__
+                # No name for the cause: the frame would keep it, and it the frame and its memory.
+                raise self._located(error, self._batch) from (
+                    error if lacks_place(error) else error.__cause__
+                )
         return taken
 
     def unread(self, records: list[ConsumerRecord]) -> None:
@@ -221,7 +227,7 @@ class CompletedFetch:
         try:
             batch.ensure_valid()
         except KafkaError as error:
-            raise self._located(error, batch) from None
+            raise self._located(error, batch) from error
 
     def _follow(self, cursor: BatchCursor) -> None:
         """Take over how far a cursor has come."""

@@ -101,13 +101,18 @@ def unreadable(
 ) -> KafkaError:
     """Return an error of the bytes of a batch with the place it belongs to; others as they are."""
     for general, located in _LOCATED.items():
-        if isinstance(error, general) and not isinstance(error, UnreadableBatchError):
+        if isinstance(error, general) and lacks_place(error):
             found: KafkaError = located(
                 topic_partition, offset, max(next_offset, offset + 1), str(error)
             )
             found.__cause__ = error
             return found
     return error
+
+
+def lacks_place(error: KafkaError) -> bool:
+    """Return whether an error of the bytes of a batch does not tell yet where they lie."""
+    return isinstance(error, tuple(_LOCATED)) and not isinstance(error, UnreadableBatchError)
 
 
 _LOCATED: dict[type[KafkaError], type[UnreadableBatchError]] = {

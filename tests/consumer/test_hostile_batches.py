@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kclient.common.broker_errors import CorruptRecordError, UnsupportedForMessageFormatError
-from kclient.common.errors import CompressionError, InvalidReceiveError
+from kclient.common.errors import CompressionError, InvalidReceiveError, KafkaError
 from kclient.consumer import Consumer
 from kclient.consumer.errors import (
     CorruptBatchError,
@@ -77,6 +77,7 @@ def check_told_and_passed(
         with pytest.raises(error, match=f"orders-0 at offset {at}: ") as caught:
             world.read(consumer, 1)
         assert (caught.value.topic_partition, caught.value.offset) == (ORDERS_0, at)
+        assert isinstance(caught.value.__cause__, KafkaError)  # what the reader of the bytes said
         assert consumer.position(ORDERS_0) == at
         told.append(caught.value)
     consumer.seek(ORDERS_0, 7)
