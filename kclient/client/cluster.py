@@ -30,9 +30,6 @@ class PartitionInfo(NamedTuple):
     offline_replicas: tuple[Node, ...] = ()
 
 
-_NO_NAMES: frozenset[str] = frozenset()
-
-
 class Cluster:
     """The cluster at one moment (Kafka: Cluster). Read it from any thread.
 
@@ -42,8 +39,6 @@ class Cluster:
         controller: The broker that admin requests go to, if known.
         topics: Names of the topics whose partitions are known.
         topic_ids: Id by topic name, where the broker told one.
-        invalid_topics: Names that the broker called invalid.
-        unauthorized_topics: Topics that this client may not see.
         internal_topics: Topics that belong to Kafka itself.
         is_bootstrap: Whether these are bootstrap servers and no broker has answered yet.
     """
@@ -57,25 +52,19 @@ class Cluster:
         controller: Node | None = None,
         topic_ids: Mapping[str, bytes] | None = None,
         is_bootstrap: bool = False,
-        flags: "TopicFlags | None" = None,
+        internal_topics: Iterable[str] = (),
     ) -> None:
         self.cluster_id = cluster_id
         self.nodes: Mapping[int, Node] = MappingProxyType({node.id: node for node in nodes})
         self.controller = controller
         self.is_bootstrap = is_bootstrap
         self.topic_ids: Mapping[str, bytes] = MappingProxyType(dict(topic_ids or {}))
-        self.invalid_topics = flags.invalid if flags is not None else _NO_NAMES
-        self.unauthorized_topics = flags.unauthorized if flags is not None else _NO_NAMES
-        self.internal_topics = flags.internal if flags is not None else _NO_NAMES
+        self.internal_topics = frozenset(internal_topics)
         self._partitions: dict[tuple[str, int], PartitionInfo] = {}
         self._by_topic: dict[str, list[PartitionInfo]] = {}
-        self._by_leader: dict[int, list[PartitionInfo]] = {}
-        self._names_by_id = {topic_id: name for name, topic_id in self.topic_ids.items()}
         for info in partitions:
             self._partitions[info.topic, info.partition] = info
             self._by_topic.setdefault(info.topic, []).append(info)
-            if info.leader is not None:
-                self._by_leader.setdefault(info.leader.id, []).append(info)
         for infos in self._by_topic.values():
             infos.sort(key=lambda info: info.partition)
         self._available = {
@@ -106,10 +95,6 @@ class Cluster:
         """Return the partitions of a topic that have a leader; do not change the list."""
         return self._available.get(topic, [])
 
-    def partitions_led_by(self, node_id: int) -> list[PartitionInfo]:
-        """Return the partitions that a broker leads; do not change the list."""
-        return self._by_leader.get(node_id, [])
-
     def partition_count(self, topic: str) -> int | None:
         """Return the number of a topic's partitions, or None if the topic is not known."""
         infos = self._by_topic.get(topic)
@@ -123,15 +108,3 @@ class Cluster:
     def topic_id(self, name: str) -> bytes | None:
         """Return a topic's id, or None if the topic or its id is not known."""
         return self.topic_ids.get(name)
-
-    def topic_name(self, topic_id: bytes) -> str | None:
-        """Return the name of a topic by id, or None if it is not known."""
-        return self._names_by_id.get(topic_id)
-
-
-class TopicFlags(NamedTuple):
-    """What a broker said about topics beside their partitions."""
-
-    invalid: frozenset[str] = _NO_NAMES
-    unauthorized: frozenset[str] = _NO_NAMES
-    internal: frozenset[str] = _NO_NAMES

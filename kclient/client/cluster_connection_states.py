@@ -106,10 +106,6 @@ class ClusterConnectionStates:
         node = self._nodes.get(node_id)
         return node is None or (node.state in _LOST and now_ms >= node.next_attempt_ms)
 
-    def is_blacked_out(self, node_id: str, now_ms: float) -> bool:
-        """Return whether the connection is lost and its back-off is not over."""
-        return self.is_disconnected(node_id) and not self.can_connect(node_id, now_ms)
-
     def connection_delay_ms(self, node_id: str, now_ms: float) -> float:
         """Return how long to wait before asking again whether the node can be reached."""
         node = self._nodes.get(node_id)

@@ -71,11 +71,6 @@ class ConsumerMetadata(Metadata):
                 return self._timing.wish_partial()
             return self._timing.update_version
 
-    def contains_topic(self, topic: str) -> bool:
-        """Return whether a topic is wanted by name."""
-        with self._condition:
-            return self._wanted.contains(topic)
-
     def _request(self) -> MetadataRequest:
         names = self._wanted.all_names()
         # To name all topics must not make any.

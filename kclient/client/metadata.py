@@ -9,7 +9,7 @@ from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_response_reader import MetadataResponseReader
-from kclient.client.metadata_snapshot import UNKNOWN_EPOCH, MetadataSnapshot, TopicMetadata
+from kclient.client.metadata_snapshot import MetadataSnapshot, TopicMetadata
 from kclient.common.broker_errors import InvalidTopicError, TopicAuthorizationError
 from kclient.common.errors import ClosedError, KafkaError
 from kclient.common.runtime import Address, Runtime
@@ -106,14 +106,6 @@ class Metadata:
         """Return the number of the last answer, to wait for a later one."""
         with self._condition:
             return self._timing.update_version
-
-    def leader_and_epoch(self, topic_partition: TopicPartition) -> LeaderAndEpoch:
-        """Return a partition's leader and epoch; without a leader, the newest epoch seen."""
-        with self._condition:
-            info = self._cluster.partition(topic_partition)
-            if info is not None:
-                return LeaderAndEpoch(info.leader, info.leader_epoch)
-            return LeaderAndEpoch(None, self._epochs.get(topic_partition, UNKNOWN_EPOCH))
 
     def topic_error(self, topic: str) -> KafkaError | None:
         """Return why the last answer did not describe a topic, if it spoke of it."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kclient.client.cluster import Cluster, PartitionInfo, TopicFlags
+from kclient.client.cluster import Cluster, PartitionInfo
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Address
 from kclient.common.types import Node
@@ -95,7 +95,7 @@ class MetadataSnapshot:
             controller=self.nodes.get(self.controller_id),
             topic_ids={name: topic.topic_id for name, topic in described.items() if topic.topic_id},
             is_bootstrap=self.is_bootstrap,
-            flags=self._flags(),
+            internal_topics=(name for name, topic in self.topics.items() if topic.is_internal),
         )
 
     def _info(self, topic: str, number: int, partition: PartitionMetadata) -> PartitionInfo:
@@ -112,17 +112,3 @@ class MetadataSnapshot:
     def _nodes(self, ids: Iterable[int]) -> tuple[Node, ...]:
         # A replica whose broker is down is named by id only.
         return tuple(self.nodes.get(node_id) or Node(node_id, "", -1) for node_id in ids)
-
-    def _flags(self) -> TopicFlags:
-        return TopicFlags(
-            self._with_error("INVALID_TOPIC_EXCEPTION"),
-            self._with_error("TOPIC_AUTHORIZATION_FAILED"),
-            frozenset(name for name, topic in self.topics.items() if topic.is_internal),
-        )
-
-    def _with_error(self, error_name: str) -> frozenset[str]:
-        return frozenset(
-            name
-            for name, topic in self.topics.items()
-            if topic.error is not None and topic.error.error_name == error_name
-        )

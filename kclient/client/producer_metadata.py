@@ -53,11 +53,6 @@ class ProducerMetadata(Metadata):
         with self._condition:
             return self._timing.age_ms(self._clock.monotonic_ms())
 
-    def contains_topic(self, topic: str) -> bool:
-        """Return whether a topic is in use."""
-        with self._condition:
-            return self._wanted.contains(topic)
-
     def request_update_for_topic(self, topic: str) -> int:
         """Wish for news of a topic; return the number to hand to `await_update`."""
         with self._condition:

@@ -57,10 +57,6 @@ class WantedTopics:
         """Return whether no broker has spoken of a wanted topic yet."""
         return topic in self._new
 
-    def contains(self, topic: str) -> bool:
-        """Return whether a topic is wanted by name."""
-        return topic in self._expiry_ms or topic in self._transient
-
     def all_names(self) -> list[str] | None:
         """Return the topics to ask for; None stands for all there are."""
         if self._filter is not None:

@@ -175,16 +175,6 @@ class Selector:
             self._settle(channel)
         return unmuted
 
-    def mute_all(self) -> None:
-        """Stop reading from every channel."""
-        for channel_id in self._channels:
-            self.mute(channel_id)
-
-    def unmute_all(self) -> None:
-        """Read again from every channel that has no other reason to be muted."""
-        for channel_id in self._channels:
-            self.unmute(channel_id)
-
     def is_channel_ready(self, channel_id: str) -> bool:
         """Return whether the channel exists and requests may flow."""
         channel = self._channels.get(channel_id)
