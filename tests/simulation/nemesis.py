@@ -22,8 +22,12 @@ _ERRORS = (
     ("open", errno.EMFILE),
     ("create", errno.ENOSPC),
     ("rename", errno.EIO),
+    ("truncate", errno.EIO),
+    ("remove", errno.EIO),
+    ("flush", errno.EIO),
 )
-_SUFFIXES = ("", "", ".log", ".index", ".timeindex", ".snapshot", "checkpoint")
+_SUFFIXES = (*[""] * 6, ".log", ".index", ".timeindex", ".snapshot", "checkpoint")
+_LOOK_MS = 200.0
 _HOUR_MS = 3_600_000
 
 
@@ -74,6 +78,7 @@ class Nemesis:
         self._world.net.heal()
         self._heal_disk()
         self._operator.faults.heal()
+        self._operator.at_next_flush = None
         if self.spoiled_disk and not self._operator.is_sound:
             self._operator.kill()
         self._operator.start()
@@ -194,10 +199,18 @@ class Nemesis:
         else:
             self._operator.start()
 
-    def _cut_power(self, fault: PlannedFault, _lot: random.Random) -> None:
-        self._note(fault.kind, BROKER)
-        self._operator.power_cut()
-        self._later(fault.lasts_ms, self._operator.start)
+    def _cut_power(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Cut it now, or in the midst of a write."""
+
+        def cut() -> None:
+            self._note(fault.kind, BROKER)
+            self._later(fault.lasts_ms, self._operator.start)
+            self._operator.power_cut()
+
+        if lot.random() < 0.3:
+            cut()
+        else:
+            self._operator.at_next_flush = cut
 
     def _pause_broker(self, fault: PlannedFault, _lot: random.Random) -> None:
         process = self._operator.process
@@ -209,13 +222,21 @@ class Nemesis:
     # --- its disk
 
     def _spoil_disk(self, fault: PlannedFault, lot: random.Random) -> None:
-        action, code = lot.choice(_ERRORS)
-        suffix, chance = lot.choice(_SUFFIXES), lot.choice((0.02, 0.2, 1.0))
-        times = lot.choice((1, 3, None))
-        self._note(fault.kind, BROKER, f"{action} {suffix} {errno.errorcode[code]} {chance}")
         self.spoiled_disk = True
-        self._operator.faults.fail(action, suffix, code, chance=chance, times=times)
+        for action, code in lot.sample(_ERRORS, lot.choice((1, 2, 5))):
+            suffix, chance = lot.choice(_SUFFIXES), lot.choice((0.1, 0.4, 1.0))
+            times = lot.choice((1, 5, None))
+            self._note(fault.kind, BROKER, f"{action} {suffix} {errno.errorcode[code]} {chance}")
+            self._operator.faults.fail(action, suffix, code, chance=chance, times=times)
         self._later(fault.lasts_ms, self._operator.faults.heal)
+        if lot.random() < 0.8:
+            self._watch_disk(self._world.clock.now_ms + fault.lasts_ms + _LOOK_MS)
+
+    def _watch_disk(self, until_ms: float) -> None:
+        """Have the broker started again, for some time, when it gave its disk up."""
+        self._operator.restart_if_failed()
+        if self._world.clock.now_ms < until_ms:
+            self._later(_LOOK_MS, partial(self._watch_disk, until_ms))
 
     def _fill_disk(self, fault: PlannedFault, lot: random.Random) -> None:
         disk = self._operator.machine.disk

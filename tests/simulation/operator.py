@@ -1,6 +1,7 @@
 """Looks after the broker: starts it, starts it again, and watches what must hold at any time."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,22 +21,24 @@ from tests.simulation.scenario import BROKER, TOPIC
 
 Positions = dict[str, dict[TopicPartition, CommittedOffset]]
 
-_RETRY_MS = 700.0
+_RETRY_MS = 300.0
 _FLUSH_S = 0.004
 
 
 class _SlowDisk:
     """A disk on which a flush takes its time: a process may die, or a machine, in between."""
 
-    def __init__(self, faults: ErrorsOnDemand, process: VirtualProcess, lot: Random) -> None:
-        self._faults = faults
+    def __init__(self, operator: "Operator", process: VirtualProcess, lot: Random) -> None:
+        self._operator = operator
         self._process = process
         self._lot = lot
 
     def before(self, action: str, path: Path, half: Half | None = None) -> None:
         if action == "flush":
             self._process.sleep(self._lot.uniform(0.0, _FLUSH_S))
-        self._faults.before(action, path, half)
+            if path.suffix == ".log":
+                self._operator.flushing()
+        self._operator.faults.before(action, path, half)
 
 
 class Operator:
@@ -48,6 +51,7 @@ class Operator:
         server: The running broker, if it runs.
         process: Its process, if there is one.
         starts: How often it was started, and how that went.
+        at_next_flush: What is to happen when the next segment is about to be flushed.
         left_open: What the last broker that was stopped had open at its end.
     """
 
@@ -57,6 +61,7 @@ class Operator:
         self.server: BrokerServer | None = None
         self.process: VirtualProcess | None = None
         self.starts: Counter[str] = Counter()
+        self.at_next_flush: Callable[[], None] | None = None
         self.left_open: list[str] = []
         self._stage = stage
         self._wanted = True
@@ -74,7 +79,7 @@ class Operator:
         self.stopping = False
         self._life += 1
         process = self.process = self.machine.process(f"broker-{self._life}")
-        disk = _SlowDisk(self.faults, process, self._stage.world.random("flushes"))
+        disk = _SlowDisk(self, process, self._stage.world.random("flushes"))
         files = FaultyFiles(process.files, disk)
         runtime = replace(process.runtime, files=files)
         server = BrokerServer(BrokerConfig(self._stage.scenario.broker), runtime)
@@ -109,6 +114,19 @@ class Operator:
         self._wanted = self.stopping = False
         self.server = None
         self.machine.power_cut()
+
+    def flushing(self) -> None:
+        """Hear that a segment is about to be flushed: what it got last is not on the disk yet."""
+        happens, self.at_next_flush = self.at_next_flush, None
+        if happens is not None:
+            happens()
+
+    def restart_if_failed(self) -> None:
+        """Kill a broker that does not trust its disk any more, and start it again."""
+        if self.server is not None and not self.stopping and not self._trusts_its_disk():
+            self._stage.history.add(self._event("restart of a failed broker", ""))
+            self.kill()
+            self.start()
 
     def stop(self) -> None:
         """Stop the broker in order; whatever keeps it from ending, it is killed then."""

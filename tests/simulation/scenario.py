@@ -208,13 +208,24 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
 
 def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
     kinds = [kind for kind in ALL_FAULTS if flush or kind != "power cut"]
-    if lot.random() < 0.6:  # a disk that fails takes the broker out of much else
+    disk_fails = lot.random() < 0.5  # it takes the broker out of much else
+    if not disk_fails:
         kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
     chosen = lot.sample(kinds, lot.randint(2, len(kinds)))
     if lot.random() < 0.5:  # what is asked for twice is what sequences are for
         chosen += ["lost answers"] * (len(chosen) // 2)
-    times = sorted(lot.uniform(500.0, WORK_MS - 1_000.0) for _ in range(lot.randint(3, 14)))
-    return tuple(
-        PlannedFault(at_ms, lot.choice(chosen), lot.uniform(50.0, 4_000.0), lot.getrandbits(32))
-        for at_ms in times
+    if flush and lot.random() < 0.5:
+        chosen += ["power cut"] * (1 + len(chosen) // 3)
+    drawn = [lot.choice(chosen) for _ in range(lot.randint(3, 14))]
+    if disk_fails:  # most errors meet an operation that does not come
+        drawn += [lot.choice((*DISK_FAULTS, "disk error")) for _ in range(lot.randint(3, 12))]
+    faults = (
+        PlannedFault(
+            lot.uniform(500.0, WORK_MS - 1_000.0),
+            kind,
+            lot.uniform(50.0, 4_000.0),
+            lot.getrandbits(32),
+        )
+        for kind in drawn
     )
+    return tuple(sorted(faults, key=lambda fault: fault.at_ms))

@@ -65,6 +65,8 @@ def simulate(seed: int, *, keep_trace: bool = False) -> Result:
             result.violations.append(Violation("crash", f"{run.phase}: {detail}"))
         result.faults.update(event.kind for event in result.history.of(Fault))
         result.faults.update(run.cast.operator.faults.struck)
+        for what, count in run.cast.operator.machine.disk.refused.items():
+            result.faults[f"no {what} left"] += count
         result.virtual_ms = world.clock.now_ms
         result.steps = world.scheduler.steps
         result.digest = world.trace.digest()

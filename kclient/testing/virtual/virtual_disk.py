@@ -6,6 +6,7 @@ was flushed, and its name is when its directory was. What lies between is kept, 
 
 import errno
 import random
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,12 +38,15 @@ class VirtualDisk:
 
     Attributes:
         capacity: As given; may be changed while the disk is in use.
+        refused: How often there was no page left (``"pages"``), or no descriptor for one of its
+            files (``"descriptors"``).
         locks: The files that are locked, each with its holder's descriptor.
     """
 
     def __init__(self, clock: Clock, capacity: int | None = None) -> None:
         self.clock = clock
         self.capacity = capacity
+        self.refused: Counter[str] = Counter()
         self.locks: set[tuple[int, VirtualInode]] = set()
         self.root = VirtualDirectory()
         self._used_pages = 0
@@ -57,6 +61,7 @@ class VirtualDisk:
     def take_page(self) -> bool:
         """Take a page; return whether there was one."""
         if self.capacity is not None and self.used + PAGE_BYTES > self.capacity:
+            self.refused["pages"] += 1
             return False
         self._used_pages += 1
         return True

@@ -186,6 +186,7 @@ class VirtualFiles:
 
     def _check_limit(self, path: Path, others: int = 0) -> None:
         if len(self._open) + others >= self.open_limit:
+            self.disk.refused["descriptors"] += 1
             raise failure(errno.EMFILE, path)
 
     def _open_directory(self, path: Path, others: int = 0) -> VirtualDirectory:

@@ -10,7 +10,7 @@ PAGE_BYTES = 4096
 """What is written back, kept or lost as a whole."""
 
 SECTOR_BYTES = 512
-"""What a disk writes as a whole: where a page tears, it tears between sectors."""
+"""What a disk writes as a whole: where a page tears, it tears between sectors, in any order."""
 
 
 class Space(Protocol):
@@ -177,6 +177,5 @@ def _fate(old: bytes, new: bytes, rng: random.Random) -> bytes:
     draw = rng.randrange(3)
     if draw < 2:
         return (old, new)[draw]
-    tear = SECTOR_BYTES * rng.randrange(1, PAGE_BYTES // SECTOR_BYTES)
-    first, second = (old, new) if rng.random() < 0.5 else (new, old)
-    return first[:tear] + second[tear:]
+    sectors = range(0, PAGE_BYTES, SECTOR_BYTES)
+    return b"".join(rng.choice((old, new))[at : at + SECTOR_BYTES] for at in sectors)

@@ -47,6 +47,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from kclient.record.batch_format import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
 from tests.support.wire import Wire, batch, fetch_request, records_of
 
@@ -177,6 +178,33 @@ def test_a_batch_that_opens_a_transaction_is_refused(
         1,
         [b"committed"],
     )
+
+
+def test_a_damaged_batch_opens_no_transaction_but_is_refused_as_damaged(
+    wire: Wire, topic: str
+) -> None:
+    """Its sender can send it again; of an error about transactions a producer dies."""
+    damaged = bytearray(batch([b"x"]))
+    damaged[ATTRIBUTES_AT + 1] ^= TRANSACTIONAL_FLAG
+    assert wire.produce(topic, bytes(damaged)).error_code == code_of(CorruptRecordError)
+
+
+@pytest.mark.parametrize("opening_first", [False, True])
+def test_what_opens_a_transaction_is_refused_beside_something_broken(
+    wire: Wire, opening_first: bool
+) -> None:
+    topic = f"two-{opening_first}"
+    wire.create_topic(topic, 2)
+    opening = batch([b"x"], producer_id=77, producer_epoch=0, base_sequence=0, transactional=True)
+    broken = batch([b"x"])[:MAGIC_AT] + bytes(50)
+    parts = [(0, broken), (1, opening)]
+    if opening_first:
+        parts.reverse()
+    data = [PartitionProduceData(index=index, records=records) for index, records in parts]
+    topic_data = [TopicProduceData(name=topic, partition_data=data)]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data)
+    wire.ask(request, 9, ProduceResponse)
+    assert wire.fetch(topic, 0, partition=1).high_watermark == 0
 
 
 def test_idempotent_producers_are_deduplicated(wire: Wire, topic: str) -> None:

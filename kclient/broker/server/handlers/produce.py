@@ -174,13 +174,17 @@ def _check_distinct(body: ProduceRequest) -> None:
 
 def _has_transactional_batches(body: ProduceRequest) -> bool:
     """Return whether a batch would open a transaction, which nobody here could ever end."""
+    return any(
+        _opens_transaction(_contiguous(partition.records))
+        for topic in body.topic_data
+        for partition in topic.partition_data
+    )
+
+
+def _opens_transaction(records: memoryview) -> bool:
+    """Return whether a whole batch says so; what a damaged one says is worth nothing."""
     try:
-        return any(
-            batch.is_transactional
-            for topic in body.topic_data
-            for partition in topic.partition_data
-            for batch in read_batches(_contiguous(partition.records))
-        )
+        return any(batch.is_transactional and batch.is_valid() for batch in read_batches(records))
     except KafkaError:
         return False  # what is wrong with the batch is found, and told, where it is appended
 
