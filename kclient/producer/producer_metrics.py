@@ -42,6 +42,7 @@ class ProducerMetrics:
         self._records_per_request = registry.sensor(average="records-per-request-avg")
         self._batch_size = registry.sensor(average="batch-size-avg", maximum="batch-size-max")
         self._record_size = registry.sensor(average="record-size-avg")
+        self._largest_record = registry.sensor(maximum="record-size-max")
         self._compression = registry.sensor(average="compression-rate-avg")
         self._queue_time = registry.sensor(
             average="record-queue-time-avg", maximum="record-queue-time-max"
@@ -65,6 +66,7 @@ class ProducerMetrics:
             records += count
             self._batch_size.record(size, now_ms)
             self._record_size.record(batch.uncompressed_size / count, now_ms)
+            self._largest_record.record(batch.builder.largest_record, now_ms)
             self._compression.record(size / batch.uncompressed_size, now_ms)
             self._queue_time.record(batch.drained_ms - batch.created_ms, now_ms)
         self._records.record(records, now_ms)

@@ -24,7 +24,7 @@ cdef class RecordBatchBuilder:
     cdef Py_ssize_t _end
     cdef readonly int32_t record_count
     cdef int64_t _last_delta
-    cdef readonly int64_t base_offset, first_timestamp, max_timestamp
+    cdef readonly int64_t base_offset, first_timestamp, max_timestamp, largest_record
 
     cdef int64_t append_next(
         self, object timestamp_ms, object key, object value, object headers

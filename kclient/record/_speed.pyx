@@ -348,11 +348,11 @@ cdef class RecordBatchBuilder:
 
     cdef tuple _mark(self):
         return (self._end, self.record_count, self._last_delta, self.first_timestamp,
-                self.max_timestamp)
+                self.max_timestamp, self.largest_record)
 
     cdef _restore(self, tuple mark):
         (self._end, self.record_count, self._last_delta, self.first_timestamp,
-         self.max_timestamp) = mark
+         self.max_timestamp, self.largest_record) = mark
 
     cdef int64_t _append(
         self, int64_t delta, int64_t timestamp, Blob key, Blob value, bytes tail
@@ -384,6 +384,8 @@ cdef class RecordBatchBuilder:
             self.first_timestamp = timestamp
         if timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
+        if end - self._end > self.largest_record:
+            self.largest_record = end - self._end
         self._end = end
         self._last_delta = delta
         self.record_count += 1

@@ -182,7 +182,12 @@ def test_partitions_and_metrics(make: Callable[..., Producer], topic: str) -> No
             producer.send(topic, bytes(100))
         producer.flush(10)
         values = producer.metrics()
+        producer.send_many(topic, [bytes(5_000), b""])
+        producer.flush(10)
+        larger = producer.metrics()["record-size-max"]
     assert values["record-send-total"] == 10
+    assert 100 < values["record-size-max"] < 120
+    assert 5_000 < larger < 5_020
     assert values["buffer-available-bytes"] == values["buffer-total-bytes"] == 33_554_432
     assert values["batch-size-avg"] > 100
     assert values["request-latency-max"] > 0

@@ -47,6 +47,23 @@ def test_counts_grow_with_the_records(twin: ModuleType) -> None:
     assert builder.size_in_bytes == len(builder.seal())
 
 
+def test_the_largest_record_is_told_as_it_lies_in_the_batch(twin: ModuleType) -> None:
+    builder = twin.RecordBatchBuilder(bytearray(10_000))
+    assert builder.largest_record == 0
+    builder.append(0, b"key", b"v" * 100, [("h", b"x")])
+    assert builder.largest_record == builder.size_in_bytes - RECORD_BATCH_OVERHEAD
+    first = builder.largest_record
+    builder.append(0, None, b"")
+    assert builder.append(0, None, bytes(20_000)) == -1  # too large, and not in the batch
+    assert builder.largest_record == first
+    with pytest.raises(InvalidTypeError):  # which takes the first of the two back
+        builder.append_many(0, None, [bytes(500), "text"])
+    assert builder.largest_record == first
+    before = builder.size_in_bytes
+    assert builder.append_many(0, None, [bytes(500)]) == 1
+    assert builder.largest_record == builder.size_in_bytes - before
+
+
 def test_a_full_buffer_refuses_and_keeps_what_it_has(twin: ModuleType) -> None:
     buffer = bytearray(61 + 2 * 9)
     builder = twin.RecordBatchBuilder(buffer)

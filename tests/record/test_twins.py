@@ -30,7 +30,13 @@ def built(module: ModuleType, capacity: int, rows: Any, seal: Any, extra: Any) -
         compression=extra["compression"],
         timestamp_type=extra["timestamp_type"],
     )
-    facts = (tuple(indexes), builder.record_count, builder.first_timestamp, builder.max_timestamp)
+    facts = (
+        tuple(indexes),
+        builder.record_count,
+        builder.first_timestamp,
+        builder.max_timestamp,
+        builder.largest_record,
+    )
     return facts, bytes(sealed)
 
 

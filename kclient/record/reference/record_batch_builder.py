@@ -49,6 +49,7 @@ class RecordBatchBuilder:
         "_count",
         "_end",
         "_first_timestamp",
+        "_largest_record",
         "_last_delta",
         "_max_timestamp",
         "_sealed",
@@ -66,6 +67,7 @@ class RecordBatchBuilder:
         self._last_delta = -1
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
+        self._largest_record = 0
         self._sealed: memoryview | None = None
 
     @property
@@ -82,6 +84,11 @@ class RecordBatchBuilder:
     def size_in_bytes(self) -> int:
         """Bytes of the batch: the sealed one if sealed, else what it takes without compression."""
         return self._end if self._sealed is None else len(self._sealed)
+
+    @property
+    def largest_record(self) -> int:
+        """Bytes of the largest record without compression, the length before it included."""
+        return self._largest_record
 
     @property
     def first_timestamp(self) -> int:
@@ -247,6 +254,7 @@ class RecordBatchBuilder:
             self._last_delta,
             self._first_timestamp,
             self._max_timestamp,
+            self._largest_record,
         )
         appended = 0
         try:
@@ -262,6 +270,7 @@ class RecordBatchBuilder:
                 self._last_delta,
                 self._first_timestamp,
                 self._max_timestamp,
+                self._largest_record,
             ) = before
             raise
         return appended
@@ -293,6 +302,7 @@ class RecordBatchBuilder:
         self._buffer[self._end : end] = b"".join(
             (length, head, key_length, key_bytes, value_length, value_bytes, encoded_headers)
         )
+        self._largest_record = max(self._largest_record, end - self._end)
         self._end = end
         self._count = count + 1
         self._last_delta = delta
