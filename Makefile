@@ -34,11 +34,11 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
-EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
+EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash foreign-suites bench build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash foreign-suites bench bench-recovery build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -67,7 +67,7 @@ $(COMPILED): $(INSTALLED) $(wildcard $(EXTENSIONS:=.pyx) $(EXTENSIONS:=.pxd))
 .PHONY: build-ext
 build-ext: $(COMPILED)
 	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then \
-		$(RUN) -c 'import kclient.record._speed, kclient.producer.hot_path._speed'; \
+		$(RUN) -c 'import kclient.record._speed, kclient.record._scan, kclient.producer.hot_path._speed'; \
 	fi
 
 .PHONY: test
@@ -129,6 +129,11 @@ foreign-suites: build-ext
 .PHONY: bench
 bench: build-ext
 	$(RUN) -m integration.benchmarks $(BENCH_ARGS)
+
+# How long a broker's start takes: make bench-recovery BENCH_ARGS='--mebibytes 1024'
+.PHONY: bench-recovery
+bench-recovery: build-ext
+	$(RUN) -m integration.benchmarks.recovery $(BENCH_ARGS)
 
 .PHONY: demo
 demo: build-ext

@@ -1,8 +1,9 @@
 """Record batches: the bytes of records, compressed or not. Pure.
 
-Everything that touches single records exists twice with the same behaviour: compiled, in
-``_speed.pyx``, and as a readable reference. The compiled one serves where it was built, unless the
-environment says ``KCLIENT_PURE_PYTHON=1``; `IMPLEMENTATION` tells which one is active.
+Everything that touches single records, or many batches at a time, exists twice with the same
+behaviour: compiled, in ``_speed.pyx`` and ``_scan.pyx``, and as a readable reference. The compiled
+one serves where it was built, unless the environment says ``KCLIENT_PURE_PYTHON=1``;
+`IMPLEMENTATION` tells which one is active.
 """
 
 import os
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
+from kclient.record.batch_columns import BatchColumns, ScanLimits
 from kclient.record.batch_format import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
@@ -35,6 +37,7 @@ __all__ = [
     "IMPLEMENTATION",
     "LOG_OVERHEAD",
     "RECORD_BATCH_OVERHEAD",
+    "BatchColumns",
     "BatchCursor",
     "BinaryColumn",
     "ColumnBuilder",
@@ -50,6 +53,7 @@ __all__ = [
     "RecordBatchBuilder",
     "RecordDeserializationError",
     "RecordsSummary",
+    "ScanLimits",
     "TimestampType",
     "build_end_txn_batch",
     "check_level",
@@ -65,6 +69,8 @@ __all__ = [
     "patch_for_append",
     "read_batches",
     "record_size_upper_bound",
+    "scan_batches",
+    "scan_headers",
     "size_of_varint",
     "to_positive",
 ]
@@ -73,14 +79,17 @@ _PURE_PYTHON = os.environ.get("KCLIENT_PURE_PYTHON", "") not in {"", "0"}
 
 if TYPE_CHECKING:
     from kclient.record import reference as _implementation
+    from kclient.record.reference import batch_scan as _scanner
 
     IMPLEMENTATION: str
 else:
     from kclient.record import reference as _implementation
+    from kclient.record.reference import batch_scan as _scanner
 
     IMPLEMENTATION = "python"
     if not _PURE_PYTHON:
         try:
+            from kclient.record import _scan as _scanner
             from kclient.record import _speed as _implementation
 
             IMPLEMENTATION = "compiled"
@@ -96,6 +105,8 @@ decode_columns = _implementation.decode_columns
 murmur2 = _implementation.murmur2
 read_batches = _implementation.read_batches
 record_size_upper_bound = _implementation.record_size_upper_bound
+scan_batches = _scanner.scan_batches
+scan_headers = _scanner.scan_headers
 
 _SLICE = 512
 

@@ -1,6 +1,8 @@
 """What the offset index and the time index share: sorted entries of fixed size in a file."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,6 +42,7 @@ class AbstractIndex(ABC):
         self._capacity = 0
         self._file: File | None = None  # open while there is something to write
         self._unflushed = False
+        self._holds_back = False
 
     def open(self) -> None:
         """Read the entries; where there is no file, make one and take new entries.
@@ -82,6 +85,22 @@ class AbstractIndex(ABC):
     def take_entries(self) -> None:
         """Make room for new entries in the index of a segment that will be appended to."""
         self._capacity = max(self._most_entries(), self.entries)
+
+    @contextmanager
+    def written_at_once(self) -> Iterator[None]:
+        """Write the entries that are added within in one piece at the end.
+
+        Raises:
+            OSError: The write failed; the file may lack entries that are here.
+        """
+        start = self.size_in_bytes
+        self._holds_back = True
+        try:
+            yield
+        finally:
+            self._holds_back = False
+        if self.size_in_bytes > start:
+            self._writer().write_at(start, self._content[start:])
 
     def trim(self) -> None:
         """Take no more entries, and cut the file behind the last one."""
@@ -136,7 +155,8 @@ class AbstractIndex(ABC):
         if self.entries >= self._capacity:
             raise IllegalStateError(f"{self.path.name}: no room for entry {self.entries}")
         self._unflushed = True
-        self._writer().write_at(self.size_in_bytes, entry)
+        if not self._holds_back:
+            self._writer().write_at(self.size_in_bytes, entry)
         self._content += entry
         self.entries += 1
 

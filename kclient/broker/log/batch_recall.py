@@ -6,14 +6,20 @@ must be known again, or it would be taken for a gap.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 
-from kclient.broker.log.file_records import IS_CONTROL, BatchHeader
+from kclient.broker.log.file_records import IS_CONTROL, header_of
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.producer_append_info import metadata_of
-from kclient.broker.log.producer_state_entry import NUM_BATCHES_TO_RETAIN, ProducerStateEntry
+from kclient.broker.log.producer_state_entry import (
+    NUM_BATCHES_TO_RETAIN,
+    BatchMetadata,
+    ProducerStateEntry,
+)
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.common.broker_errors import CorruptRecordError
+from kclient.record import BatchColumns
 
 _TAIL_BYTES = 4 * 1024 * 1024
 """How far back is looked, lest a start take long."""
@@ -28,16 +34,14 @@ def recall_batches(local: LocalLog, producers: ProducerStateManager) -> None:
     }
     if not wanting:
         return
-    found: dict[int, list[BatchHeader]] = defaultdict(list)
-    for header in _tail(local):
-        if header.producer_id in wanting and not header.attributes & IS_CONTROL:
-            found[header.producer_id].append(header)
-    for producer_id, headers in found.items():
-        _complete(wanting[producer_id], headers)
+    for producer_id, earlier in _find_earlier(_tail(local), wanting).items():
+        known = wanting[producer_id].batches
+        for batch in earlier[: NUM_BATCHES_TO_RETAIN - len(known)]:
+            known.appendleft(batch)
 
 
-def _tail(local: LocalLog) -> list[BatchHeader]:
-    headers: list[BatchHeader] = []
+def _tail(local: LocalLog) -> list[BatchColumns]:
+    tail: list[BatchColumns] = []
     left = _TAIL_BYTES
     for segment in reversed(local.segments.values()):
         if left <= 0:
@@ -45,18 +49,35 @@ def _tail(local: LocalLog) -> list[BatchHeader]:
         # What a reader could not read either is no help here.
         with suppress(CorruptRecordError):
             start = segment.indexes.offset.batch_start(segment.size - left)
-            headers[:0] = segment.records.headers(start)
+            tail[:0] = segment.records.all_headers(start)
         left -= segment.size
-    return headers
+    return tail
 
 
-def _complete(entry: ProducerStateEntry, headers: list[BatchHeader]) -> None:
-    known = list(entry.batches)
-    earlier = [
-        metadata_of(header)
-        for header in headers
-        if header.producer_epoch == entry.producer_epoch
-        and header.last_offset < known[0].first_offset
-    ]
-    entry.batches.clear()
-    entry.batches.extend([*earlier, *known])  # the deque keeps the last ones
+def _find_earlier(
+    tail: list[BatchColumns], wanting: dict[int, ProducerStateEntry]
+) -> dict[int, list[BatchMetadata]]:
+    """Return of each producer the batches before those that are known, the latest first."""
+    known_from = {
+        producer_id: (entry.producer_epoch, entry.batches[0].first_offset)
+        for producer_id, entry in wanting.items()
+    }
+    found: dict[int, list[BatchMetadata]] = defaultdict(list)
+    for columns, row in _backwards(tail):
+        producer_id = columns.producer_ids[row]
+        if producer_id not in known_from or columns.attributes[row] & IS_CONTROL:
+            continue
+        epoch, first_offset = known_from[producer_id]
+        if columns.producer_epochs[row] == epoch and columns.last_offsets[row] < first_offset:
+            found[producer_id].append(metadata_of(header_of(columns, row)))
+            if len(found[producer_id]) == NUM_BATCHES_TO_RETAIN:
+                del known_from[producer_id]
+                if not known_from:
+                    break
+    return found
+
+
+def _backwards(tail: list[BatchColumns]) -> Iterator[tuple[BatchColumns, int]]:
+    for columns in reversed(tail):
+        for row in reversed(range(columns.batch_count)):
+            yield columns, row

@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import File, FileSlice, WireBytes
-from kclient.record import RecordBatch, read_batches
+from kclient.record import (
+    BatchColumns,
+    RecordBatch,
+    ScanLimits,
+    read_batches,
+    scan_batches,
+    scan_headers,
+)
 
 BATCH_HEADER_SIZE = 61
 LOG_OVERHEAD = 12
@@ -19,6 +26,8 @@ _SPAN = struct.Struct(">qi4xb6xi")
 
 _SCAN_CHUNK = 8 * 1024
 _READ_CHUNK = 1024 * 1024
+_HEADERS_CHUNK = 64 * 1024
+_MAX_OFFSET = 2**63 - 2
 _MAGIC = 2
 _MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
 IS_CONTROL = 0x20
@@ -194,6 +203,102 @@ class FileRecords:
                 chunk_start = header.position
             yield header, RecordBatch(chunk, header.position - chunk_start)
 
+    def sound_batches(
+        self, *, next_offset: int = 0, last_offset: int = _MAX_OFFSET
+    ) -> Iterator[BatchColumns]:
+        """Go through all batches, many at a time, and check each with its checksum.
+
+        Args:
+            next_offset: Lowest offset of the first batch.
+            last_offset: Highest offset of any record.
+
+        Raises:
+            CorruptRecordError: What stands behind the batches returned so far is none that counts.
+        """
+        limits = ScanLimits(next_offset, min(last_offset, _MAX_OFFSET), MAX_BATCH_SIZE)
+        position, wanted = 0, _READ_CHUNK
+        while self.size - position >= BATCH_HEADER_SIZE:
+            data = self.file.read_at(position, min(wanted, self.size - position))
+            columns = scan_batches(data, position, limits)
+            yield from _found(columns)
+            if columns.end == position and columns.wanted <= wanted:
+                return  # the file is shorter than it was
+            position, wanted = columns.end, max(columns.wanted, _READ_CHUNK)
+            if columns.wanted > self.size - position:
+                return
+            limits = _behind(limits, columns)
+
+    def all_headers(self, position: int = 0) -> Iterator[BatchColumns]:
+        """Go through the fixed fields of all batches from a position on, many at a time.
+
+        Raises:
+            CorruptRecordError: What stands behind the batches returned so far is none.
+        """
+        _check_position(position)
+        limits = ScanLimits(0, _MAX_OFFSET, MAX_BATCH_SIZE)
+        while position + BATCH_HEADER_SIZE <= self.size:
+            data = self.file.read_at(position, min(_HEADERS_CHUNK, self.size - position))
+            columns = scan_headers(data, position, self.size, limits)
+            yield from _found(columns)
+            if columns.end == position:
+                return
+            position = columns.end
+            limits = _behind(limits, columns)
+
     def close(self) -> None:
         """Close the file; idempotent."""
         self.file.close()
+
+
+def _found(columns: BatchColumns) -> Iterator[BatchColumns]:
+    if columns.batch_count:
+        yield columns
+    if columns.problem is not None:
+        raise CorruptRecordError(f"position {columns.end}: {columns.problem}")
+
+
+def _behind(limits: ScanLimits, columns: BatchColumns) -> ScanLimits:
+    if not columns.batch_count:
+        return limits
+    return limits._replace(next_offset=columns.last_offsets[-1] + 1)
+
+
+def header_of(columns: BatchColumns, row: int) -> BatchHeader:
+    """Return the fixed fields of one of many batches."""
+    base_offset = columns.base_offsets[row]
+    return BatchHeader(
+        columns.positions[row],
+        columns.sizes[row],
+        base_offset,
+        columns.leader_epochs[row],
+        _MAGIC,
+        columns.crcs[row],
+        columns.attributes[row],
+        columns.last_offsets[row] - base_offset,
+        columns.base_timestamps[row],
+        columns.max_timestamps[row],
+        columns.producer_ids[row],
+        columns.producer_epochs[row],
+        columns.base_sequences[row],
+        columns.record_counts[row],
+    )
+
+
+def runs(columns: BatchColumns, stop: int | None = None) -> Iterator[range]:
+    """Go through the rows in order, many at a time; a control batch comes alone.
+
+    Args:
+        columns: Batches.
+        stop: The row to stop before.
+    """
+    stop = columns.batch_count if stop is None else stop
+    start = 0
+    for control in columns.controls:
+        if control >= stop:
+            break
+        if control > start:
+            yield range(start, control)
+        yield range(control, control + 1)
+        start = control + 1
+    if start < stop:
+        yield range(start, stop)

@@ -29,6 +29,7 @@ SEGMENT_SUFFIXES = (
 
 _MAX_NAME = 255
 _MAX_PARTITION = 2**31 - 1
+_MAX_OFFSET = 2**63 - 1
 _PARTITION_DIRECTORY = re.compile(r"(.+)-(\d{1,10})")
 _DELETED_DIRECTORY = re.compile(r"(.+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|stray)")
 
@@ -41,7 +42,8 @@ def segment_file(directory: Path, base_offset: int, suffix: str) -> Path:
 def base_offset_of(name: str) -> int | None:
     """Return the base offset a segment file's name starts with, or None if it has none."""
     digits = name.partition(".")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() else None
+    offset = int(digits) if digits.isascii() and digits.isdigit() else None
+    return None if offset is None or offset > _MAX_OFFSET else offset
 
 
 def checked(partition: TopicPartition) -> TopicPartition:

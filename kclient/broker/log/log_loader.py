@@ -1,24 +1,33 @@
 """Brings a log's directory back to order after a start (Kafka: LogLoader)."""
 
 import logging
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.batch_recall import recall_batches
-from kclient.broker.log.file_records import IS_CONTROL, IS_TRANSACTIONAL, BatchHeader
+from kclient.broker.log.file_records import (
+    IS_CONTROL,
+    IS_TRANSACTIONAL,
+    BatchHeader,
+    FileRecords,
+    header_of,
+    runs,
+)
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_errors import CorruptIndexError, MalformedCheckpointError
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
+from kclient.broker.log.producer_replay import telling_rows
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.swap_recovery import settle_directory
-from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
-from kclient.record import EndTxnMarker, RecordBatch
+from kclient.record import BatchColumns, EndTxnMarker, RecordBatch
 
 _log = logging.getLogger(__name__)
 
@@ -92,10 +101,12 @@ class LogLoader:
             first = segment.locate(max(producers.map_end_offset, start_offset))
             if first is None:
                 continue
-            for header in segment.records.headers(first.position):
-                if header.base_offset >= end_offset:
+            for columns in segment.records.all_headers(first.position):
+                before_end = bisect_left(columns.base_offsets, end_offset)
+                for rows in runs(columns, before_end):
+                    self._take_in(None, segment.records, columns, rows)
+                if before_end < columns.batch_count:
                     break
-                self._take_in(None, header, segment.records.batch)
         producers.update_map_end_offset(end_offset)
 
     def _load_segments(self) -> None:
@@ -126,14 +137,18 @@ class LogLoader:
         self._epochs.clear()
         for segment in self._local.segments.values():
             with suppress(CorruptRecordError):
-                for header in segment.records.headers():
-                    self._note_epoch(header)
+                for columns in segment.records.all_headers():
+                    self._note_epochs(columns, range(columns.batch_count))
 
-    def _note_epoch(self, header: BatchHeader) -> None:
-        latest = self._epochs.latest_epoch
-        epoch = header.partition_leader_epoch
-        if epoch >= 0 and (latest is None or epoch > latest):
-            self._epochs.assign(epoch, header.base_offset)
+    def _note_epochs(self, columns: BatchColumns, rows: range) -> None:
+        epochs = columns.leader_epochs
+        latest = _latest(self._epochs)
+        if max(epochs[rows.start : rows.stop]) <= latest:
+            return
+        for row in rows:
+            if epochs[row] > latest:
+                latest = epochs[row]
+                self._epochs.assign(latest, columns.base_offsets[row])
 
     def _recover_unflushed(self, checkpoint: LogCheckpoint, now_ms: int) -> None:
         """Check what may not have reached the disk; older segments were flushed whole."""
@@ -163,7 +178,11 @@ class LogLoader:
 
     def _recover(self, segment: LogSegment, log_start_offset: int, now_ms: int) -> int:
         self.rebuild_producers(log_start_offset, segment.base_offset, now_ms)
-        cut = segment.recover(lambda header, batch: self._take_in(segment, header, lambda _: batch))
+        cut = segment.recover(
+            lambda columns, rows: self._take_in(
+                segment.indexes.transactions, segment.records, columns, rows
+            )
+        )
         self._producers.take_snapshot()
         return cut
 
@@ -198,22 +217,45 @@ class LogLoader:
     def _rebuild_transactions(self, segment: LogSegment) -> None:
         """Fill a transaction index anew, from the state before the segment and its batches."""
         self.rebuild_producers(0, segment.base_offset, 0)
-        for header in segment.records.headers():
-            self._take_in(segment, header, segment.records.batch)
+        for columns in segment.records.all_headers():
+            for rows in runs(columns):
+                self._take_in(segment.indexes.transactions, segment.records, columns, rows)
 
-    def _take_in(self, index: LogSegment | None, header: BatchHeader, read: BatchReader) -> None:
-        """Note what a batch says about epochs, producers and transactions."""
-        self._note_epoch(header)
-        if header.producer_id >= 0:
-            info = self._producers.prepare_update(header.producer_id, None)
-            completed = take_in_batch(info, header, read)
-            self._producers.update(info)
-            if completed is not None:
-                stable = self._producers.last_stable_offset(completed)
-                self._producers.complete_txn(completed)
-                if completed.aborted and index is not None:
-                    index.indexes.transactions.append(aborted_txn(completed, stable))
-        self._producers.update_map_end_offset(header.last_offset + 1)
+    def _take_in(
+        self,
+        aborted: TransactionIndex | None,
+        records: FileRecords,
+        columns: BatchColumns,
+        rows: range,
+    ) -> None:
+        """Note what a run of batches says about epochs, producers and transactions.
+
+        Args:
+            aborted: Where to note transactions that were aborted; None where they are known.
+            records: The file of the batches.
+            columns: Their fixed fields.
+            rows: Which of them.
+        """
+        self._note_epochs(columns, rows)
+        for row in telling_rows(columns, rows, self._producers):
+            self._take_in_batch(aborted, records, header_of(columns, row))
+        self._producers.update_map_end_offset(columns.last_offsets[rows[-1]] + 1)
+
+    def _take_in_batch(
+        self, aborted: TransactionIndex | None, records: FileRecords, header: BatchHeader
+    ) -> None:
+        info = self._producers.prepare_update(header.producer_id, None)
+        completed = take_in_batch(info, header, records.batch)
+        self._producers.update(info)
+        if completed is not None:
+            stable = self._producers.last_stable_offset(completed)
+            self._producers.complete_txn(completed)
+            if completed.aborted and aborted is not None:
+                aborted.append(aborted_txn(completed, stable))
+
+
+def _latest(epochs: LeaderEpochFileCache) -> int:
+    return -1 if epochs.latest_epoch is None else epochs.latest_epoch
 
 
 def take_in_batch(

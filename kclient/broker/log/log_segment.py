@@ -1,24 +1,24 @@
 """A segment: a file of batches with its indexes (Kafka: LogSegment)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, FileRecords
+from kclient.broker.log.file_records import BatchHeader, FileRecords, runs
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.segment_indexes import SegmentIndexes
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidOffsetError
 from kclient.common.files import Files, FileSlice, WireBytes
 from kclient.common.types import OffsetAndTimestamp
-from kclient.record import RecordBatch, iter_records
+from kclient.record import BatchColumns, iter_records
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 
-BatchVisitor = Callable[[BatchHeader, RecordBatch], None]
-"""Is shown every batch that recovery keeps."""
+BatchVisitor = Callable[[BatchColumns, range], None]
+"""Is shown which rows recovery keeps; a control batch comes alone."""
 
 
 class LogSegment:
@@ -193,7 +193,7 @@ class LogSegment:
         """Check every batch, cut at the first bad one and rebuild the indexes.
 
         Args:
-            visit: Is called with each good batch, in order.
+            visit: Is called with all good batches, in order.
 
         Returns:
             How many bytes were cut off.
@@ -201,16 +201,12 @@ class LogSegment:
         self.indexes.reset()
         self.indexes.transactions.reset()
         valid_bytes = 0
-        next_offset = self.base_offset
         try:
-            for header, batch in self.records.batches():
-                batch.ensure_valid()
-                if header.base_offset < next_offset or not self.can_hold(header.last_offset):
-                    raise CorruptRecordError(f"{self}: {header} is out of order")
-                visit(header, batch)
-                self.indexes.note_appended(header)
-                next_offset = header.last_offset + 1
-                valid_bytes = header.end_position
+            for columns in self._sound_batches():
+                for rows in runs(columns):
+                    visit(columns, rows)
+                    self.indexes.note_found(columns, rows)
+                    valid_bytes = columns.positions[rows[-1]] + columns.sizes[rows[-1]]
         except CorruptRecordError as problem:
             _log.warning("%s: found a bad batch at position %d: %s", self, valid_bytes, problem)
         cut = self.size - valid_bytes
@@ -261,6 +257,11 @@ class LogSegment:
         self.indexes.release()
         for path in (self.records.file.path, *self.indexes.paths()):
             self._files.remove(path)
+
+    def _sound_batches(self) -> Iterator[BatchColumns]:
+        return self.records.sound_batches(
+            next_offset=self.base_offset, last_offset=self.base_offset + _MAX_RELATIVE_OFFSET
+        )
 
     def _search_batch(
         self, header: BatchHeader, timestamp: int, starting_offset: int

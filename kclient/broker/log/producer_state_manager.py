@@ -40,6 +40,7 @@ class ProducerStateManager:
     The state is that of all records before `map_end_offset`. Guarded by the log's lock.
 
     Attributes:
+        limits: How long and how many producers are remembered.
         entries: State by producer id.
         map_end_offset: The offset behind the last record that was taken in.
     """
@@ -50,7 +51,7 @@ class ProducerStateManager:
         self._files = files
         self._directory = directory
         self._partition = partition
-        self._limits = limits
+        self.limits = limits
         self.entries: dict[int, ProducerStateEntry] = {}
         self.map_end_offset = 0
         self._last_snapshot_offset = 0
@@ -98,7 +99,7 @@ class ProducerStateManager:
         # The latest is always last, so that the first one is the longest silent.
         self.entries.pop(info.entry.producer_id, None)
         self.entries[info.entry.producer_id] = info.entry
-        if len(self.entries) > self._limits.max_ids:
+        if len(self.entries) > self.limits.max_ids:
             self._forget_longest_silent()
         for txn in info.started:
             self._ongoing[txn.first_offset] = txn.producer_id
@@ -222,7 +223,7 @@ class ProducerStateManager:
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         idle_ms = now_ms - entry.last_timestamp
-        return entry.current_txn_first_offset is None and idle_ms >= self._limits.expiration_ms
+        return entry.current_txn_first_offset is None and idle_ms >= self.limits.expiration_ms
 
     def _forget_longest_silent(self) -> None:
         """Make room for another producer; one with an open transaction is never forgotten."""

@@ -1,12 +1,14 @@
 """The indexes of one segment, kept in line with its batches."""
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, FileRecords
+from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of
+from kclient.broker.log.index_entries import Noted, add_entries
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
@@ -14,6 +16,7 @@ from kclient.broker.log.time_index import UNKNOWN_TIMESTAMP_OFFSET, TimeIndex, T
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
+from kclient.record import BatchColumns
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -116,6 +119,17 @@ class SegmentIndexes:
             self._bytes_since_last_entry = 0
         self._bytes_since_last_entry += header.size_in_bytes
 
+    def note_found(self, columns: BatchColumns, rows: range) -> None:
+        """Take in batches that stand in the file, as `note_appended` each of them.
+
+        Raises:
+            OSError: A write failed; the indexes have to be built anew.
+        """
+        noted = Noted(self._greatest or UNKNOWN_TIMESTAMP_OFFSET, self._bytes_since_last_entry)
+        self._greatest, self._bytes_since_last_entry = add_entries(
+            (self.offset, self.time), self._interval_bytes, noted, columns, rows
+        )
+
     def rebuild(self) -> None:
         """Build both indexes anew from the fixed fields of the batches.
 
@@ -135,9 +149,12 @@ class SegmentIndexes:
             self._files.remove(index.path)
         self.reset()
         try:
-            for header in self._records.headers():
-                self._ensure_belongs(header)
-                self.note_appended(header)
+            for columns in self._records.all_headers():
+                belonging = _belonging(self._offset, columns)
+                if belonging:
+                    self.note_found(columns, range(belonging))
+                if belonging < columns.batch_count:
+                    _ensure_belongs(self._offset, header_of(columns, belonging))
         finally:
             if self._appendable:
                 self.prepare_for_append()
@@ -255,17 +272,23 @@ class SegmentIndexes:
         greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
         first = self.locate(last.offset)
         for header in self._records.headers(0 if first is None else first.position):
-            self._ensure_belongs(header)
+            _ensure_belongs(self._offset, header)
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
         return greatest
 
-    def _ensure_belongs(self, header: BatchHeader) -> None:
-        """Refuse a batch whose offsets no index of this segment can hold."""
-        if not 0 <= header.last_offset - self._offset.base_offset <= _MAX_RELATIVE_OFFSET:
-            raise CorruptRecordError(
-                f"{self._offset.path}: {header} does not belong into this segment"
-            )
+
+def _belonging(index: OffsetIndex, columns: BatchColumns) -> int:
+    """Return how many batches the index can hold before the first that it cannot."""
+    if columns.last_offsets[0] < index.base_offset:
+        return 0
+    return bisect_right(columns.last_offsets, index.base_offset + _MAX_RELATIVE_OFFSET)
+
+
+def _ensure_belongs(index: OffsetIndex, header: BatchHeader) -> None:
+    """Refuse a batch whose offsets no index of this segment can hold."""
+    if not 0 <= header.last_offset - index.base_offset <= _MAX_RELATIVE_OFFSET:
+        raise CorruptRecordError(f"{index.path}: {header} does not belong into this segment")
 
 
 def _fits(records: FileRecords, entry: OffsetPosition) -> bool:

@@ -1,6 +1,7 @@
 """The record code in plain Python: what the compiled module does, written to be read."""
 
 from kclient.record.reference.batch_cursor import BatchCursor, decode_columns
+from kclient.record.reference.batch_scan import scan_batches, scan_headers
 from kclient.record.reference.column_builder import ColumnBuilder
 from kclient.record.reference.consumer_record import ConsumerRecord
 from kclient.record.reference.murmur2 import murmur2
@@ -28,5 +29,7 @@ __all__ = [
     "patch_for_append",
     "read_batches",
     "record_size_upper_bound",
+    "scan_batches",
+    "scan_headers",
     "size_of_varint",
 ]

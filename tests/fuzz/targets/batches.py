@@ -1,11 +1,13 @@
 """Record batches, as a consumer reads them and as the broker takes them in.
 
 The first byte of an input says where a reader starts, in what steps, and what kind of topic the
-broker appends to. Both implementations of the readers must tell the same story.
+broker appends to. Both implementations of the readers must tell the same story, and so must those
+of the scan that goes through many batches at a time.
 """
 
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import islice
 from random import Random
 from types import ModuleType
 
@@ -18,10 +20,12 @@ from kclient.record import (
     CompressionType,
     ControlRecordType,
     EndTxnMarker,
+    ScanLimits,
     build_end_txn_batch,
     read_batches,
     reference,
 )
+from kclient.record.reference import batch_scan
 from tests.fuzz.batch_mutation import made_batch, mutate_batches, plain_batch
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target
@@ -37,14 +41,15 @@ _CONFIGS = (
 _BASE_OFFSET = 40
 
 
-def _readers() -> list[ModuleType]:
+def _twins(plain: ModuleType, compiled: str) -> list[ModuleType]:
     try:
-        return [reference, import_module("kclient.record._speed")]
+        return [plain, import_module(compiled)]
     except ImportError:  # built without a compiler
-        return [reference]
+        return [plain]
 
 
-READERS = _readers()
+READERS = _twins(reference, "kclient.record._speed")
+SCANNERS = _twins(batch_scan, "kclient.record._scan")
 
 
 def run(data: bytes) -> None:
@@ -54,9 +59,22 @@ def run(data: bytes) -> None:
     options, batches = data[0], data[1:]
     stories = [read_all(reader, batches, options & 15, 1 + (options >> 4)) for reader in READERS]
     assert all(story == stories[0] for story in stories), stories
+    _scan(batches, options)
     _parse_markers(batches)
     with refusals():
         _append(batches, _CONFIGS[options & 3], "client" if options & 4 else "coordinator")
+
+
+def _scan(batches: bytes, options: int) -> None:
+    """Scan batches both ways; those that are whole and sound a reader must find too."""
+    limits = ScanLimits(max_batch_size=100 << (options & 15))
+    end = len(batches) + (options >> 4) * 50
+    found = [scanner.scan_batches(batches, 0, limits) for scanner in SCANNERS]
+    assert all(columns == found[0] for columns in found), found
+    headers = [scanner.scan_headers(batches, 0, end, limits) for scanner in SCANNERS]
+    assert all(columns == headers[0] for columns in headers), headers
+    read = [batch.base_offset for batch in islice(read_batches(batches), found[0].batch_count)]
+    assert read == list(found[0].base_offsets)
 
 
 def _parse_markers(batches: bytes) -> None:

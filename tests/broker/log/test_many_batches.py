@@ -1,0 +1,209 @@
+"""What a start takes in many batches at a time comes to the same as one batch at a time."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of, runs
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_file_utils import base_offset_of
+from kclient.broker.log.log_loader import take_in_batch
+from kclient.broker.log.producer_replay import telling_rows
+from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
+from kclient.broker.log.segment_indexes import SegmentIndexes
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.system_files import SystemFiles
+from kclient.record import (
+    BatchColumns,
+    ControlRecordType,
+    EndTxnMarker,
+    RecordBatch,
+    RecordBatchBuilder,
+    build_end_txn_batch,
+    scan_batches,
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A batch in brief."""
+
+    records: int = 1
+    producer: int = -1
+    epoch: int = 0
+    kind: str = "plain"
+    value: int = 3
+    timestamp: int = 1000
+
+
+def batches(pieces: list[Piece]) -> bytes:
+    """Return batches one behind the other, with offsets and sequences that go on."""
+    parts, offset = [], 0
+    for piece in pieces:
+        if piece.kind in {"commit", "abort"} and piece.producer >= 0:
+            marker = EndTxnMarker(ControlRecordType[piece.kind.upper()], piece.epoch)
+            stamp = (piece.producer, piece.epoch, piece.timestamp)
+            parts.append(bytes(build_end_txn_batch(marker, *stamp, base_offset=offset)))
+            offset += 1
+            continue
+        builder = RecordBatchBuilder(bytearray(1 << 12), base_offset=offset)
+        for _ in range(piece.records):
+            builder.append(piece.timestamp, None, b"v" * piece.value)
+        stamp = (piece.producer, piece.epoch, offset) if piece.producer >= 0 else (-1, -1, -1)
+        transactional = piece.kind == "transactional" and piece.producer >= 0
+        parts.append(bytes(builder.seal(*stamp, transactional=transactional)))
+        offset += piece.records
+    return b"".join(parts)
+
+
+pieces = st.lists(
+    st.builds(
+        Piece,
+        st.integers(1, 3),
+        st.sampled_from([0, 0, 0, 0, -1, 1, 2, 3]),
+        st.sampled_from([0, 0, 0, 1]),
+        st.sampled_from(["plain", "transactional"] * 4 + ["commit", "abort"]),
+        st.integers(0, 200),
+        st.integers(-1, 9),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+def knowing(max_ids: int) -> ProducerStateManager:
+    return ProducerStateManager(SystemFiles(), Path(), "t-0", ProducerLimits(max_ids=max_ids))
+
+
+def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows: bool) -> Any:
+    manager = knowing(max_ids)
+    ended = []
+    for rows in runs(columns):
+        for row in rows if all_rows else telling_rows(columns, rows, manager):
+            header = header_of(columns, row)
+            if header.producer_id < 0:
+                continue
+            info = manager.prepare_update(header.producer_id, None)
+            txn = take_in_batch(info, header, lambda at: RecordBatch(data, at.position))
+            manager.update(info)
+            if txn is not None:
+                ended.append((txn, manager.last_stable_offset(txn)))
+                manager.complete_txn(txn)
+    return list(manager.entries.items()), manager.first_unstable_offset, ended
+
+
+@settings(max_examples=300, deadline=None)
+@given(pieces, st.sampled_from([2, 4, 100]))
+def test_the_telling_batches_lead_to_the_state_of_all(brief: list[Piece], max_ids: int) -> None:
+    data = batches(brief)
+    columns = scan_batches(data)
+    assert columns.batch_count == len(brief)
+    telling = producer_state(columns, data, max_ids, all_rows=False)
+    assert telling == producer_state(columns, data, max_ids, all_rows=True)
+
+
+def test_of_many_batches_few_tell() -> None:
+    columns = scan_batches(batches([Piece(producer=number % 3) for number in range(90)]))
+    assert list(telling_rows(columns, range(90), knowing(10))) == list(range(75, 90))
+    assert list(telling_rows(columns, range(90), knowing(2))) == list(range(90))
+
+
+def test_the_start_of_a_transaction_tells() -> None:
+    data = batches([Piece(producer=7, kind="transactional")] * 30)
+    columns = scan_batches(data)
+    assert list(telling_rows(columns, range(2, 30), knowing(10))) == [2, 25, 26, 27, 28, 29]
+    assert producer_state(columns, data, 10, all_rows=False)[1] == 0
+
+
+def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any:
+    """Return the indexes' files, noted one batch at a time (0 parts) or in so many parts."""
+    columns = scan_batches(data)
+    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        (directory / "log").write_bytes(data)
+        records = FileRecords(SystemFiles().open(directory / "log"), len(data))
+        indexes = SegmentIndexes(SystemFiles(), directory, 0, config, records)
+        indexes.reset()
+        if parts:
+            size = -(-columns.batch_count // parts)
+            for start in range(0, columns.batch_count, size):
+                indexes.note_found(columns, range(start, min(start + size, columns.batch_count)))
+        else:
+            for row in range(columns.batch_count):
+                indexes.note_appended(header_of(columns, row))
+        greatest = indexes.max_timestamp_and_offset
+        indexes.finish()
+        indexes.release()
+        records.close()
+        return greatest, [path.read_bytes() for path in indexes.paths()[:2]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    pieces, st.sampled_from([0, 70, 200, 4096]), st.sampled_from([24, 60, 4096]), st.integers(1, 4)
+)
+def test_the_indexes_are_the_same(
+    brief: list[Piece], interval: int, index_bytes: int, parts: int
+) -> None:
+    data = batches(brief)
+    assert index_files(data, interval, index_bytes, parts) == index_files(
+        data, interval, index_bytes, 0
+    )
+
+
+LARGE = batches([Piece(value=10), Piece(value=3000), Piece(value=10)])
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileRecords:
+    """Three batches, the second larger than what is read at a time."""
+    monkeypatch.setattr("kclient.broker.log.file_records._READ_CHUNK", 100)
+    monkeypatch.setattr("kclient.broker.log.file_records._HEADERS_CHUNK", 100)
+    (tmp_path / "log").write_bytes(LARGE)
+    return FileRecords(SystemFiles().open(tmp_path / "log"), len(LARGE))
+
+
+def headers(found: Any) -> list[BatchHeader]:
+    return [header_of(columns, row) for columns in found for row in range(columns.batch_count)]
+
+
+def test_batches_larger_than_a_read(records: FileRecords) -> None:
+    expected = list(records.headers())
+    assert len(expected) == 3
+    assert headers(records.sound_batches()) == headers(records.all_headers()) == expected
+
+
+@pytest.mark.parametrize("cut", [1, 80, 500, 3000])
+def test_the_file_ends_in_a_batch(records: FileRecords, cut: int) -> None:
+    records.truncate_to(len(LARGE) - cut)
+    expected = list(records.headers())
+    assert len(expected) < 3
+    assert headers(records.sound_batches()) == headers(records.all_headers()) == expected
+
+
+def test_the_file_is_shorter_than_its_size(records: FileRecords) -> None:
+    records.file.truncate(len(LARGE) - 1)
+    assert len(headers(records.sound_batches())) == 2
+    records.file.truncate(len(LARGE) - 90)
+    assert len(headers(records.all_headers())) == 2
+
+
+def test_order_is_held_from_one_read_to_the_next(records: FileRecords) -> None:
+    records.file.write_at(list(records.headers())[2].position, bytes(8))
+    for found in (records.sound_batches(), records.all_headers()):
+        assert next(found).batch_count == 1
+        assert next(found).batch_count == 1
+        with pytest.raises(CorruptRecordError, match="out of order"):
+            next(found)
+
+
+def test_a_name_beyond_all_offsets_is_no_segments() -> None:
+    assert base_offset_of("09223372036854775807.log") == 2**63 - 1
+    assert base_offset_of("09223372036854775808.log") is None
+    assert base_offset_of("99999999999999999999.log") is None
