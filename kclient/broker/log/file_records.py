@@ -120,6 +120,15 @@ class FileRecords:
         self.size = size
         return cut
 
+    def write_back(self, position: int) -> None:
+        """Write what is there from a position on once more, so that the next flush covers it."""
+        while position < self.size:
+            data = self.file.read_at(position, min(_READ_CHUNK, self.size - position))
+            if not data:
+                return
+            self.file.write_at(position, data)
+            position += len(data)
+
     def slice(self, position: int, length: int) -> FileSlice:
         """Return a stretch of the file to be sent as it is."""
         return FileSlice(self.file, position, min(length, self.size - position))

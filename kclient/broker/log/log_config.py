@@ -281,6 +281,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def flushes_appends(self) -> bool:
+        """Whether records are forced to the disk because of their number or age."""
+        return min(self.flush_messages, self.flush_ms) < _LONG_MAX
+
+    @property
     def deletes(self) -> bool:
         """Whether old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy

@@ -155,7 +155,10 @@ class LogLoader:
         segments = self._local.segments
         suspects = segments.between(checkpoint.recovery_point, 2**63 - 1)
         for number, segment in enumerate(suspects):
-            if self._recover(segment, checkpoint.log_start_offset, now_ms):
+            cut = self._recover(segment, checkpoint.log_start_offset, now_ms)
+            if self._local.config.flushes_appends:
+                _write_back(segment, checkpoint.recovery_point)
+            if cut:
                 for later in suspects[number + 1 :]:
                     _log.warning("%s: deleting %s behind a cut", self._local.partition, later)
                     segments.remove(later.base_offset)
@@ -256,6 +259,17 @@ class LogLoader:
 
 def _latest(epochs: LeaderEpochFileCache) -> int:
     return -1 if epochs.latest_epoch is None else epochs.latest_epoch
+
+
+def _write_back(segment: LogSegment, recovery_point: int) -> None:
+    """Have what recovery found go to the disk with the next flush, whatever the system thinks.
+
+    After a flush that failed, the system counts as written what it only holds in memory: it could
+    be read and acknowledged, no flush would touch it again, and a power cut would take it.
+    """
+    first = segment.locate(recovery_point)
+    if first is not None:
+        segment.records.write_back(first.position)
 
 
 def take_in_batch(

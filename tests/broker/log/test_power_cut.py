@@ -8,10 +8,12 @@ import pytest
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.common.types import TopicPartition
 from kclient.network.system_net import SystemNet
+from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from tests.support.log_bench import ManualClock, make_batch, offsets
@@ -33,10 +35,12 @@ class Machine:
         self.rng = random.Random(seed)
         self.acknowledged = {FIRST: 0, SECOND: 0}
         self.files = VirtualFiles(self.disk)
+        self.faults = ErrorsOnDemand()
         self.manager = self.start()
 
     def start(self) -> LogManager:
-        runtime = Runtime(self.clock, self.rng, SystemTasks(), SystemNet(), self.files)
+        files = FaultyFiles(self.files, self.faults)
+        runtime = Runtime(self.clock, self.rng, SystemTasks(), SystemNet(), files)
         settings = LogManagerSettings(recovery_point_checkpoint_interval_ms=100)
         self.manager = LogManager(DATA, runtime, CONFIG, settings)
         self.manager.load()
@@ -61,11 +65,15 @@ class Machine:
         self.manager.close()
         self.start()
 
+    def kill(self) -> None:
+        self.files.end()
+        self.files = VirtualFiles(self.disk)
+        self.start()
+
     def lose_power(self) -> None:
         self.files.end()
         self.disk.lose_unflushed(self.rng)
-        self.files = VirtualFiles(self.disk)
-        self.start()
+        self.kill()
 
     def check(self) -> None:
         assert self.manager.failed_logs() == {}
@@ -80,6 +88,20 @@ def test_what_was_acknowledged_outlives_a_power_cut(seed: int) -> None:
     machine.lose_power()
     machine.check()
     machine.live(5)
+    machine.lose_power()
+    machine.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed: int) -> None:
+    """Behind a failed flush the system takes its pages for written: they are written once more."""
+    machine = Machine(seed)
+    machine.live(machine.rng.randint(0, 12))
+    machine.faults.fail("flush", ".log", times=1)
+    with pytest.raises(KafkaStorageError):
+        machine.append(FIRST)
+    machine.kill()
+    machine.append(FIRST)  # as a producer does: the broker has it, and takes it for a duplicate
     machine.lose_power()
     machine.check()
 
