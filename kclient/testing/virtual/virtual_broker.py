@@ -10,7 +10,6 @@ from kclient.testing.virtual.virtual_world import VirtualWorld
 
 _DEFAULTS: Mapping[str, object] = {
     "allow.unauthenticated.listeners": True,  # nobody is on this network but the test
-    "log.index.size.max.bytes": 65_536,  # the disk is memory, and indexes are allotted in full
     "offsets.topic.num.partitions": 1,
 }
 
