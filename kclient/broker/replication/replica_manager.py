@@ -113,7 +113,8 @@ class ReplicaManager:
         """Return why a partition is not here."""
         offline = self._offline.get(topic_partition)
         if offline is not None:
-            return offline.error
+            # A new one for each: raised again and again, one would keep every caller's frames.
+            return KafkaStorageError(str(offline.error))
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
 
     def append_records(

@@ -155,3 +155,25 @@ def test_a_decision_that_could_not_be_flushed_is_none(
         files.heal()
         made = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
         assert made.topics[0].error_code == STORAGE_ERROR
+
+
+@pytest.mark.fault("B13")
+def test_a_partition_that_cannot_be_opened_costs_nothing_however_often_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    """An error that is raised again and again would hold on to each of the requests."""
+    with EmbeddedCluster(data_dir=tmp_path) as cluster:
+        write_segments(cluster)
+        cluster.stop()
+        (tmp_path / "t-0" / "partition.metadata").write_text("nobody wrote this")
+        cluster.start()
+        with Wire(cluster.bootstrap_servers) as wire:
+            for _ in range(3):
+                assert wire.produce("t", batch([b"v"])).error_code == STORAGE_ERROR
+        errors = []
+        for _ in range(2):
+            with pytest.raises(KafkaStorageError, match="t-0") as caught:
+                cluster.broker.services.replica_manager.partition(TopicPartition("t", 0))
+            errors.append(caught.value)
+        assert errors[0] is not errors[1]
+        assert str(errors[0]) == str(errors[1])
