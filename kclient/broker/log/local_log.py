@@ -161,7 +161,17 @@ class LocalLog:
         """Take segments out of the log; their files go after file.delete.delay.ms."""
         for segment in segments:
             self.segments.remove(segment.base_offset)
-            self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+            self.delete_later(segment, now_ms)
+
+    def delete_later(self, segment: LogSegment, now_ms: float) -> None:
+        """Delete the files of a segment that is not part of the log any more, in its time."""
+        self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+
+    def replace(self, old: list[LogSegment], new: LogSegment) -> None:
+        """Put one segment into the place of others, whose files stay."""
+        for segment in old:
+            self.segments.remove(segment.base_offset)
+        self.segments.add(new)
 
     def purge_deleted(self, now_ms: float) -> float | None:
         """Delete the files whose time has come; return when the next ones are due."""

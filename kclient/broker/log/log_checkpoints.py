@@ -1,10 +1,11 @@
-"""The checkpoints of a data directory: three offsets for each of its logs (Kafka: LogManager)."""
+"""The checkpoints of a data directory: four offsets for each of its logs (Kafka: LogManager)."""
 
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kclient.broker.log.checkpoint_file import (
+    CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -58,7 +59,7 @@ def _moved_start(log: UnifiedLog) -> int | None:
 
 
 class LogCheckpoints:
-    """Reads and writes recovery points, log start offsets and high watermarks.
+    """Reads and writes recovery points, log start offsets, high watermarks and cleaned offsets.
 
     Guarded by the log manager's lock.
     """
@@ -70,7 +71,13 @@ class LogCheckpoints:
         self._recovery_points = checkpoint(RECOVERY_POINT_CHECKPOINT)
         self._log_starts = checkpoint(LOG_START_OFFSET_CHECKPOINT)
         self._high_watermarks = checkpoint(HIGH_WATERMARK_CHECKPOINT)
-        self._all = (self._recovery_points, self._log_starts, self._high_watermarks)
+        self._cleaned = checkpoint(CLEANER_OFFSET_CHECKPOINT)
+        self._all = (
+            self._recovery_points,
+            self._log_starts,
+            self._high_watermarks,
+            self._cleaned,
+        )
 
     def read(self) -> None:
         """Read all files."""
@@ -86,6 +93,10 @@ class LogCheckpoints:
     def high_watermark(self, partition: TopicPartition) -> int:
         """Return a log's high watermark as it was checkpointed."""
         return self._high_watermarks.get(partition)
+
+    def cleaned_to(self, partition: TopicPartition) -> int:
+        """Return up to where a log was compacted."""
+        return self._cleaned.get(partition)
 
     def forget(self, partition: TopicPartition) -> None:
         """Forget a deleted log: one made anew under its name must not inherit its offsets."""
@@ -104,8 +115,13 @@ class LogCheckpoints:
         """Write each log's high watermark."""
         self._high_watermarks.write(logs, lambda log: log.high_watermark)
 
+    def write_cleaned(self, logs: Logs) -> None:
+        """Write up to where each log was compacted."""
+        self._cleaned.write(logs, lambda log: log.cleaning.cleaned_to or None)
+
     def write_all(self, logs: Logs) -> None:
         """Write all files."""
         self.write_recovery_points(logs)
         self.write_log_starts(logs)
         self.write_high_watermarks(logs)
+        self.write_cleaned(logs)

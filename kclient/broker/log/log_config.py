@@ -281,6 +281,13 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def roll_ms(self) -> int:
+        """Age from which a segment is rolled: only rolled ones can be compacted."""
+        return (
+            min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
+        )
+
+    @property
     def flushes_appends(self) -> bool:
         """Whether records are forced to the disk because of their number or age."""
         return min(self.flush_messages, self.flush_ms) < _LONG_MAX

@@ -15,6 +15,10 @@ class MalformedCheckpointError(KafkaError):
     """A checkpoint file does not have the expected lines."""
 
 
+class CleaningAbandonedError(KafkaError):
+    """A log changed or was closed while it was cleaned; what was begun does not count."""
+
+
 class RecordValidationError(KafkaError):
     """Some records of a produce request were refused (Kafka: RecordValidationException, KIP-467).
 

@@ -1,4 +1,7 @@
-"""All logs of a data directory: loading, checkpoints, flush, retention (Kafka: LogManager)."""
+"""All logs of a data directory: loading, checkpoints, flush, retention, compaction.
+
+(Kafka: LogManager)
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,6 +12,7 @@ from pathlib import Path
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.clean_shutdown_file_handler import CleanShutdownFileHandler
 from kclient.broker.log.log_checkpoints import LogCheckpoints, Logs
+from kclient.broker.log.log_cleaner import DEFAULT_CLEANER, CleanerSettings, LogCleaner
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_deletion import LogDeletion
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_passing
@@ -36,6 +40,7 @@ class LogManagerSettings:
     high_watermark_checkpoint_interval_ms: float = 5_000
     producers: ProducerLimits = DEFAULT_LIMITS
     producer_id_expiration_check_interval_ms: float = 600_000
+    cleaner: CleanerSettings = DEFAULT_CLEANER
 
 
 class _Chore:
@@ -78,6 +83,13 @@ class LogManager:
         self._checkpoints = LogCheckpoints(files, data_dir)
         self._clean_shutdown = CleanShutdownFileHandler(files, data_dir)
         self._chores = self._make_chores()
+        self._cleaner = LogCleaner(
+            self._settings.cleaner,
+            self.all_logs,
+            lambda now_ms: self._attempt(
+                lambda _: self._write(self._checkpoints.write_cleaned), now_ms
+            ),
+        )
         self.failures = LogDirFailureChannel(data_dir)
         self._deletion = LogDeletion(data_dir, runtime, self.failures)
         self.last_broker_epoch = -1
@@ -228,7 +240,9 @@ class LogManager:
                 chore.due_ms = now_ms + chore.interval_ms
                 self._attempt(chore.action, now_ms)
         self._attempt(self._remove_doomed, now_ms)
-        return max(0.0, min(chore.due_ms or 0.0 for chore in self._chores) - now_ms)
+        cleaner_ms = self._cleaner.step(now_ms)
+        chores_ms = min(chore.due_ms or 0.0 for chore in self._chores) - now_ms
+        return max(0.0, min(chores_ms, cleaner_ms))
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close all logs; idempotent.
@@ -245,6 +259,7 @@ class LogManager:
             return
         try:
             if clean:
+                self._cleaner.stop()
                 self._close_in_order(broker_epoch)
         finally:
             for log in (*self.all_logs(), *self._deletion.logs()):
@@ -340,6 +355,7 @@ class LogManager:
             log.maintenance.release()
             raise
         log.high_watermark = self._checkpoints.high_watermark(partition)
+        log.cleaning.resume_from(self._checkpoints.cleaned_to(partition))
         return log
 
     def _flush_logs(self, now_ms: float) -> None:

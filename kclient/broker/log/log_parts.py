@@ -19,10 +19,11 @@ from kclient.common.types import TopicPartition
 
 @dataclass(slots=True)
 class LogOffsets:
-    """Where a log can be read from, and up to where its records are replicated."""
+    """Where a log can be read from, up to where its records are replicated, and are compacted."""
 
     log_start: int = 0
     high_watermark: int = 0
+    cleaned_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,12 @@ class LogSegment:
         base_offset: int,
         config: LogConfig,
         records: FileRecords,
+        suffix: str = "",
     ) -> None:
         self._files = files
         self.base_offset = base_offset
         self.records = records
-        self.indexes = SegmentIndexes(files, directory, base_offset, config, records)
+        self.indexes = SegmentIndexes(files, directory, base_offset, config, records, suffix)
         self.is_open = True
         self.created_ms = 0
         self.roll_jitter_ms = 0
@@ -53,7 +54,13 @@ class LogSegment:
 
     @classmethod
     def open(
-        cls, files: Files, directory: Path, base_offset: int, config: LogConfig, now_ms: int
+        cls,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        suffix: str = "",
     ) -> "LogSegment":
         """Open a segment's file, or make it.
 
@@ -63,10 +70,14 @@ class LogSegment:
             base_offset: Lowest offset the segment may hold.
             config: The topic's configuration.
             now_ms: Wall time.
+            suffix: What stands behind the names of a segment that is not part of the log yet.
         """
-        path = log_file_utils.segment_file(directory, base_offset, log_file_utils.LOG_FILE_SUFFIX)
+        path = log_file_utils.segment_file(
+            directory, base_offset, log_file_utils.LOG_FILE_SUFFIX + suffix
+        )
         file = files.open(path, create=True)
-        segment = cls(files, directory, base_offset, config, FileRecords(file, file.size()))
+        records = FileRecords(file, file.size())
+        segment = cls(files, directory, base_offset, config, records, suffix)
         segment.created_ms = now_ms
         return segment
 
@@ -112,7 +123,7 @@ class LogSegment:
         if self.indexes.is_full or not self.can_hold(last_offset):
             return True
         waited_ms = self._waited_for_roll(now_ms, max_timestamp)
-        return self.size > 0 and waited_ms > config.segment_ms - self.roll_jitter_ms
+        return self.size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
 
     def append(self, records: WireBytes, headers: list[BatchHeader]) -> None:
         """Write batches at the end and note them in the indexes.

@@ -41,9 +41,10 @@ class SegmentIndexes:
         base_offset: int,
         config: LogConfig,
         records: FileRecords,
+        suffix: str = "",
     ) -> None:
-        def path(suffix: str) -> Path:
-            return log_file_utils.segment_file(directory, base_offset, suffix)
+        def path(kind: str) -> Path:
+            return log_file_utils.segment_file(directory, base_offset, kind + suffix)
 
         self._files = files
         self._records = records

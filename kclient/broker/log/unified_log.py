@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from kclient.broker.log.log_appender import LogAppender
+from kclient.broker.log.log_cleaning import LogCleaning
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
@@ -28,6 +29,7 @@ class UnifiedLog:
         partition: Which partition.
         lookup: Finds offsets by time and epoch.
         maintenance: Flush, retention, deletion.
+        cleaning: Compaction.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class UnifiedLog:
         self._appender = LogAppender(runtime.clock, parts.local, parts.producers, parts.epochs)
         self.lookup = OffsetLookup(parts)
         self.maintenance = LogMaintenance(parts, self._appender)
+        self.cleaning = LogCleaning(parts, self._appender)
         self._topic_id: bytes | None = None
 
     def load(self, checkpoint: LogCheckpoint | None = None) -> None:
@@ -273,6 +276,7 @@ class UnifiedLog:
             self._parts.epochs.truncate_from_end(offset)
             self._offsets.log_start = min(self.log_start_offset, offset)
             self._offsets.high_watermark = min(self.high_watermark, offset)
+            self._offsets.cleaned_to = min(self._offsets.cleaned_to, offset)
             now_ms = self._parts.runtime.clock.wall_ms()
             self._parts.loader().rebuild_producers(self.log_start_offset, offset, now_ms)
 

@@ -1,8 +1,9 @@
 """The broker settings that are understood: Kafka's names, with Kafka's defaults where it can be.
 
 Defaults that differ from Apache Kafka's, because this broker is one process of CPython on one
-machine: listeners (loopback), num.network.threads, num.io.threads, the replication factor of
-``__consumer_offsets``, node.id, group.max.size.
+machine: listeners (loopback), num.network.threads, num.io.threads, replication factor and segment
+size of ``__consumer_offsets`` (what is in its last segments is read at each start), node.id,
+group.max.size.
 
 Settings of this broker's own, each a bound on what clients can make it hold:
 control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.groups,
@@ -103,6 +104,15 @@ _LOG = (
     ),
     boolean("log.preallocate", "Whether segments are preallocated.", default=False),
     names("log.cleanup.policy", ("delete",), "Kind of retention.", values=("compact", "delete")),
+    boolean("log.cleaner.enable", "Whether compacted topics are compacted.", default=True),
+    number("log.cleaner.backoff.ms", _LONG, 15000, "Wait where there is nothing to compact."),
+    number(
+        "log.cleaner.dedupe.buffer.size",
+        _LONG,
+        134217728,
+        "Memory for the keys of what is compacted; what does not fit comes next time.",
+        low=1048576,
+    ),
     number("log.cleaner.delete.retention.ms", _LONG, 86400000, "Life of a tombstone."),
     fraction("log.cleaner.min.cleanable.ratio", 0.5, "Dirty part that starts a compaction."),
     number("log.cleaner.min.compaction.lag.ms", _LONG, 0, "Age before compaction."),
@@ -149,7 +159,7 @@ _GROUPS = (
     number("offsets.retention.check.interval.ms", _LONG, 600000, "Time between checks.", low=1),
     number("offsets.topic.num.partitions", _INT, 50, "Partitions of __consumer_offsets.", low=1),
     number("offsets.topic.replication.factor", _SHORT, 1, "Copies of it.", low=1),
-    number("offsets.topic.segment.bytes", _INT, 104857600, "Segment size of it.", low=1),
+    number("offsets.topic.segment.bytes", _INT, 4194304, "Segment size of it.", low=1048576),
 )
 
 BROKER_KEYS: dict[str, ServerKey] = {

@@ -15,6 +15,7 @@ from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
 from kclient.broker.coordinator.group.group_config import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.offsets_topic import OffsetsTopic
+from kclient.broker.log.log_cleaner import CleanerSettings
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
 from kclient.broker.log.producer_state_manager import ProducerLimits
@@ -53,6 +54,11 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
         ],
         producers=ProducerLimits(
             config["producer.id.expiration.ms"], config["max.producer.ids.per.partition"]
+        ),
+        cleaner=CleanerSettings(
+            config["log.cleaner.enable"],
+            config["log.cleaner.backoff.ms"],
+            config["log.cleaner.dedupe.buffer.size"],
         ),
     )
     return LogManager(config.data_dir, runtime, default_log_config(config), settings)

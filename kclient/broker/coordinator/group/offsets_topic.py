@@ -92,5 +92,7 @@ class OffsetsTopic:
                 if not batch.is_control:
                     for record in batch.records():
                         yield record.key, record.value
+            if not data:
+                return  # compaction left nothing behind here
             if offset == before:
                 raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")

@@ -1,0 +1,123 @@
+"""What compaction leaves of a batch (Kafka: Cleaner's RecordFilter)."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from kclient.broker.log.cleaned_transactions import CleanedTransactions
+from kclient.broker.log.offset_map import OffsetMap
+from kclient.broker.log.producer_state_entry import ProducerStateEntry
+from kclient.common.files import WireBytes
+from kclient.record import Record, RecordBatch
+from kclient.record.rewriting import with_records, without_records
+
+_LATEST_MS = 2**63 - 1
+
+
+class RememberedBatches(NamedTuple):
+    """The batches by which a log knows its producers again after a restart.
+
+    Attributes:
+        ends: Pairs of producer id and last offset.
+        epochs: Epoch by producer of those that wrote markers alone.
+    """
+
+    ends: frozenset[tuple[int, int]]
+    epochs: Mapping[int, int]
+
+    @classmethod
+    def of(cls, entries: Mapping[int, ProducerStateEntry]) -> Self:
+        """Collect them from what the log remembers of its producers."""
+        ends = frozenset(
+            (producer_id, batch.last_offset)
+            for producer_id, entry in entries.items()
+            for batch in entry.batches
+        )
+        epochs = {
+            producer_id: entry.producer_epoch
+            for producer_id, entry in entries.items()
+            if not entry.batches
+        }
+        return cls(ends, epochs)
+
+    def hold(self, batch: RecordBatch) -> bool:
+        """Return whether a batch is one of them."""
+        if not batch.has_producer_id:
+            return False
+        if batch.is_control:
+            return self.epochs.get(batch.producer_id) == batch.producer_epoch
+        return (batch.producer_id, batch.last_offset) in self.ends
+
+
+class BatchFilter:
+    """Decides for one run of the cleaner; sees the batches in their order.
+
+    A record stays if no later one has its key. A tombstone stays until delete.retention.ms after it
+    was first seen here, so that whoever reads on gets to know that the key was deleted. A batch of
+    which nothing stays goes, unless a producer would be taken for another one without it.
+    """
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        remembered: RememberedBatches,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """Remember what to decide by.
+
+        Args:
+            offsets: The last offset of each key, up to the end of what is cleaned.
+            transactions: Follows the transactions.
+            remembered: Batches that must not vanish.
+            now_ms: Wall time.
+            delete_retention_ms: How long tombstones stay.
+        """
+        self._offsets = offsets
+        self.transactions = transactions
+        self._remembered = remembered
+        self._now_ms = now_ms
+        self._horizon_ms = min(now_ms + delete_retention_ms, _LATEST_MS)
+
+    def apply(self, batch: RecordBatch) -> WireBytes:
+        """Return what stays of a batch: its own bytes, fewer, or none.
+
+        Raises:
+            CorruptRecordError: A record is malformed.
+            CompressionError: The records cannot be unpacked.
+        """
+        is_obsolete = self.transactions.takes_out(batch)
+        if not is_obsolete and batch.base_offset >= self._offsets.next_offset:
+            return batch.buffer
+        kept = self._kept(batch, is_obsolete=is_obsolete)
+        if not kept:
+            return without_records(batch) if self._remembered.hold(batch) else b""
+        ends_nothing = is_obsolete and batch.is_control
+        horizon_ms = self._new_horizon(batch, kept, ends_nothing=ends_nothing)
+        if len(kept) == batch.count and horizon_ms is None:
+            return batch.buffer
+        return with_records(batch, kept, horizon_ms)
+
+    def _kept(self, batch: RecordBatch, *, is_obsolete: bool) -> list[Record]:
+        horizon_ms = batch.delete_horizon_ms
+        is_over = horizon_ms is not None and horizon_ms <= self._now_ms
+        if batch.is_control:
+            return [] if is_obsolete and is_over else batch.records()
+        if is_obsolete:
+            return []
+        return [
+            record
+            for record in batch.records()
+            if record.key is not None
+            and self._offsets.is_latest(record.key, record.offset)
+            and not (record.value is None and is_over)
+        ]
+
+    def _new_horizon(
+        self, batch: RecordBatch, kept: list[Record], *, ends_nothing: bool
+    ) -> int | None:
+        """Return when what is doomed in the batch shall go, if it does not say so itself."""
+        if batch.delete_horizon_ms is not None:
+            return None
+        has_tombstones = not batch.is_control and any(record.value is None for record in kept)
+        return self._horizon_ms if has_tombstones or ends_nothing else None

@@ -1,0 +1,96 @@
+"""A segment that is being written by the cleaner, beside the log it will be part of."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+from kclient.broker.log import log_file_utils
+from kclient.broker.log.file_records import BatchHeader, parse_header
+from kclient.broker.log.log_file_utils import CLEANED_FILE_SUFFIX, SWAP_FILE_SUFFIX
+from kclient.broker.log.log_parts import LogParts
+from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.common.files import WireBytes
+
+_WRITE_BYTES = 256 * 1024
+
+
+class CleanedSegment:
+    """Batches under a name that is dropped at a start.
+
+    Attributes:
+        segment: The segment itself.
+        is_changed: Whether its batches are others than those it was made from.
+    """
+
+    def __init__(self, parts: LogParts, base_offset: int) -> None:
+        self._parts = parts
+        self._base_offset = base_offset
+        self._buffer = bytearray()
+        self._headers: list[BatchHeader] = []
+        self._drop_files()
+        self.is_changed = False
+        self.segment = LogSegment.open(
+            parts.runtime.files,
+            parts.local.directory,
+            base_offset,
+            parts.local.config,
+            parts.runtime.clock.wall_ms(),
+            CLEANED_FILE_SUFFIX,
+        )
+        self.segment.indexes.prepare_for_append()
+
+    def add(self, batch: WireBytes) -> None:
+        """Write a batch behind the others, sooner or later.
+
+        Raises:
+            KafkaStorageError: The disk failed, or is full.
+        """
+        start = len(self._buffer)
+        self._buffer += batch
+        self._headers.append(parse_header(self._buffer, start, self.segment.size + start))
+        if len(self._buffer) >= _WRITE_BYTES:
+            self._write()
+
+    def complete(self, aborted: Iterable[AbortedTxn]) -> None:
+        """Write all that is left, and force it to the disk.
+
+        Raises:
+            KafkaStorageError: The disk failed, or is full.
+        """
+        self._write()
+        with self._guarding("clean"):
+            for txn in aborted:
+                self.segment.indexes.transactions.append(txn)
+            self.segment.indexes.finish()
+        with self._guarding("flush", always_fatal=True):
+            self.segment.flush_records()
+            self.segment.flush_indexes()
+
+    def drop(self) -> None:
+        """Delete the files; nothing of this counts.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        self.segment.release()
+        with self._guarding("drop"):
+            self._drop_files()
+
+    def _write(self) -> None:
+        if self._headers:
+            with self._guarding("clean"):
+                self.segment.append(self._buffer, self._headers)
+            self._buffer = bytearray()
+            self._headers = []
+
+    def _guarding(self, action: str, *, always_fatal: bool = False) -> AbstractContextManager[None]:
+        parts = self._parts
+        action = f"{parts.partition}: {action} a cleaned segment"
+        return parts.failures.guarding(action, always_fatal=always_fatal)
+
+    def _drop_files(self) -> None:
+        directory = self._parts.local.directory
+        for kind in log_file_utils.SEGMENT_SUFFIXES:
+            for suffix in (SWAP_FILE_SUFFIX, CLEANED_FILE_SUFFIX):
+                path = log_file_utils.segment_file(directory, self._base_offset, kind + suffix)
+                self._parts.runtime.files.remove(path)

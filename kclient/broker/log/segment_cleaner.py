@@ -1,0 +1,118 @@
+"""Reads a log's segments and writes them anew without what is obsolete (Kafka: Cleaner)."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from kclient.broker.log.batch_filter import BatchFilter
+from kclient.broker.log.cleaned_segment import CleanedSegment
+from kclient.broker.log.cleaned_transactions import CleanedTransactions
+from kclient.broker.log.log_errors import CleaningAbandonedError
+from kclient.broker.log.log_parts import LogParts
+from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.offset_map import OffsetMap
+from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.record import RecordBatch
+
+SLICE_BYTES = 64 * 1024
+"""How much is read before whoever drives the cleaner may do something else."""
+
+
+class SegmentCleaner:
+    """The two passes over segments that are no longer appended to, in slices.
+
+    Each method is an iterator that yields after every slice. No lock is held while batches are
+    read or written; only `SegmentSwap` lets the result count.
+    """
+
+    def __init__(self, parts: LogParts) -> None:
+        self._parts = parts
+
+    def fill(
+        self, offsets: OffsetMap, segments: list[LogSegment], end_offset: int
+    ) -> Generator[None, None, None]:
+        """Note the last offset of each key, up to an offset or as far as the memory goes.
+
+        Raises:
+            CorruptRecordError: A batch is damaged.
+            CompressionError: A batch cannot be unpacked.
+            CleaningAbandonedError: The log was closed.
+            KafkaStorageError: The disk failed.
+        """
+        transactions = CleanedTransactions(self.aborted_from(offsets.next_offset))
+        start_offset = offsets.next_offset
+        for segment in segments:
+            for batch in self._sliced(segment):
+                if batch is None:
+                    yield
+                    continue
+                if batch.last_offset >= end_offset or offsets.is_full:
+                    return
+                if batch.last_offset < start_offset:
+                    continue
+                if not transactions.takes_out(batch) and not batch.is_control:
+                    _note_keys(offsets, batch)
+                offsets.next_offset = batch.next_offset
+
+    def aborted_from(self, offset: int) -> list[AbortedTxn]:
+        """Return the aborted transactions that ended at an offset or behind it."""
+        with self._parts.acting("look for aborted transactions"):
+            return [
+                txn
+                for segment in self._parts.local.segments.values()
+                for txn in segment.indexes.transactions.aborted_txns()
+                if txn.last_offset >= offset
+            ]
+
+    def rewrite(
+        self, group: list[LogSegment], batch_filter: BatchFilter, cleaned: CleanedSegment
+    ) -> Generator[None, None, None]:
+        """Write what stays of a group of segments into one that is not part of the log yet.
+
+        Raises:
+            KafkaError: As `fill`.
+        """
+        for segment in group:
+            for batch in self._sliced(segment):
+                if batch is None:
+                    yield
+                    continue
+                kept = batch_filter.apply(batch)
+                if kept is not batch.buffer:
+                    cleaned.is_changed = True
+                if len(kept):
+                    cleaned.add(kept)
+        cleaned.complete(batch_filter.transactions.take_kept_aborts())
+
+    def _sliced(self, segment: LogSegment) -> Iterator[RecordBatch | None]:
+        """Go through a segment's batches, checked; None stands between two slices."""
+        size, position, until = segment.size, 0, SLICE_BYTES
+        with self._reading(segment):
+            for header, batch in segment.records.batches(0, size):
+                batch.ensure_valid()
+                yield batch
+                position = header.end_position
+                if position >= until:
+                    yield None
+                    until = position + SLICE_BYTES
+        if position < size:
+            raise CorruptRecordError(f"{segment}: cut off at position {position}")
+
+    @contextmanager
+    def _reading(self, segment: LogSegment) -> Iterator[None]:
+        """Turn errors into storage errors, unless the segment went away meanwhile."""
+        parts = self._parts
+        with parts.failures.guarding(f"{parts.partition}: clean"):
+            try:
+                yield
+            except OSError:
+                with parts.lock:
+                    if parts.local.is_closed or not segment.is_open:
+                        raise CleaningAbandonedError(f"{parts.partition}: closed") from None
+                raise
+
+
+def _note_keys(offsets: OffsetMap, batch: RecordBatch) -> None:
+    for record in batch.records():
+        if record.key is not None:
+            offsets.put(record.key, record.offset)

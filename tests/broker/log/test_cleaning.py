@@ -1,0 +1,378 @@
+"""Compaction of one log: what stays, what goes, and what nobody may notice."""
+
+import pytest
+
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.common.broker_errors import CorruptRecordError
+from kclient.record import (
+    CompressionType,
+    ControlRecordType,
+    EndTxnMarker,
+    TimestampType,
+    build_end_txn_batch,
+)
+from tests.support.clean_log import clean, keyed_batch, last_values, records, write
+from tests.support.log_bench import NOW_MS, LogBench, ManualClock, read_all
+
+DAY_MS = 86_400_000
+COMPACT = LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+
+
+def offsets_of(log: UnifiedLog) -> list[int]:
+    return [record.offset for record in records(log)]
+
+
+def names(bench: LogBench) -> set[str]:
+    return {path.name for path in bench.directory.iterdir()}
+
+
+@pytest.fixture
+def log(bench: LogBench) -> UnifiedLog:
+    return bench.open(COMPACT)
+
+
+def test_the_last_record_of_each_key_stays_where_it_is(log: UnifiedLog) -> None:
+    write(log, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))
+    write(log, (b"a", b"2"), (b"b", b"2"))
+    write(log, (b"a", b"3"))
+    before = {record.offset: record for record in records(log)}
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [2, 4, 5]
+    assert [before[record.offset] for record in records(log)] == records(log)
+    assert log.log_end_offset == 6
+    assert log.cleaning.cleaned_to == 6
+
+
+def test_a_batch_of_which_something_goes_keeps_its_ends(log: UnifiedLog) -> None:
+    write(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"c", b"2"), (b"c", b"3"))
+    write(log, (b"c", b"4"))
+    log.maintenance.roll()
+    [batch, _] = read_all(log)
+    clean(log)
+    [rest, last] = read_all(log)
+    assert [record.offset for record in rest.records()] == [1, 2]
+    assert (rest.base_offset, rest.last_offset) == (batch.base_offset, batch.last_offset)
+    assert rest.partition_leader_epoch == batch.partition_leader_epoch
+    assert rest.max_timestamp == rest.records()[-1].timestamp
+    assert last.base_offset == 6
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+def test_codecs_stay(log: UnifiedLog, codec: CompressionType) -> None:
+    write(log, (b"a", b"x" * 500), (b"b", b"y" * 500), codec=codec)
+    write(log, (b"a", None))
+    log.maintenance.roll()
+    clean(log)
+    [rest, _] = read_all(log)
+    assert rest.compression_type is codec
+    assert [record.value for record in rest.records()] == [b"y" * 500]
+
+
+def test_append_time_stays(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(LogConfig(cleanup_policy=("compact",), message_timestamp_type="LogAppendTime"))
+    clock.elapsed_ms = 5
+    write(log, (b"a", b"1"), (b"b", b"1"), (b"b", b"2"))
+    log.maintenance.roll()
+    clean(log)
+    [batch] = read_all(log)
+    assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert {record.timestamp for record in batch.records()} == {NOW_MS + 5}
+
+
+def test_nothing_of_the_active_segment_or_above_the_high_watermark_is_touched(
+    log: UnifiedLog,
+) -> None:
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"2"))
+    clean(log)
+    assert offsets_of(log) == [0, 1]  # all of it is active
+    log.maintenance.roll()
+    write(log, (b"a", b"3"))
+    clean(log)
+    assert offsets_of(log) == [1, 2]  # the later one is in the active segment
+
+
+def test_what_is_not_replicated_hides_nothing(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"2"), (b"b", b"2"))
+    write(log, (b"a", b"3"))
+    log.maintenance.roll()
+    log._parts.offsets.high_watermark = 3
+    assert (log.cleaning.cleanable().start, log.cleaning.cleanable().end) == (0, 3)
+    clean(log)
+    assert offsets_of(log) == [1, 2, 3]
+    assert log.cleaning.cleaned_to == 3
+
+
+def test_a_tombstone_stays_for_its_time(log: UnifiedLog, clock: ManualClock) -> None:
+    write(log, (b"a", b"1"), (b"b", b"1"))
+    write(log, (b"a", None), (b"c", b"1"))
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [1, 2, 3]
+    [_, marked] = read_all(log)
+    assert marked.delete_horizon_ms == NOW_MS + DAY_MS
+    assert [record.timestamp for record in marked.records()] == [NOW_MS, NOW_MS + 1]
+
+    clock.elapsed_ms = DAY_MS - 1
+    write(log, (b"d", b"1"))
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [1, 2, 3, 4]
+
+    clock.elapsed_ms = DAY_MS
+    write(log, (b"e", b"1"))
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [1, 3, 4, 5]
+    assert read_all(log)[1].delete_horizon_ms == NOW_MS + DAY_MS
+
+
+def test_the_longest_retention_of_tombstones_fits(bench: LogBench) -> None:
+    log = bench.open(LogConfig(cleanup_policy=("compact",), delete_retention_ms=2**63 - 1))
+    write(log, (b"a", None), timestamp=-1)
+    log.maintenance.roll()
+    clean(log)
+    assert [(record.offset, record.timestamp) for record in records(log)] == [(0, -1)]
+
+
+def test_records_without_a_key_from_before_the_topic_was_compacted_go(bench: LogBench) -> None:
+    log = bench.open(LogConfig())
+    write(log, (None, b"1"), (b"a", b"1"))
+    log.config = COMPACT
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [1]
+
+
+def test_small_segments_become_one(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    for number in range(5):
+        write(log, (b"%d" % number, b"x"), (b"same", b"x"))
+        log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [0, 2, 4, 6, 8, 9]
+    assert {name for name in names(bench) if name.endswith(".log")} == {
+        f"{0:020d}.log",
+        f"{10:020d}.log",
+    }
+    log.maintenance.purge_deleted(1e15)
+    assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]
+    bench.crash(log)
+    again = bench.open(COMPACT)
+    assert offsets_of(again) == [0, 2, 4, 6, 8, 9]
+    assert again.log_end_offset == 10
+
+
+def test_a_segment_is_not_filled_beyond_its_size(bench: LogBench) -> None:
+    log = bench.open(LogConfig(cleanup_policy=("compact",), segment_bytes=3000))
+    for number in range(100):
+        write(log, (b"%d" % number, b"x" * 200))
+    log.maintenance.roll()
+    clean(log)
+    assert last_values(log) == {b"%d" % number: b"x" * 200 for number in range(100)}
+    assert all(segment.size <= 3000 for segment in log._parts.local.segments.values())
+    assert len(log._parts.local.segments) > 5
+
+
+def test_where_nothing_goes_nothing_is_written(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    write(log, (b"a", b"1"), (b"b", b"1"))
+    log.maintenance.roll()
+    segment = log._parts.local.segments.first
+    clean(log)
+    assert log._parts.local.segments.first is segment
+    assert log.cleaning.cleaned_to == 2
+    assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]
+
+
+def test_keys_that_do_not_fit_into_memory_are_left_for_the_next_time(log: UnifiedLog) -> None:
+    for number in range(20):
+        write(log, (b"%d" % number, b"1"))
+    for number in range(20):
+        write(log, (b"%d" % number, b"2"))
+    log.maintenance.roll()
+    before = last_values(log)
+    clean(log, memory=10 * 192)
+    assert log.cleaning.cleaned_to == 10
+    for number in range(11, 41):
+        clean(log, memory=1)  # one batch always fits
+        assert log.cleaning.cleaned_to == number
+        assert last_values(log) == before
+    assert offsets_of(log) == list(range(20, 40))
+
+
+def test_a_reader_goes_on_over_the_holes(log: UnifiedLog) -> None:
+    for number in range(50):
+        write(log, (b"%d" % (number % 3), b"%d" % number))
+    log.maintenance.roll()
+    clean(log)
+    for start in range(51):
+        found = [record.offset for batch in read_all(log, start) for record in batch.records()]
+        assert found == [offset for offset in (47, 48, 49) if offset >= start]
+    assert log.log_start_offset == 0
+
+
+def test_a_slice_that_is_being_sent_outlives_the_swap(log: UnifiedLog) -> None:
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"2"))
+    found = log.read(0, 1 << 20).records
+    assert not isinstance(found, bytes)
+    before = found.read()
+    log.maintenance.roll()
+    clean(log)
+    assert found.read() == before
+    log.maintenance.purge_deleted(1e15)
+    assert found.read() == before
+
+
+def test_a_log_that_ends_in_a_hole_takes_new_records(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(COMPACT)
+    write(log, (b"a", b"1"))
+    write(log, (b"a", None))
+    for _ in range(2):
+        log.maintenance.roll()
+        clean(log)
+        clock.elapsed_ms += 2 * DAY_MS
+        write(log, (b"z", b"%d" % clock.elapsed_ms))
+    assert offsets_of(log) == [2, 3]
+    bench.crash(log)
+    again = bench.open(COMPACT)
+    assert again.log_end_offset == 4
+    assert offsets_of(again) == [2, 3]
+
+
+def test_a_retried_batch_is_known_after_cleaning_and_a_restart(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    for sequence in range(4):
+        write(log, (b"a", b"%d" % sequence), producer=(7, 0, sequence))
+    write(log, (b"a", b"x"))
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [4]
+    kept = [batch for batch in read_all(log) if batch.producer_id == 7]
+    assert [(batch.base_offset, batch.count, batch.last_sequence) for batch in kept] == [
+        (offset, 0, offset) for offset in range(4)
+    ]
+    bench.crash(log)
+    for path in bench.directory.glob("*.snapshot"):
+        path.unlink()
+    again = bench.open(COMPACT)
+    for sequence in range(4):
+        repeated = keyed_batch([(b"a", b"%d" % sequence)], producer=(7, 0, sequence))
+        info = again.append_as_leader(repeated, 0)
+        assert info.duplicate
+        assert info.first_offset == sequence
+    assert not again.append_as_leader(keyed_batch([(b"a", b"4")], producer=(7, 0, 4)), 0).duplicate
+
+
+def test_a_batch_nobody_remembers_goes(log: UnifiedLog) -> None:
+    for sequence in range(9):
+        write(log, (b"a", b"%d" % sequence), producer=(7, 0, sequence))
+    log.maintenance.roll()
+    clean(log)
+    assert [batch.base_sequence for batch in read_all(log)] == [4, 5, 6, 7, 8]
+    assert offsets_of(log) == [8]
+
+
+def end_transaction(log: UnifiedLog, kind: ControlRecordType, producer: int = 5) -> None:
+    marker = build_end_txn_batch(EndTxnMarker(kind, 0), producer, 0, NOW_MS)
+    log.append_as_leader(marker, 0, origin="coordinator")
+    log.high_watermark = log.log_end_offset
+
+
+def test_what_was_aborted_hides_nothing_and_goes(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(COMPACT)
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"never"), producer=(5, 0, 0), transactional=True)
+    end_transaction(log, ControlRecordType.ABORT)
+    write(log, (b"b", b"1"), producer=(5, 0, 1), transactional=True)
+    end_transaction(log, ControlRecordType.COMMIT)
+    log.maintenance.roll()
+    clean(log)
+    assert last_values(log) == {b"a": b"1", b"b": b"1"}
+    controls = [batch for batch in read_all(log) if batch.is_control]
+    assert [batch.base_offset for batch in controls] == [2, 4]
+    found = log.read(0, 1 << 20, include_aborted=True)
+    assert [txn.last_offset for txn in found.aborted_transactions or ()] == [2]
+    for _ in range(3):
+        clock.elapsed_ms += 2 * DAY_MS
+        write(log, (b"b", b"2"))
+        log.maintenance.roll()
+        clean(log)
+    assert last_values(log) == {b"a": b"1", b"b": b"2"}
+    bench.crash(log)
+    again = bench.open(COMPACT)
+    assert last_values(again) == {b"a": b"1", b"b": b"2"}
+
+
+def test_an_open_transaction_bounds_what_is_cleaned(log: UnifiedLog) -> None:
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"2"))
+    write(log, (b"a", b"3"), producer=(5, 0, 0), transactional=True)
+    log.maintenance.roll()
+    clean(log)
+    assert offsets_of(log) == [1, 2]
+    assert log.cleaning.cleaned_to == 2
+
+
+def test_a_young_record_is_spared(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(LogConfig(cleanup_policy=("compact",), min_compaction_lag_ms=1000))
+    write(log, (b"a", b"1"))
+    write(log, (b"a", b"2"))
+    log.maintenance.roll()
+    write(log, (b"a", b"3"), timestamp=NOW_MS + 500)
+    log.maintenance.roll()
+    clock.elapsed_ms = 1001
+    assert log.cleaning.cleanable().end == 2
+    clock.elapsed_ms = 1501
+    assert log.cleaning.cleanable().end == 3
+
+
+def test_a_record_that_waited_too_long_is_due(bench: LogBench, clock: ManualClock) -> None:
+    config = LogConfig(
+        cleanup_policy=("compact",), max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1.0
+    )
+    log = bench.open(config)
+    write(log, (b"a", b"1"))
+    log.maintenance.roll()
+    clock.elapsed_ms = 1000
+    assert not log.cleaning.cleanable().is_worthwhile(1.0)
+    clock.elapsed_ms = 1001
+    assert log.cleaning.cleanable().is_worthwhile(1.0)
+    clean(log)
+    assert not log.cleaning.cleanable().is_worthwhile(1.0)
+
+
+def test_a_quiet_log_is_rolled_by_age(bench: LogBench, clock: ManualClock) -> None:
+    log = bench.open(
+        LogConfig(cleanup_policy=("compact",), segment_ms=10_000, max_compaction_lag_ms=1000)
+    )
+    write(log, (b"a", b"1"))
+    clock.elapsed_ms = 1000
+    log.cleaning.roll_if_due()
+    assert len(log._parts.local.segments) == 1
+    clock.elapsed_ms = 1001
+    log.cleaning.roll_if_due()
+    assert len(log._parts.local.segments) == 2
+    clock.elapsed_ms = 100_000
+    log.cleaning.roll_if_due()
+    assert len(log._parts.local.segments) == 2  # there is nothing in the active one
+
+
+def test_a_damaged_batch_stops_the_cleaning_and_loses_nothing(bench: LogBench) -> None:
+    log = bench.open(COMPACT)
+    for number in range(4):
+        write(log, (b"a", b"value-%d" % number))
+    log.maintenance.roll()
+    path = bench.path(0, ".log")
+    data = bytearray(path.read_bytes())
+    data[-2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptRecordError):
+        clean(log)
+    assert path.read_bytes() == data
+    assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]

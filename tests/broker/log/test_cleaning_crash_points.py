@@ -1,0 +1,60 @@
+"""The cleaner is interrupted before, within and after each change it makes to the disk."""
+
+import errno
+
+import pytest
+
+from tests.support.clean_life import CleanLife, EndAt, Lack
+from tests.support.mortal_files import Death
+
+
+def whole_life(faults: EndAt | Lack) -> None:
+    CleanLife().live(faults)
+
+
+@pytest.mark.fault("B1", "B4")
+def test_every_crash_point_of_the_cleaner() -> None:
+    counted = EndAt()
+    whole_life(counted)
+    assert counted.changes > 200
+    for last in range(1, counted.changes + 1):
+        life = CleanLife()
+        with pytest.raises(Death):
+            life.live(EndAt(last))
+        life.end(power_cut=last % 2 == 0)
+        life.check()
+
+
+@pytest.mark.fault("B1", "B4")
+def test_a_crash_while_a_swap_is_finished() -> None:
+    """The start that finishes it dies at each of its own changes, and is begun anew."""
+    counted = EndAt()
+    whole_life(counted)
+    for last in range(60, counted.changes, 23):
+        life = CleanLife()
+        with pytest.raises(Death):
+            life.live(EndAt(last))
+        life.end(power_cut=False)
+        for change in range(1, 100, 2):
+            try:
+                life.start(EndAt(change))
+            except Death:
+                life.end(power_cut=change % 4 == 1)
+                continue
+            life.manager.close(clean=False)
+            break
+        life.end(power_cut=False)
+        life.check()
+
+
+@pytest.mark.fault("B11", "B14")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE], ids=["space", "descriptors"])
+def test_the_cleaner_tries_again_where_something_had_run_out(code: int) -> None:
+    counted = Lack(code)
+    whole_life(counted)
+    assert counted.operations > 50
+    for first in range(1, counted.operations, 3):
+        life = CleanLife()
+        life.live_patiently(Lack(code, first, times=1 + first % 4))
+        life.end(power_cut=False)
+        life.check()
