@@ -207,7 +207,7 @@ class Producer(SendPath[TopicInfo]):
 
         Returns:
             The pending outcome of all. Where the call raises midway, records queued before are
-            still delivered; the text says how many.
+            still delivered; a note of the error says how many.
 
         Raises:
             KafkaError: As `send`.
@@ -239,8 +239,7 @@ class Producer(SendPath[TopicInfo]):
         except ClosedError:
             self._refuse("send_many")
         except KafkaError as error:
-            taken = sum(segment.count for segment in segments)
-            error.add_note(f"send_many: {taken} of {len(rows)} records were queued before")
+            _note_queued(error, segments, len(rows))
             raise
         return BatchDelivery(segments, self._clock)
 
@@ -253,17 +252,22 @@ class Producer(SendPath[TopicInfo]):
         partition: int | None,
         times: int | list[int] | None,
     ) -> BatchDelivery:
-        segments = []
-        for row, value in enumerate(values):
-            future = self.send(
-                topic,
-                value,
-                None if keys is None else keys[row],
-                headers=headers,
-                partition=partition,
-                timestamp_ms=times[row] if isinstance(times, list) else times,
-            )
-            segments.append(future.segment())
+        segments: list[Segment] = []
+        try:
+            for row, value in enumerate(values):
+                future = self.send(
+                    topic,
+                    value,
+                    None if keys is None else keys[row],
+                    headers=headers,
+                    partition=partition,
+                    timestamp_ms=times[row] if isinstance(times, list) else times,
+                )
+                segments.append(future.segment())
+        except KafkaError as error:
+            if segments:
+                _note_queued(error, segments, len(values))
+            raise
         return BatchDelivery(segments, self._clock)
 
     # -- asking -----------------------------------------------------------------------------------
@@ -398,3 +402,8 @@ class Producer(SendPath[TopicInfo]):
             # The error is shared by all calls: without this its traceback would grow for ever.
             raise self._sender.failure.with_traceback(None)
         raise ClosedError(f"{call}: the producer is closed")
+
+
+def _note_queued(error: KafkaError, segments: Iterable[Segment], count: int) -> None:
+    taken = sum(segment.count for segment in segments)
+    error.add_note(f"send_many: {taken} of {count} records were queued before")

@@ -22,6 +22,7 @@ from kclient.common.errors import (
     IllegalStateError,
     KafkaError,
     KafkaTimeoutError,
+    SerializationError,
 )
 from kclient.producer import (
     DeliveryFuture,
@@ -269,6 +270,20 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
         assert "of 10 records were queued before" in caught.value.__notes__[0]
         producer.close(0)
         assert producer.metrics()["buffer-available-bytes"] == 40_000
+
+
+def test_send_many_says_how_many_records_a_serializer_let_pass(
+    make: Callable[..., Producer], topic: str
+) -> None:
+    def refuse_the_third(topic: str, headers: object, value: bytes) -> bytes:
+        if value == b"3":
+            raise ValueError("not this one")
+        return value
+
+    producer = make(value_serializer=refuse_the_third)
+    with pytest.raises(SerializationError) as caught:
+        producer.send_many(topic, [b"1", b"2", b"3", b"4"])
+    assert caught.value.__notes__ == ["send_many: 2 of 4 records were queued before"]
 
 
 @pytest.mark.fault("W16")
