@@ -307,6 +307,16 @@ class TestRestart:
         again.pass_time(41_000)
         assert again.state() == "Empty"
 
+    def test_of_each_key_the_last_record_alone_counts(self) -> None:
+        world = World()
+        world.commit(5)
+        partition = partition_for("g", world.log.partition_count)
+        (key, value) = world.log.records[partition][-1]
+        world.log.records[partition] = [(key, b"\x7f\xff unreadable"), (key, None), (key, value)]
+        assert World(world.log).coordinator.fetch_offsets("g")[TP].offset == 5
+        world.log.append(partition, [(key, None)])
+        assert World(world.log).coordinator.fetch_offsets("g") == {}
+
     def test_a_deleted_group_stays_deleted(self) -> None:
         world = World()
         world.commit(5)

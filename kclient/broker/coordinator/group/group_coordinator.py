@@ -1,6 +1,6 @@
 """The group coordinator (Kafka: GroupCoordinatorService with classic groups)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup
@@ -32,6 +32,7 @@ from kclient.common.broker_errors import (
     code_of,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import random_uuid, uuid_to_text
@@ -93,9 +94,8 @@ class GroupCoordinator:
         """Rebuild groups and offsets from the log; until then every request is told to wait."""
         with self._lock:
             for partition in range(self._log.partition_count):
-                for key, value in self._log.read(partition):
-                    if key is not None:
-                        self._replay(bytes(key), None if value is None else bytes(value))
+                for key, value in _latest(self._log.read(partition)).items():
+                    self._replay(key, value)
             for group in self._groups.values():
                 for member in group.members.values():
                     self._rebalancer.reset_session(group, member)
@@ -396,6 +396,22 @@ class GroupCoordinator:
         if group is None:
             raise UnknownMemberIdError
         return group
+
+
+def _latest(
+    records: Iterable[tuple[WireBytes | None, WireBytes | None]],
+) -> dict[bytes, bytes | None]:
+    """Return of each key the last value, in the order in which they were written.
+
+    A log holds the same position many times over; to decode it costs more than to read it.
+    """
+    latest: dict[bytes, bytes | None] = {}
+    for raw_key, value in records:
+        if raw_key is not None:
+            key = bytes(raw_key)
+            latest.pop(key, None)
+            latest[key] = None if value is None else bytes(value)
+    return latest
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
