@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from integration.benchmarks import recovery
 from integration.benchmarks.contenders import CONTENDERS, contender
 from integration.benchmarks.measuring import CellError, check_claim, run_cell
 from integration.benchmarks.report import as_json, head, ratios, table
@@ -35,6 +36,17 @@ def test_short_run(kafka: RunningKafka, operation: str) -> None:
     assert [line.split()[0] for line in lines[2:]] == PEERS
     assert kafka.version in head(PEERS, kafka.version, SETTINGS)
     assert '"contender": "kafka-python"' in as_json(rows, kafka.version, SETTINGS)
+
+
+def test_starts_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    recovery.main(["--mebibytes", "2", "--rounds", "1"])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row[:22].strip() for row in rows] == [story.name for story in recovery.STORIES]
+    for row in rows:
+        mebibytes, batches, *seconds = row[22:].replace(",", "").split()
+        assert mebibytes == "2"
+        assert int(batches) > 100
+        assert min(map(float, seconds)) >= 0
 
 
 def _load(kafka: RunningKafka, operation: str, topic: str) -> Workload:
