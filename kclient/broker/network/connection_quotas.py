@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 from kclient.common.runtime import Condition
 
+# Less is what rounding left: added to the present it may be the present, over and over.
+_LEAST_WAIT_MS = 0.01
+
 
 class CreationRate:
     """How many connections a second may be new (KIP-612, Kafka: max.connection.creation.rate).
@@ -23,7 +26,8 @@ class CreationRate:
         earned = max(0.0, now_ms - self._counted_ms) * self._per_second / 1000.0
         self._allowed = min(float(self._per_second), self._allowed + earned)
         self._counted_ms = now_ms
-        return 0.0 if self._allowed >= 1.0 else (1.0 - self._allowed) * 1000.0 / self._per_second
+        wait_ms = (1.0 - self._allowed) * 1000.0 / self._per_second
+        return wait_ms if wait_ms >= _LEAST_WAIT_MS else 0.0
 
     def note_created(self) -> None:
         """Count a new connection."""

@@ -46,6 +46,17 @@ def test_connections_come_at_a_rate() -> None:
     assert burst == 10
 
 
+@pytest.mark.parametrize("per_second", [3, 7, 100, 999, 5000])
+def test_after_the_wait_that_it_tells_one_may_come(per_second: int) -> None:
+    """However late it is: a machine that is up for a year counts in steps of microseconds."""
+    for now_ms in (0.1, 123_456.7, 3.2e10 / 3):
+        rate, later_ms = CreationRate(per_second), now_ms
+        for _ in range(per_second + 50):
+            later_ms += rate.wait_ms(later_ms)
+            assert rate.wait_ms(later_ms) == 0.0
+            rate.note_created()
+
+
 def note(rate: CreationRate) -> bool:
     rate.note_created()
     return True
