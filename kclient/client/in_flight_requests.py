@@ -141,6 +141,12 @@ class InFlightRequests:
         self._count -= len(queue)
         return queue
 
+    def abandon(self) -> None:
+        """Forget all requests; nobody waits for their answers."""
+        self._queues.clear()
+        self._count = 0
+        self._next_deadline_ms = math.inf
+
     def next_deadline_ms(self) -> float:
         """Return a time before which no request is overdue."""
         return self._next_deadline_ms

@@ -244,9 +244,10 @@ class NetworkClient:
         self.wakeup()
 
     def close(self) -> None:
-        """Close every connection; idempotent."""
+        """Close every connection, without telling anybody of requests in flight; idempotent."""
         self._active = False
         self._selector.close()
+        self._connections.in_flight.abandon()
 
     def _ensure_active(self) -> None:
         if not self._active:

@@ -178,9 +178,12 @@ class ConsumerNetworkClient:
     # --- its end, and a new beginning
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection and forget what was asked for."""
         _close_all(self._old)
         self._client.close()
+        self._unsent.clear()
+        self._open.clear()
+        self._completed.clear()
 
     def was_only_waiting(self) -> bool:
         """Return whether an exception ended the last `poll` with nothing half done; ask once."""

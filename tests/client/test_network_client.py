@@ -302,6 +302,17 @@ def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: VirtualB
     assert "this client closed the connection" in str(world.outcomes[0].error)
 
 
+def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: VirtualBroker) -> None:
+    """Its gauge goes back to zero, and it holds on to nothing of the requests."""
+    broker.answers[ApiKey.METADATA] = silence
+    world.ask()
+    assert world.client.in_flight_request_count("1") == 1
+    world.client.close()
+    assert world.client.in_flight_request_count() == 0
+    assert world.client.in_flight_request_count("1") == 0
+    assert not world.client.has_in_flight_requests()
+
+
 def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: VirtualBroker) -> None:
     world.client.initiate_close()
     assert not world.client.active()

@@ -6,11 +6,13 @@ from kclient import Consumer, ConsumerRecord
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import KafkaError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
+from tests.simulation.accounts import consumer_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
 from tests.simulation.history import (
     Assigned,
     CommitAsked,
     Committed,
+    Crashed,
     Damaged,
     Polled,
     Processed,
@@ -48,6 +50,9 @@ class ConsumerApplication(Application):
                 self._round(consumer)
         finally:
             self.timed("close", CLOSE_S, lambda: consumer.close(CLOSE_S))
+        left = consumer_accounts(consumer)
+        if any(left.values()):
+            self.note(Crashed, f"left after close: {left}")
 
     def _round(self, consumer: Consumer) -> None:
         timeout_s = self.lot.choice((0.0, _POLL_S, _POLL_S))

@@ -14,6 +14,7 @@ from unittest.mock import patch
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.log import log_validator
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
@@ -235,6 +236,10 @@ def _trust_answers(replace: Replace) -> None:
     replace(CompletedFetch, "_verify", lambda *_: None)
 
 
+def _trust_disk(replace: Replace) -> None:
+    replace(FileRecords, "sound_batches", lambda self, **_: self.all_headers())
+
+
 def _take_any_generation(replace: Replace) -> None:
     check = Membership.check_member
 
@@ -300,6 +305,9 @@ BUGS: dict[str, PlantedBug] = {
         _trust_answers,
         27,
         "inconsistent-offset",
+    ),
+    "trusted-recovery": PlantedBug(
+        "recovery does not look at checksums", _trust_disk, 54, "catch-up"
     ),
     "any-generation": PlantedBug(
         "the broker takes commits of a generation that is over",

@@ -1,13 +1,20 @@
 """Sends numbered values and writes down what becomes of each."""
 
 from kclient import Producer, RecordMetadata
-from kclient.client.network_client import NetworkClient
 from kclient.common.errors import KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
+from tests.simulation.accounts import client_of, open_accounts
 from tests.simulation.application import CLOSE_S, SERVERS, Application, Stage
 from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused, Sent
-from tests.simulation.scenario import LONGEST_DELIVERY_MS, MAX_BLOCK_MS, TOPIC, WORK_MS
+from tests.simulation.scenario import (
+    LONGEST_DELIVERY_MS,
+    MAX_BLOCK_MS,
+    REQUEST_TIMEOUT_MS,
+    TOPIC,
+    WORK_MS,
+)
 
+_REST_MS = REQUEST_TIMEOUT_MS + 1_000.0
 _FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 
 
@@ -22,6 +29,7 @@ class ProducerApplication(Application):
         self.producer: Producer | None = None
         self._outcomes: dict[str, str] = {}
         self._gave_up_on_wire = False
+        self._rested = False
         super().__init__(stage, machine, name)
 
     def run(self) -> None:
@@ -41,10 +49,16 @@ class ProducerApplication(Application):
                 self._flush(producer, timeout_s, timeout_s)
         if not self._flush(producer, _FLUSH_S, self.stage.scenario.delivery_ms / 1000.0):
             self.note(Crashed, f"flush: records without an outcome after {_FLUSH_S:.0f} s")
+        if self.lot.random() < 0.7:
+            self._come_to_rest(producer)
         self.timed("close", CLOSE_S, lambda: producer.close(CLOSE_S))
         for value, future in futures.items():
             self._compare(value, future)
-        self._check_account(producer)
+        left = open_accounts(producer)
+        if self._gave_up_on_wire and not self._rested:  # closing does not wait for their answers
+            left.pop("bytes of memory", None)
+        if any(left.values()):
+            self.note(Crashed, f"left after close: {left}")
 
     def watch(self) -> None:
         """Check what must hold after each step.
@@ -59,9 +73,7 @@ class ProducerApplication(Application):
         out = pool.total - pool._unpooled - sum(map(len, pool._free))
         if not 0 <= out <= pool.total:
             raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are handed out")
-        client = producer._sender._client
-        assert isinstance(client, NetworkClient)
-        for node, waiting in client._connections.in_flight._queues.items():
+        for node, waiting in client_of(producer)._connections.in_flight._queues.items():
             if len(waiting) > self.stage.scenario.in_flight:
                 raise AssertionError(f"{self.name}: {len(waiting)} requests in flight to {node}")
 
@@ -120,11 +132,12 @@ class ProducerApplication(Application):
         if self._outcomes.get(value) != said:
             self.note(Crashed, f"{value}: future {said}, callback {self._outcomes.get(value)}")
 
-    def _check_account(self, producer: Producer) -> None:
-        """All memory was given back, but for batches that were given up while a socket had them."""
-        if self._gave_up_on_wire:
-            return
-        metrics = producer.metrics()
-        left = metrics["buffer-total-bytes"] - metrics["buffer-available-bytes"]
-        if left:
-            self.note(Crashed, f"{left:.0f} bytes of the buffer are left")
+    def _come_to_rest(self, producer: Producer) -> None:
+        """Where every record has its outcome, nothing is under way once the last answers are in."""
+        began_ms = self._own_ms()
+        while any(open_accounts(producer).values()):
+            if self._own_ms() - began_ms > _REST_MS:
+                self.note(Crashed, f"no rest after {_REST_MS} ms: {open_accounts(producer)}")
+                return
+            self.process.sleep(0.05)
+        self._rested = True

@@ -1,0 +1,36 @@
+"""What a client has under way: every count of it returns to zero."""
+
+from kclient import Consumer, Producer
+from kclient.client.network_client import NetworkClient
+
+
+def client_of(producer: Producer) -> NetworkClient:
+    """Return the network client of a producer."""
+    client = producer._sender._client
+    assert isinstance(client, NetworkClient)
+    return client
+
+
+def open_accounts(producer: Producer) -> dict[str, int]:
+    """Return how much of each kind a producer has under way."""
+    accumulator, transactions = producer._accumulator, producer._sender._transactions
+    entries = [] if transactions is None else list(transactions._partitions.values())
+    pool = accumulator.pool
+    return {
+        "requests": client_of(producer).in_flight_request_count(),
+        "batches": len(accumulator.incomplete),
+        "numbered batches": sum(len(entry.in_flight) for entry in entries),
+        "batches on the wire": sum(entry.on_wire for entry in entries),
+        "bytes of memory": pool.total - pool._unpooled - sum(map(len, pool._free)),
+    }
+
+
+def consumer_accounts(consumer: Consumer) -> dict[str, int]:
+    """Return how much of each kind a consumer has under way."""
+    network = consumer._parts.network
+    return {
+        "requests": network._client.in_flight_request_count(),
+        "unsent requests": sum(map(len, network._unsent.values())),
+        "requests without an outcome": len(network._open) + len(network._completed),
+        "given up connections": len(network._old),
+    }
