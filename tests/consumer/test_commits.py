@@ -182,6 +182,29 @@ def test_an_asynchronous_commit_has_one_attempt(world: ConsumerWorld) -> None:
     assert len(world.broker.group.commits) == 2
 
 
+def test_no_more_than_a_hundred_commits_wait_for_a_coordinator(world: ConsumerWorld) -> None:
+    """An application that commits at each poll must not fill the memory while brokers are away."""
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    world.net.peers.clear()
+    told: list[tuple[int, KafkaError | None]] = []
+
+    def done(offsets: Offsets, error: KafkaError | None) -> None:
+        told.append((offsets[ORDERS_0].offset, error))
+
+    for offset in range(1000):
+        consumer.commit_async({ORDERS_0: offset}, done)
+        if offset % 100 == 0:
+            consumer.poll(0)
+    consumer.poll(0)
+    assert [offset for offset, _ in told] == list(range(900))
+    assert all(isinstance(error, RetriableCommitFailedError) for _, error in told)
+    assert "later commits wait" in str(told[0][1])
+    world.net.peers["10.0.0.1", 9092] = lambda: world.broker
+    world.poll_until(consumer, lambda: len(told) == 1000)
+    assert told[900:] == [(offset, None) for offset in range(900, 1000)]
+    assert world.broker.group.committed[ORDERS_0][0] == 999
+
+
 def test_automatic_commits_wait_for_the_next_poll(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)

@@ -40,6 +40,7 @@ _log = logging.getLogger(__name__)
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 _LATEST_WITH_NAMES = 9
+_MOST_WAITING = 100
 _LOST_COORDINATOR = (
     NotCoordinatorError,
     CoordinatorNotAvailableError,
@@ -81,6 +82,7 @@ class OffsetCommitter:
         """Queue one attempt; `step` sends it once the coordinator is known."""
         commit = _Commit(dict(offsets))
         if offsets:
+            self._make_room()
             self._waiting.append(commit)
             self._flush()
         else:
@@ -110,6 +112,16 @@ class OffsetCommitter:
             del self._sent[id(commit)]
 
     # --- inside
+
+    def _make_room(self) -> None:
+        """Give up the oldest commits where many wait for a coordinator that nobody can find."""
+        while self._waiting:
+            oldest = self._waiting[0].future
+            if not oldest.done:
+                if len(self._waiting) < _MOST_WAITING:
+                    return
+                oldest.fail(CoordinatorNotAvailableError(f"{_MOST_WAITING} later commits wait"))
+            self._waiting.popleft()
 
     def _flush(self) -> None:
         coordinator = self._finder.coordinator()
