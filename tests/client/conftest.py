@@ -14,7 +14,7 @@ from kclient.network.selector import Selector
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.testing.virtual import Peer
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.scripted_broker import ScriptedBroker
 from tests.support.virtual_home import VirtualHome
 
 
@@ -36,10 +36,10 @@ class ClientWorld:
     def now_ms(self) -> float:
         return self.net.clock.now_ms
 
-    def broker(self, number: int = 1, brokers: list[Node] | None = None) -> VirtualBroker:
+    def broker(self, number: int = 1, brokers: list[Node] | None = None) -> ScriptedBroker:
         """Start a broker at 10.0.0.<number>:9092."""
         node = Node(number, f"10.0.0.{number}", 9092)
-        broker = VirtualBroker(node, brokers)
+        broker = ScriptedBroker(node, brokers)
         self.net.peers[node.host, node.port] = lambda: broker
         return broker
 

@@ -17,12 +17,12 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.versions import VersionRange
 from tests.client.conftest import ClientWorld
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 BOOTSTRAP = Node(-1, "10.0.0.1", 9092)
 
 
-def asked_versions(broker: VirtualBroker) -> list[int]:
+def asked_versions(broker: ScriptedBroker) -> list[int]:
     return [header.api_version for header in broker.asked if header.api_key is ApiKey.API_VERSIONS]
 
 

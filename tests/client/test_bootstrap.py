@@ -14,7 +14,7 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 
 class Hostile:
@@ -223,7 +223,7 @@ def test_metadata_sought_in_vain_for_long_leads_to_starting_over() -> None:
 
 def test_without_rebootstrap_the_client_waits_for_the_brokers_it_knows() -> None:
     world = ClientWorld(settings=ClientSettings(rebootstrap=False))
-    broker: VirtualBroker = world.broker()
+    broker: ScriptedBroker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(broker.node)
     world.net.stop(("10.0.0.1", 9092))

@@ -24,13 +24,13 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.scripted_broker import ScriptedBroker
 
 NODE = Node(1, "10.0.0.1", 9092)
 
 
 @pytest.fixture
-def broker(world: ClientWorld) -> VirtualBroker:
+def broker(world: ClientWorld) -> ScriptedBroker:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(NODE)
@@ -54,7 +54,7 @@ def test_bootstrap_leads_to_the_advertised_brokers(world: ClientWorld) -> None:
     assert world.client.bootstrap_error() is None
 
 
-def test_a_request_is_answered(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_a_request_is_answered(world: ClientWorld, broker: ScriptedBroker) -> None:
     told: list[ClientResponse] = []
     request = world.client.new_client_request(
         "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=told.append
@@ -71,7 +71,7 @@ def test_a_request_is_answered(world: ClientWorld, broker: VirtualBroker) -> Non
     assert world.client.in_flight_request_count() == 0
 
 
-def test_a_request_costs_one_write(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_a_request_costs_one_write(world: ClientWorld, broker: ScriptedBroker) -> None:
     before = world.net.sendmsg_calls
     world.ask()
     world.poll()
@@ -79,7 +79,7 @@ def test_a_request_costs_one_write(world: ClientWorld, broker: VirtualBroker) ->
     assert len(world.outcomes) == 1
 
 
-def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: ScriptedBroker) -> None:
     for _ in range(5):
         world.connect(NODE)
         world.ask()
@@ -92,7 +92,7 @@ def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: Virtual
 
 
 def test_a_request_without_an_answer_completes_when_written(
-    world: ClientWorld, broker: VirtualBroker
+    world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.answers[ApiKey.METADATA] = silence
     request = world.client.new_client_request(
@@ -114,7 +114,7 @@ def test_a_request_to_a_node_that_is_not_ready_is_refused(world: ClientWorld) ->
 
 @pytest.mark.fault("P7")
 def test_a_version_that_the_broker_lacks_fails_only_the_request(
-    world: ClientWorld, broker: VirtualBroker
+    world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     world.client.send(
         world.client.new_client_request(
@@ -134,7 +134,7 @@ def test_a_version_that_the_broker_lacks_fails_only_the_request(
 
 
 def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
-    world: ClientWorld, broker: VirtualBroker
+    world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     request = MetadataRequest(topics=[], include_cluster_authorized_operations=True)
     world.ask(request=request)
@@ -144,7 +144,7 @@ def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
 
 
 @pytest.mark.fault("P11", "C5")
-def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: ScriptedBroker) -> None:
     broker.answers[ApiKey.METADATA] = silence
     world.ask(timeout_ms=700)
     world.poll(0)
@@ -169,7 +169,7 @@ def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: Virt
 
 
 @pytest.mark.fault("P11")
-def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)
     world.poll_until(lambda: len(world.outcomes) == 1)
@@ -184,7 +184,7 @@ def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: VirtualBroker)
 @pytest.mark.fault("P3")
 @pytest.mark.parametrize("shift", [1, -1, 2**20])
 def test_a_wrong_correlation_id_costs_the_connection(
-    world: ClientWorld, broker: VirtualBroker, shift: int
+    world: ClientWorld, broker: ScriptedBroker, shift: int
 ) -> None:
     def lie(header: RequestHeader, request: Request) -> bytes:
         return struct.pack(">i", header.correlation_id + shift) + bytes(50)
@@ -204,7 +204,7 @@ def test_a_wrong_correlation_id_costs_the_connection(
 
 @pytest.mark.fault("P3")
 def test_an_answer_that_nobody_asked_for_costs_the_connection(
-    world: ClientWorld, broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+    world: ClientWorld, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ordinary = broker.received
 
@@ -222,7 +222,7 @@ def test_an_answer_that_nobody_asked_for_costs_the_connection(
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
 def test_an_answer_that_cannot_be_read_costs_the_connection(
-    world: ClientWorld, broker: VirtualBroker, body: bytes
+    world: ClientWorld, broker: ScriptedBroker, body: bytes
 ) -> None:
     broker.answers[ApiKey.METADATA] = lambda header, _: (
         struct.pack(">i", header.correlation_id) + body
@@ -235,7 +235,7 @@ def test_an_answer_that_cannot_be_read_costs_the_connection(
 
 
 def test_a_frame_too_short_for_a_correlation_id_costs_the_connection(
-    world: ClientWorld, broker: VirtualBroker
+    world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.answers[ApiKey.METADATA] = lambda *_: b""
     world.ask()
@@ -244,7 +244,7 @@ def test_a_frame_too_short_for_a_correlation_id_costs_the_connection(
 
 
 def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
-    world: ClientWorld, broker: VirtualBroker
+    world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.hang_up_on = {ApiKey.METADATA}
     world.ask()
@@ -259,7 +259,7 @@ def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
 
 
 @pytest.mark.fault("P9")
-def test_throttling_is_honoured(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_throttling_is_honoured(world: ClientWorld, broker: ScriptedBroker) -> None:
     broker.throttle_ms = 5000
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 1)
@@ -275,7 +275,7 @@ def test_throttling_is_honoured(world: ClientWorld, broker: VirtualBroker) -> No
 
 
 def test_a_callback_that_raises_does_not_cost_the_others(
-    world: ClientWorld, broker: VirtualBroker, caplog: pytest.LogCaptureFixture
+    world: ClientWorld, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[ClientResponse] = []
 
@@ -293,7 +293,7 @@ def test_a_callback_that_raises_does_not_cost_the_others(
     assert "the callback of a METADATA request failed" in caplog.text
 
 
-def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.ask()
     world.client.disconnect("1")
     world.client.disconnect("1")
@@ -302,7 +302,7 @@ def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: VirtualB
     assert "this client closed the connection" in str(world.outcomes[0].error)
 
 
-def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: ScriptedBroker) -> None:
     """Its gauge goes back to zero, and it holds on to nothing of the requests."""
     broker.answers[ApiKey.METADATA] = silence
     world.ask()
@@ -313,7 +313,7 @@ def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: Virtual
     assert not world.client.has_in_flight_requests()
 
 
-def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.client.initiate_close()
     assert not world.client.active()
     with pytest.raises(ClosedError):
@@ -326,7 +326,9 @@ def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: VirtualBrok
     assert world.net.open_sockets == 0
 
 
-def test_due_metadata_goes_before_other_requests(world: ClientWorld, broker: VirtualBroker) -> None:
+def test_due_metadata_goes_before_other_requests(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
     assert world.client.is_ready(NODE, world.now_ms)
     world.metadata.add_topic("new", world.now_ms)
     assert not world.client.is_ready(NODE, world.now_ms)

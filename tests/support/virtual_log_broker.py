@@ -33,7 +33,7 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch, RecordBatchBuilder, crc32c
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_socket import VirtualSocket
-from tests.support.virtual_broker import VirtualBroker, framed
+from tests.support.scripted_broker import ScriptedBroker, framed
 from tests.support.virtual_group import VirtualGroup
 
 READ_COMMITTED = 1
@@ -96,7 +96,7 @@ class VirtualLog:
         return taken
 
 
-class VirtualLogBroker(VirtualBroker):
+class VirtualLogBroker(ScriptedBroker):
     """Serves fetches, look-ups and a group.
 
     Attributes:

@@ -27,7 +27,7 @@ Answer = Callable[[RequestHeader, Request], Response | bytes | None]
 """Returns a response, a raw frame body, or None for silence."""
 
 
-class VirtualBroker:
+class ScriptedBroker:
     """Understands frames, answers ApiVersions and Metadata, and what a test adds.
 
     Attributes:
