@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from kclient.broker.log.file_records import IS_CONTROL, header_of
 from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.producer_append_info import metadata_of
 from kclient.broker.log.producer_state_entry import (
     NUM_BATCHES_TO_RETAIN,
@@ -24,6 +25,8 @@ from kclient.record import BatchColumns
 _TAIL_BYTES = 4 * 1024 * 1024
 """How far back is looked, lest a start take long."""
 
+_FIRST_BYTES = 256 * 1024
+
 
 def recall_batches(local: LocalLog, producers: ProducerStateManager) -> None:
     """Complete what is known of the producers by what stands in the log's last few megabytes."""
@@ -34,28 +37,14 @@ def recall_batches(local: LocalLog, producers: ProducerStateManager) -> None:
     }
     if not wanting:
         return
-    for producer_id, earlier in _find_earlier(_tail(local), wanting).items():
+    for producer_id, earlier in _find_earlier(local, wanting).items():
         known = wanting[producer_id].batches
         for batch in earlier[: NUM_BATCHES_TO_RETAIN - len(known)]:
             known.appendleft(batch)
 
 
-def _tail(local: LocalLog) -> list[BatchColumns]:
-    tail: list[BatchColumns] = []
-    left = _TAIL_BYTES
-    for segment in reversed(local.segments.values()):
-        if left <= 0:
-            break
-        # What a reader could not read either is no help here.
-        with suppress(CorruptRecordError):
-            start = segment.indexes.offset.batch_start(segment.size - left)
-            tail[:0] = segment.records.all_headers(start)
-        left -= segment.size
-    return tail
-
-
 def _find_earlier(
-    tail: list[BatchColumns], wanting: dict[int, ProducerStateEntry]
+    local: LocalLog, wanting: dict[int, ProducerStateEntry]
 ) -> dict[int, list[BatchMetadata]]:
     """Return of each producer the batches before those that are known, the latest first."""
     known_from = {
@@ -63,7 +52,7 @@ def _find_earlier(
         for producer_id, entry in wanting.items()
     }
     found: dict[int, list[BatchMetadata]] = defaultdict(list)
-    for columns, row in _backwards(tail):
+    for columns, row in _backwards(local):
         producer_id = columns.producer_ids[row]
         if producer_id not in known_from or columns.attributes[row] & IS_CONTROL:
             continue
@@ -77,7 +66,25 @@ def _find_earlier(
     return found
 
 
-def _backwards(tail: list[BatchColumns]) -> Iterator[tuple[BatchColumns, int]]:
-    for columns in reversed(tail):
-        for row in reversed(range(columns.batch_count)):
-            yield columns, row
+def _backwards(local: LocalLog) -> Iterator[tuple[BatchColumns, int]]:
+    """Go through the batches of the log's tail, the last one first."""
+    left = _TAIL_BYTES
+    for segment in reversed(local.segments.values()):
+        # What a reader could not read either is no help here.
+        with suppress(CorruptRecordError):
+            for columns in _pieces(segment, left):
+                for row in reversed(range(columns.batch_count)):
+                    yield columns, row
+        left -= segment.size
+        if left <= 0:
+            break
+
+
+def _pieces(segment: LogSegment, most_bytes: int) -> Iterator[BatchColumns]:
+    """Go back through a segment's last bytes; mostly what is sought stands in the very last."""
+    end, size = segment.size, _FIRST_BYTES
+    lowest = max(0, end - most_bytes)
+    while end > lowest:
+        start = segment.indexes.offset.batch_start(max(lowest, end - size))
+        yield from reversed(list(segment.records.all_headers(start, end)))
+        end, size = start, most_bytes

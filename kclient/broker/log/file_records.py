@@ -237,17 +237,22 @@ class FileRecords:
                 return
             limits = _behind(limits, columns)
 
-    def all_headers(self, position: int = 0) -> Iterator[BatchColumns]:
+    def all_headers(self, position: int = 0, end: int | None = None) -> Iterator[BatchColumns]:
         """Go through the fixed fields of all batches from a position on, many at a time.
+
+        Args:
+            position: Where a batch begins.
+            end: Batches that reach beyond it are left out; None for the end of the file.
 
         Raises:
             CorruptRecordError: What stands behind the batches returned so far is none.
         """
         _check_position(position)
+        end = self.size if end is None else min(end, self.size)
         limits = ScanLimits(0, _MAX_OFFSET, MAX_BATCH_SIZE)
-        while position + BATCH_HEADER_SIZE <= self.size:
-            data = self.file.read_at(position, min(_HEADERS_CHUNK, self.size - position))
-            columns = scan_headers(data, position, self.size, limits)
+        while position + BATCH_HEADER_SIZE <= end:
+            data = self.file.read_at(position, min(_HEADERS_CHUNK, end - position))
+            columns = scan_headers(data, position, end, limits)
             yield from _found(columns)
             if columns.end == position:
                 return

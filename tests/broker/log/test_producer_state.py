@@ -164,6 +164,28 @@ def test_five_batches_in_flight_outlive_a_restart(
     assert send(log, 24, 2) == 48
 
 
+@pytest.mark.parametrize("first_bytes", [1, 500, 1 << 20])
+@pytest.mark.parametrize("most_bytes", [2500, 1 << 20])
+def test_five_batches_are_sought_from_the_end_on(
+    bench: LogBench, monkeypatch: pytest.MonkeyPatch, first_bytes: int, most_bytes: int
+) -> None:
+    monkeypatch.setattr("kclient.broker.log.batch_recall._FIRST_BYTES", first_bytes)
+    monkeypatch.setattr("kclient.broker.log.batch_recall._TAIL_BYTES", most_bytes)
+    config = LogConfig(segment_bytes=1500, index_interval_bytes=150)
+    log = bench.open(config)
+    for sequence in range(40):
+        send(log, sequence)
+        send(log, sequence, pid=PID + 1)
+    log.close()
+    log = bench.open(config, clean=True)
+    for sequence in range(35, 40):
+        for pid in (PID, PID + 1):
+            info = log.append_as_leader(make_batch(1, producer=(pid, 0, sequence)), 0)
+            assert (info.duplicate, info.first_offset) == (True, 2 * sequence + pid - PID)
+    with pytest.raises(OutOfOrderSequenceError):
+        send(log, 34)
+
+
 @pytest.mark.fault("B3")
 def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(8):
