@@ -76,6 +76,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         self._clock = runtime.clock
         self._next_tick_ms = 0.0
         self._polling = False
+        self._closed = False
 
     # --- reading
 
@@ -198,7 +199,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) or self._parts.seat.is_foreign_process():
+        if self._closed or self._parts.seat.is_foreign_process():
             return
         if self._parts.heartbeats is not None:
             self._parts.heartbeats.stop(0.0)

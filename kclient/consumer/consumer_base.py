@@ -25,9 +25,10 @@ from kclient.record import ConsumerRecord
 class ConsumerBase:
     """Holds the parts; every public call goes through `_call`."""
 
+    _closed = True  # until it is made to the end
+
     def __init__(self, parts: ConsumerParts) -> None:
         self._parts = parts
-        self._closed = False
         self._may_commit_last = True
         # Records taken for the iteration; those from _next_in_hand on were not handed out yet.
         self._in_hand: list[ConsumerRecord] = []

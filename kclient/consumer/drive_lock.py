@@ -16,6 +16,7 @@ the thread sat before, and goes back to that, which may be done twice.
 from collections.abc import Callable
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
+from kclient.common.interrupts import surely
 from kclient.common.runtime import Tasks
 
 
@@ -142,12 +143,3 @@ class DriveLock:
             self._lent_at = lent_at
             self._depth = depth
             self._seated = True
-
-
-def surely(step: Callable[[], None]) -> None:
-    """Do what must be done, also if Ctrl-C strikes on the way; the step may be done twice."""
-    try:
-        step()
-    except BaseException:
-        step()
-        raise

@@ -82,7 +82,13 @@ class Selector:
             IllegalStateError: A channel of this name exists.
         """
         _check_new(channel_id, self._channels)
-        self._add(channel_id, self._net.connect(address, send_buffer, receive_buffer), address)
+        stream = self._net.connect(address, send_buffer, receive_buffer)
+        try:
+            self._add(channel_id, stream, address)
+        except BaseException:
+            self._channels.pop(channel_id, None)
+            stream.close()
+            raise
 
     def register(self, channel_id: str, stream: StreamSocket) -> None:
         """Serve a connection that was accepted.
@@ -149,7 +155,11 @@ class Selector:
         if self._closed:
             return
         for channel_id in list(self._channels):
-            self.close_channel(channel_id)
+            try:
+                self.close_channel(channel_id)
+            except (LookupError, OSError, ValueError) as error:
+                # Ctrl-C struck while it was being watched or closed; the others are closed as well.
+                _log.info("channel %s: %s", channel_id, error)
         self._watch.close()
         self._closed = True  # at last, so that one that was interrupted may be called again
 
@@ -279,9 +289,11 @@ class Selector:
         for place in (self._given, self._buffered, self._starved):
             place.pop(channel.id, None)
         self._idle.remove(channel.id)
-        self._watch.remove(channel)
-        channel.close()
-        self._channels.pop(channel.id, None)
+        try:
+            self._watch.remove(channel)
+        finally:
+            channel.close()
+            self._channels.pop(channel.id, None)
 
 
 def _check_new(channel_id: str, channels: Mapping[str, KafkaChannel]) -> None:

@@ -9,6 +9,8 @@ import selectors
 import socket
 import struct
 import threading
+from collections.abc import Iterator
+from itertools import starmap, tee
 from typing import Protocol
 
 from kclient.common.runtime import READABLE, Address, Listener, Poller, StreamSocket
@@ -175,13 +177,22 @@ class _PipeBell:
 
     _closed = True  # one whose making was interrupted has nothing to let go of
 
-    def __init__(self, reader: int, writer: int) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, make: Iterator[tuple[int, int]]) -> None:
+        """Take the reading and the writing end from `make`, which makes them with no Python in it.
+
+        So there is no place between making and keeping them where Ctrl-C could lose them.
+        """
+        self._made: list[tuple[int, int]] = []
         self._closed = False
         # guards: the descriptors against a ring that comes while they are being closed, when their
         # numbers may already belong to somebody else's file.
         self._lock = threading.Lock()
+        self._made.extend(make)
+        ((self._reader, self._writer),) = self._made
+
+    def do_not_block(self) -> None:
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
 
     def fileno(self) -> int:
         return self._reader
@@ -203,9 +214,8 @@ class _PipeBell:
     def _let_go(self) -> None:
         if not self._closed:
             self._closed = True
-            os.close(self._reader)
-            if self._writer != self._reader:
-                os.close(self._writer)
+            for descriptor in {end for ends in self._made for end in ends}:
+                os.close(descriptor)
 
     def __del__(self) -> None:
         # Unlike sockets, bare descriptors do not close themselves. Nobody can ring any more; the
@@ -241,13 +251,12 @@ _ONE = (1).to_bytes(8, "little")  # an eventfd takes exactly eight bytes
 
 def _make_bell() -> _Bell:
     if hasattr(os, "eventfd"):
-        descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        return _PipeBell(descriptor, descriptor)
+        made = map(os.eventfd, (0,), (os.EFD_NONBLOCK | os.EFD_CLOEXEC,))
+        return _PipeBell(zip(*tee(made), strict=True))
     if os.name == "posix":
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
-        return _PipeBell(reader, writer)
+        bell = _PipeBell(starmap(os.pipe, ((),)))
+        bell.do_not_block()
+        return bell
     return _SocketBell()
 
 

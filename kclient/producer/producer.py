@@ -64,6 +64,8 @@ class Producer(SendPath[TopicInfo]):
     that Kafka counts in milliseconds is given in milliseconds; timeouts of methods are seconds.
     """
 
+    _closed = True  # for __del__, should __init__ not come to its end
+
     def __init__(
         self,
         config: Mapping[str, object] | None = None,
@@ -82,7 +84,6 @@ class Producer(SendPath[TopicInfo]):
         Raises:
             ConfigError: An option is unknown or wrong, or two contradict each other.
         """
-        self._closed = True  # for __del__, should the checks below fail
         settings = ProducerConfig.parse(merged(config, options))
         runtime = system_runtime() if runtime is None else runtime
         parts = assemble(settings, runtime)
@@ -121,9 +122,10 @@ class Producer(SendPath[TopicInfo]):
         self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks)
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # one of those who close tells the rest; Ctrl-C may end the first
-        self._closed = False
         # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
         self._takes_plain = self._chooser.is_plain and not self._intake.changes_records
+        self._thread.start()
+        self._closed = False  # at once: Ctrl-C finds no thread, or a producer that can be closed
 
     # -- sending ----------------------------------------------------------------------------------
 
