@@ -16,16 +16,24 @@ from kclient.admin.admin_types import (
     TopicDescription,
     TopicListing,
 )
+from kclient.admin.arguments import (
+    check_group_id,
+    check_int,
+    check_list,
+    check_new_topic,
+    check_partition,
+    check_states,
+    check_total_counts,
+    milliseconds,
+)
 from kclient.admin.requester import Requester
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client
-from kclient.common.config_def import describe, merged
+from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
     ForkedClientError,
-    InvalidArgumentError,
-    InvalidTypeError,
     KafkaTimeoutError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
@@ -34,10 +42,6 @@ from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, ch
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
-
-_MAX_INT = 2**31 - 1
-
-_YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
 
 
 class AdminClient:
@@ -102,8 +106,8 @@ class AdminClient:
             InvalidArgumentError: A name or a count is illegal.
             KafkaTimeoutError: No answer in time.
         """
-        for topic in _sequence("topics", topics):
-            _check_new_topic(topic)
+        for topic in check_list("topics", topics):
+            check_new_topic(topic)
         return self._call(
             "create_topics",
             timeout,
@@ -118,7 +122,7 @@ class AdminClient:
         Raises:
             UnknownTopicOrPartitionError: There is no such topic.
         """
-        checked = [check_topic_name(name) for name in _sequence("names", names)]
+        checked = [check_topic_name(name) for name in check_list("names", names)]
         self._call(
             "delete_topics", timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end)
         )
@@ -141,7 +145,7 @@ class AdminClient:
         Raises:
             UnknownTopicOrPartitionError: There is no such topic.
         """
-        checked = [check_topic_name(name) for name in _sequence("names", names)]
+        checked = [check_topic_name(name) for name in check_list("names", names)]
         return self._call(
             "describe_topics",
             timeout,
@@ -160,7 +164,7 @@ class AdminClient:
         Raises:
             InvalidPartitionsError: A total is not larger than the present number.
         """
-        _check_total_counts(total_counts)
+        check_total_counts(total_counts)
         self._call(
             "create_partitions",
             timeout,
@@ -192,7 +196,7 @@ class AdminClient:
         self, broker_id: int, *, timeout: float | None = None
     ) -> dict[str, ConfigEntry]:
         """Return a broker's settings by dotted name."""
-        _check_int("broker_id", broker_id, 0)
+        check_int("broker_id", broker_id, 0)
         return self._call(
             "describe_broker_configs",
             timeout,
@@ -207,9 +211,7 @@ class AdminClient:
         self, *, states: Iterable[str] = (), timeout: float | None = None
     ) -> list[GroupListing]:
         """List the groups, all of them or those in the given states, such as "Stable"."""
-        if isinstance(states, str) or not isinstance(states, Iterable):
-            raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
-        wanted = list(states)
+        wanted = check_states(states)
         return self._call(
             "list_groups", timeout, lambda end: group_calls.list_groups(self._ask, wanted, end)
         )
@@ -222,7 +224,7 @@ class AdminClient:
         Raises:
             UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
         """
-        wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
+        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids)]
         return self._call(
             "describe_consumer_groups",
             timeout,
@@ -240,11 +242,10 @@ class AdminClient:
 
         Partitions without a committed position are left out.
         """
-        _check_group_id(group_id)
+        check_group_id(group_id)
         if partitions is not None:
-            for topic, number in _sequence("partitions", partitions):
-                check_topic_name(topic)
-                _check_int(f"partition of {topic!r}", number, 0)
+            for partition in check_list("partitions", partitions):
+                check_partition(partition)
         return self._call(
             "list_consumer_group_offsets",
             timeout,
@@ -260,7 +261,7 @@ class AdminClient:
             GroupNotEmptyError: A group has members.
             GroupIdNotFoundError: There is no such group.
         """
-        wanted = [_check_group_id(group_id) for group_id in _sequence("group_ids", group_ids)]
+        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids)]
         self._call(
             "delete_consumer_groups",
             timeout,
@@ -305,7 +306,7 @@ class AdminClient:
         warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _call(self, name: str, timeout: float | None, call: Callable[[float], T]) -> T:
-        timeout_ms = self._timeout_ms if timeout is None else _milliseconds(timeout)
+        timeout_ms = self._timeout_ms if timeout is None else milliseconds(timeout)
         if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
@@ -337,71 +338,3 @@ class AdminClient:
             self._turn.notify()
         if closed:
             self._client.close()
-
-
-def _milliseconds(timeout: object) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise InvalidTypeError(f"timeout: got {describe(timeout)}, expected seconds or None")
-    if not timeout >= 0:
-        raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
-    return min(float(timeout), _YEAR_S) * 1000.0
-
-
-def _sequence(what: str, items: Sequence[T]) -> Sequence[T]:
-    if isinstance(items, str | bytes) or not isinstance(items, Sequence):
-        raise InvalidTypeError(f"{what}: got {describe(items)}, expected a list")
-    if not items:
-        raise InvalidArgumentError(f"{what}: got {describe(items)}, expected at least one")
-    return items
-
-
-def _check_group_id(group_id: object) -> str:
-    if not isinstance(group_id, str):
-        raise InvalidTypeError(f"group_id: got {describe(group_id)}, expected a str")
-    if not group_id:
-        raise InvalidArgumentError("group_id: got '', expected a non-empty str")
-    return group_id
-
-
-def _check_new_topic(topic: object) -> None:
-    if not isinstance(topic, NewTopic):
-        raise InvalidTypeError(f"topics: got {describe(topic)}, expected a NewTopic")
-    check_topic_name(topic.name)
-    for name in ("num_partitions", "replication_factor"):
-        count = getattr(topic, name)
-        if count != -1:
-            _check_int(f"{name} of topic {topic.name!r}", count, 1, ", or -1 for the default")
-    if topic.configs is not None:
-        _check_configs(f"configs of topic {topic.name!r}", topic.configs)
-
-
-def _check_configs(what: str, configs: object) -> None:
-    if not isinstance(configs, Mapping):
-        raise InvalidTypeError(f"{what}: got {describe(configs)}, expected a dict of str")
-    for name, value in configs.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidTypeError(
-                f"{what}: got {name!r:.80}: {describe(value)}, expected a str for each name; write "
-                "numbers and switches as Kafka's documentation does"
-            )
-
-
-def _check_total_counts(total_counts: object) -> None:
-    if not isinstance(total_counts, Mapping):
-        raise InvalidTypeError(
-            f"total_counts: got {describe(total_counts)}, expected a dict of topic to total"
-        )
-    if not total_counts:
-        raise InvalidArgumentError("total_counts: got {}, expected at least one topic")
-    for name, total in total_counts.items():
-        check_topic_name(name)
-        _check_int(f"total_counts[{name!r}]", total, 1)
-
-
-def _check_int(what: str, number: object, low: int, more: str = "") -> None:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidTypeError(f"{what}: got {describe(number)}, expected an int >= {low}{more}")
-    if not low <= number <= _MAX_INT:
-        raise InvalidArgumentError(
-            f"{what}: got {describe(number)}, expected {low} to {_MAX_INT}{more}"
-        )

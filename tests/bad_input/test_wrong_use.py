@@ -338,6 +338,17 @@ ADMIN: list[Row] = [
         InvalidTypeError,
         "states: got 'Stable' (str), expec",
     ),
+    (lambda a: a.list_groups(states=[5]), InvalidTypeError, "states: got 5 (int) in the list, exp"),
+    (
+        lambda a: a.list_consumer_group_offsets("g", ["orders"]),
+        InvalidTypeError,
+        "partitions: got 'orders' (str), expected a TopicPartition",
+    ),
+    (
+        lambda a: a.list_consumer_group_offsets("g", [("orders", "0")]),
+        InvalidTypeError,
+        "partition of 'orders': got '0' (str), expected an int",
+    ),
     (
         lambda a: a.list_topics(timeout=-1),
         InvalidArgumentError,

@@ -1,0 +1,110 @@
+"""Checks of what callers of the admin client pass, before anything is asked.
+
+Each raises `InvalidTypeError` or `InvalidArgumentError` that says what was expected.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.types import NewTopic, check_topic_name
+
+T = TypeVar("T")
+
+_MAX_INT = 2**31 - 1
+_YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
+
+
+def milliseconds(timeout: object) -> float:
+    """Return a timeout given in seconds in milliseconds, a year at most."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise InvalidTypeError(f"timeout: got {describe(timeout)}, expected seconds or None")
+    if not timeout >= 0:
+        raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
+    return min(float(timeout), _YEAR_S) * 1000.0
+
+
+def check_list(what: str, items: Sequence[T]) -> Sequence[T]:
+    """Return a list that has something in it."""
+    if isinstance(items, str | bytes) or not isinstance(items, Sequence):
+        raise InvalidTypeError(f"{what}: got {describe(items)}, expected a list")
+    if not items:
+        raise InvalidArgumentError(f"{what}: got {describe(items)}, expected at least one")
+    return items
+
+
+def check_group_id(group_id: object) -> str:
+    """Return the name of a group."""
+    if not isinstance(group_id, str):
+        raise InvalidTypeError(f"group_id: got {describe(group_id)}, expected a str")
+    if not group_id:
+        raise InvalidArgumentError("group_id: got '', expected a non-empty str")
+    return group_id
+
+
+def check_new_topic(topic: object) -> None:
+    """Refuse a topic that no broker would create."""
+    if not isinstance(topic, NewTopic):
+        raise InvalidTypeError(f"topics: got {describe(topic)}, expected a NewTopic")
+    check_topic_name(topic.name)
+    for name in ("num_partitions", "replication_factor"):
+        count = getattr(topic, name)
+        if count != -1:
+            check_int(f"{name} of topic {topic.name!r}", count, 1, ", or -1 for the default")
+    if topic.configs is not None:
+        _check_configs(f"configs of topic {topic.name!r}", topic.configs)
+
+
+def _check_configs(what: str, configs: object) -> None:
+    if not isinstance(configs, Mapping):
+        raise InvalidTypeError(f"{what}: got {describe(configs)}, expected a dict of str")
+    for name, value in configs.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidTypeError(
+                f"{what}: got {name!r:.80}: {describe(value)}, expected a str for each name; write "
+                "numbers and switches as Kafka's documentation does"
+            )
+
+
+def check_total_counts(total_counts: object) -> None:
+    """Refuse what is no number of partitions for each of some topics."""
+    if not isinstance(total_counts, Mapping):
+        raise InvalidTypeError(
+            f"total_counts: got {describe(total_counts)}, expected a dict of topic to total"
+        )
+    if not total_counts:
+        raise InvalidArgumentError("total_counts: got {}, expected at least one topic")
+    for name, total in total_counts.items():
+        check_topic_name(name)
+        check_int(f"total_counts[{name!r}]", total, 1)
+
+
+def check_int(what: str, number: object, low: int, more: str = "") -> None:
+    """Refuse what is no whole number from `low` on that fits the protocol."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidTypeError(f"{what}: got {describe(number)}, expected an int >= {low}{more}")
+    if not low <= number <= _MAX_INT:
+        raise InvalidArgumentError(
+            f"{what}: got {describe(number)}, expected {low} to {_MAX_INT}{more}"
+        )
+
+
+def check_partition(partition: object) -> None:
+    """Refuse what is no topic with a partition's number."""
+    if not isinstance(partition, tuple) or len(partition) != 2:
+        raise InvalidTypeError(f"partitions: got {describe(partition)}, expected a TopicPartition")
+    topic, number = partition
+    check_topic_name(topic)
+    check_int(f"partition of {topic!r}", number, 0)
+
+
+def check_states(states: object) -> list[str]:
+    """Return names of states in which groups are wanted."""
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
+    names = list(states)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"states: got {describe(name)} in the list, expected a str")
+    return names
