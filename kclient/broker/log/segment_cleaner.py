@@ -14,7 +14,7 @@ from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import RecordBatch
 
-SLICE_BYTES = 64 * 1024
+SLICE_BYTES = 32 * 1024
 """How much is read before whoever drives the cleaner may do something else."""
 
 

@@ -1,0 +1,152 @@
+"""A broker that compacts: positions of groups over a restart, holes for readers, settings."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from kclient import Consumer, Producer
+from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
+from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.log.unified_log import UnifiedLog
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.broker_errors import InvalidRecordError, code_of
+from kclient.common.types import TopicPartition
+from kclient.network.system_runtime import system_runtime
+from kclient.testing import EmbeddedCluster
+from tests.support.clean_log import records
+from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.waiting import wait_until
+from tests.support.wire import Wire, batch
+
+GROUPS, PARTITIONS, ROUNDS = 5, 300, 12
+
+
+class Broker:
+    """A broker that its test steps, with one partition of offsets."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._runtime = system_runtime()
+        config = {
+            "log.dir": str(data_dir),
+            "listeners": "127.0.0.1:0",
+            "offsets.topic.num.partitions": 1,
+            "log.cleaner.backoff.ms": 0,
+        }
+        self.server = BrokerServer(BrokerConfig(config), self._runtime)
+        self.server.start(threads=False)
+
+    def create_offsets_topic(self) -> None:
+        configs = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20)}
+        self.server.services.controller.create_topic(
+            TopicRequest(CONSUMER_OFFSETS, 1, 1, {}, configs)
+        )
+
+    def commit(self, group: str, offset: int) -> None:
+        position = CommittedOffset(offset, -1, "told by the group", 0, None)
+        positions = {TopicPartition("topic", number): position for number in range(PARTITIONS)}
+        codes = self.server.services.groups.commit_offsets(group, ("", None, -1), positions)
+        assert set(codes.values()) == {0}
+
+    def offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        return self.server.services.groups._store.of_group(group)
+
+    @property
+    def log(self) -> UnifiedLog:
+        partition = TopicPartition(CONSUMER_OFFSETS, 0)
+        return self.server.services.replica_manager.partition(partition).log
+
+    def clean(self) -> None:
+        while not self.log.cleaning.cleaned_to or self.log.cleaning.cleanable().dirty_bytes:
+            self.server.step(self._runtime.clock.monotonic_ms())
+
+
+def test_positions_are_the_same_and_a_start_reads_little(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    broker.create_offsets_topic()
+    for offset in range(ROUNDS):
+        for group in range(GROUPS):
+            broker.commit(f"group-{group}", offset + group)
+    written = len(records(broker.log))
+    assert written == ROUNDS * GROUPS * PARTITIONS
+    broker.log.maintenance.roll()
+    broker.clean()
+    assert len(records(broker.log)) == GROUPS * PARTITIONS
+    before = [broker.offsets(f"group-{group}") for group in range(GROUPS)]
+    assert before[3][TopicPartition("topic", 7)].offset == ROUNDS - 1 + 3
+    for end in (BrokerServer.stop, BrokerServer.kill):
+        end(broker.server)
+        broker = Broker(tmp_path)
+        assert [broker.offsets(f"group-{group}") for group in range(GROUPS)] == before
+        broker.commit("group-0", 100)
+        before[0] = broker.offsets("group-0")
+    broker.server.stop()
+
+
+def test_a_log_of_positions_that_ends_in_a_hole_is_read(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    broker.create_offsets_topic()
+    broker.commit("group", 1)
+    broker.server.services.groups.on_topic_deleted("topic")
+    assert len(records(broker.log)) == 2 * PARTITIONS
+    broker.log.config = replace(broker.log.config, delete_retention_ms=0)
+    for _ in range(2):
+        broker.log.maintenance.roll()
+        broker.log.cleaning.resume_from(0)
+        broker.clean()
+    assert records(broker.log) == []
+    broker.server.stop()
+    broker = Broker(tmp_path)
+    assert broker.log.log_end_offset == 2 * PARTITIONS
+    assert broker.offsets("group") == {}
+    broker.commit("group", 2)
+    broker.server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(config={"log.cleaner.backoff.ms": 50}) as running:
+        yield running
+
+
+def test_every_client_reads_what_compaction_left(cluster: EmbeddedCluster, wire: Wire) -> None:
+    """A topic that falls silent is compacted to its last record of each key."""
+    wire.create_topic(
+        "table", cleanup_policy="compact", segment_ms="200", max_compaction_lag_ms="100"
+    )
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, compression_type="lz4") as producer:
+        for number in range(700):
+            producer.send("table", b"%d" % number, key=b"key %d" % (number % 7))
+            if number % 100 == 0:
+                producer.flush()
+        producer.flush()
+    expected = {b"key %d" % (number % 7): b"%d" % number for number in range(693, 700)}
+    broker = cluster._broker
+    assert broker is not None
+    log = broker.services.replica_manager.partition(TopicPartition("table", 0)).log
+    wait_until(lambda: len(records(log)) == 7, "the topic is compacted")
+    for client in FOREIGN_CLIENTS.values():
+        read = client(cluster.bootstrap_servers).consume("table", 7)
+        assert {record.key: record.value for record in read} == expected
+        assert [record.offset for record in read] == list(range(693, 700))
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer:
+        where = TopicPartition("table", 0)
+        consumer.assign([where])
+        for start in (0, 350, 692):
+            consumer.seek(where, start)
+            assert [record.offset for record in islice(consumer, 7)] == list(range(693, 700))
+
+
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_a_record_without_a_key_is_refused(cluster: EmbeddedCluster, wire: Wire, name: str) -> None:
+    topic = f"keys-for-{name}"
+    wire.create_topic(topic, cleanup_policy="compact")
+    answer = wire.produce(topic, bytes(batch([b"no key"])))
+    assert answer.error_code == code_of(InvalidRecordError)
+    client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
+    client.produce(topic, [ForeignRecord(value=b"value", key=b"key")])
+    assert [record.value for record in client.read_all(topic)] == [b"value"]
