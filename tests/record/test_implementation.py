@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kclient.record import IMPLEMENTATION
+from kclient.record import IMPLEMENTATION, BatchCursor, scan_batches, scan_headers
 
 
 def implementation_with(**environment: str) -> str:
@@ -40,6 +40,20 @@ def test_the_environment_forces_the_reference(value: str) -> None:
 
 def test_zero_forces_nothing() -> None:
     assert implementation_with(KCLIENT_PURE_PYTHON="0") == implementation_with()
+
+
+def test_all_parts_are_of_one_implementation() -> None:
+    modules = {part.__module__ for part in (BatchCursor, scan_batches, scan_headers)}
+    assert (
+        modules
+        == {
+            "compiled": {"kclient.record._speed", "kclient.record._scan"},
+            "python": {
+                "kclient.record.reference.batch_cursor",
+                "kclient.record.reference.batch_scan",
+            },
+        }[IMPLEMENTATION]
+    )
 
 
 def test_the_name_is_one_of_two() -> None:
