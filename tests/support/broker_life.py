@@ -20,7 +20,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.common.errors import KafkaError
-from kclient.common.files import FileSlice
+from kclient.common.files import Files, FileSlice
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
@@ -45,7 +45,7 @@ class BrokerLife:
         doing: The topics whose creation or deletion was under way when the life ended.
     """
 
-    def __init__(self, data_dir: Path, files: SystemFiles) -> None:
+    def __init__(self, data_dir: Path, files: Files) -> None:
         config = BrokerConfig(
             {
                 "log.dir": str(data_dir),

@@ -21,7 +21,7 @@ from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_inode import failure
 from tests.support.clean_log import KeyedValue, keyed_batch, last_values
 from tests.support.log_bench import ManualClock
-from tests.support.mortal_files import Death
+from tests.support.mortal_files import EndAt
 
 DATA = Path("/srv/kafka/data")
 TABLE = TopicPartition("table", 0)
@@ -42,27 +42,6 @@ SETTINGS = LogManagerSettings(
     high_watermark_checkpoint_interval_ms=300,
     cleaner=CleanerSettings(backoff_ms=500),
 )
-
-
-class EndAt:
-    """The process dies at the n-th change, before it or in its middle.
-
-    Attributes:
-        changes: How many there were.
-    """
-
-    def __init__(self, last: int = -1) -> None:
-        self.changes = 0
-        self._last = last
-
-    def before(self, action: str, path: Path, half: Half | None = None) -> None:
-        if action in {"open", "read"}:
-            return
-        self.changes += 1
-        if self.changes == self._last:
-            if half is not None:
-                half()
-            raise Death
 
 
 class Lack:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
+from kclient.common.files import Files
 from kclient.common.runtime import Runtime
 from kclient.common.system_files import SystemFiles
 from kclient.common.system_tasks import SystemTasks
@@ -34,7 +35,7 @@ SETTINGS = LogManagerSettings(
 class Life:
     """One run of a broker's storage: what was acknowledged, and what was being done at its end."""
 
-    def __init__(self, data_dir: Path, files: SystemFiles, acknowledged: int = 0) -> None:
+    def __init__(self, data_dir: Path, files: Files, acknowledged: int = 0) -> None:
         self.clock = ManualClock()
         runtime = Runtime(self.clock, random.Random(1), SystemTasks(), SystemNet(), files)
         self.manager = LogManager(data_dir, runtime, CONFIG, SETTINGS)

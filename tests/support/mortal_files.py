@@ -1,86 +1,47 @@
-"""The real file system, on which a process dies at a chosen change."""
+"""A process that dies at a chosen change of its files."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from kclient.common.files import File
 from kclient.common.system_files import SystemFiles
+from kclient.testing.virtual.faulty_files import FaultyFiles, Half
+
+_HARMLESS = frozenset({"open", "read"})
 
 
 class Death(BaseException):
     """The process ends here; no handler sees it."""
 
 
-class MortalFiles(SystemFiles):
-    """Dies at a chosen change: before it, or, where the change has halves, in its middle."""
+class EndAt:
+    """The process dies at the n-th change, before it or, where it has halves, in its middle.
 
-    def __init__(self, last: int) -> None:
-        self._left = last
+    Attributes:
+        changes: How many there were.
+    """
+
+    def __init__(self, last: int = -1, harmless: frozenset[str] = _HARMLESS) -> None:
         self.changes = 0
+        self._last = last
+        self._harmless = harmless
 
-    def change(self, half: Callable[[], object] | None = None) -> None:
+    def before(self, action: str, path: Path, half: Half | None = None) -> None:
+        if action in self._harmless:
+            return
         self.changes += 1
-        if self.changes == self._left:
+        if self.changes == self._last:
             if half is not None:
                 half()
             raise Death
 
-    def open(self, path: Path, *, create: bool = False) -> File:
-        if create and not self.exists(path):
-            self.change(lambda: super(MortalFiles, self).open(path, create=True).close())
-        return MortalFile(super().open(path, create=create), self)
 
-    def write_atomic(self, path: Path, data: bytes) -> None:
-        temporary = path.with_name(path.name + ".tmp")
-        self.change(lambda: temporary.write_bytes(data[: len(data) // 2]))
-        super().write_atomic(path, data)
+class MortalFiles(FaultyFiles):
+    """The real file system, where a flush changes nothing that the next process could see."""
 
-    def rename(self, source: Path, target: Path) -> None:
-        self.change()
-        super().rename(source, target)
+    def __init__(self, last: int) -> None:
+        self._end = EndAt(last, _HARMLESS | {"flush"})
+        super().__init__(SystemFiles(), self._end)
 
-    def remove(self, path: Path) -> None:
-        if self.exists(path):
-            self.change()
-        super().remove(path)
-
-    def remove_tree(self, path: Path) -> None:
-        if self.exists(path):
-            self.change(lambda: self.remove_some(path))
-        super().remove_tree(path)
-
-    def remove_some(self, path: Path) -> None:
-        for file in sorted(path.iterdir())[::2]:
-            file.unlink()
-
-    def make_directory(self, path: Path) -> None:
-        if not self.exists(path):
-            self.change()
-        super().make_directory(path)
-
-
-class MortalFile:
-    """A file that may be left half-written."""
-
-    def __init__(self, file: File, files: MortalFiles) -> None:
-        self._file = file
-        self._files = files
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "path":
-            self._file.path = value
-        else:
-            super().__setattr__(name, value)
-
-    def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        half = memoryview(data)[: len(data) // 2]
-        self._files.change(lambda: self._file.write_at(position, half))
-        self._file.write_at(position, data)
-
-    def truncate(self, length: int) -> None:
-        self._files.change()
-        self._file.truncate(length)
+    @property
+    def changes(self) -> int:
+        """How many there were."""
+        return self._end.changes
