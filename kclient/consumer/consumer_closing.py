@@ -41,7 +41,7 @@ class ConsumerClosing(ConsumerBase):
             if self._to_close is None:
                 self._to_close = deque(self._steps(parts))
             else:  # an interrupted close goes on where it was
-                self._to_close.append(lambda _: parts.network.close())
+                self._to_close.extend(self._last_steps(parts))
             error = self._take_steps(parts, self._to_close, deadline_ms)
             self._closed = True
         if error is not None:
@@ -55,11 +55,17 @@ class ConsumerClosing(ConsumerBase):
             lambda _: parts.network.forget_wakeup(),
             self._commit_last,
             self._leave,
-            self._stop_heartbeats,
             lambda _: self._end_sessions(),
+            *self._last_steps(parts),
+            lambda _: parts.interceptors.close(),
+        )
+
+    def _last_steps(self, parts: ConsumerParts) -> tuple[Callable[[float], object], ...]:
+        """Return what has to be done last, also where it was cut short: mending connects anew."""
+        return (
+            self._stop_heartbeats,
             lambda _: parts.network.close(),
             lambda _: parts.metadata.close(),
-            lambda _: parts.interceptors.close(),
         )
 
     def _take_steps(
@@ -75,7 +81,7 @@ class ConsumerClosing(ConsumerBase):
                 first = first or error
                 if not isinstance(error, Exception) and not parts.network.was_only_waiting():
                     parts.mend()
-                    steps.append(lambda _: parts.network.close())  # mending has opened it anew
+                    steps.extend(self._last_steps(parts))
             steps.popleft()
         return first
 

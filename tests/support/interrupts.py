@@ -22,16 +22,21 @@ _CHECKS = ("CALL", "RESUME", "JUMP_BACKWARD")
 
 
 class Interruption:
-    """Raises KeyboardInterrupt once, in the calling thread and in the package's code only.
+    """Raises KeyboardInterrupt, in the calling thread and in the package's code only.
 
     Attributes:
         at: Number of the place, from 0.
+        again: How many places later it raises once more, if it does.
         reached: Number of places that were reached.
+        strikes: How often it raised.
+        place: Where it did.
     """
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, again: int | None = None) -> None:
         self.at = at
+        self.again = again
         self.reached = 0
+        self.strikes = 0
         self.place = ""
         # The instruction that each frame ran last, and where it stands.
         self._last: dict[FrameType | None, tuple[str, int]] = {}
@@ -45,6 +50,7 @@ class Interruption:
         except KeyboardInterrupt:
             return True
         finally:
+            sys.setprofile(None)
             sys.settrace(before)
             self._last.clear()
         return False
@@ -77,9 +83,25 @@ class Interruption:
     def _maybe_raise(self, frame: FrameType) -> None:
         number, self.reached = self.reached, self.reached + 1
         if number == self.at:
-            self.place = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+            self.place += f" {frame.f_code.co_qualname}:{frame.f_lineno}"
+            self.strikes += 1
+            if self.again is not None:
+                self.at, self.again = self.reached + self.again, None
+                sys.setprofile(self._go_on)
             sys.settrace(None)
             raise KeyboardInterrupt
+
+    def _go_on(self, frame: FrameType, event: str, argument: object) -> None:
+        """Trace again from the next call on: what a trace function raises ends all tracing."""
+        sys.setprofile(None)
+        above: FrameType | None = frame
+        while above is not None:
+            if above in self._last:
+                # Where it stands now is no place: the exception has just come by.
+                self._last[above] = "NOP", above.f_lasti
+                above.f_trace = self._trace
+            above = above.f_back
+        sys.settrace(self._enter)
 
 
 def _is_out_of_reach(frame: FrameType | None) -> bool:
