@@ -300,10 +300,11 @@ class AdminClient:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        # The end of the interpreter takes modules away before it calls this.
         if getattr(self, "_closed", True) or self._is_foreign():
             return
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _call(self, name: str, timeout: float | None, call: Callable[[float], T]) -> T:
         timeout_ms = self._timeout_ms if timeout is None else milliseconds(timeout)

@@ -86,6 +86,8 @@ class ThreadTask:
 class SystemTasks:
     """Threads of this process."""
 
+    _own_id = _PROCESS_ID  # kept here for finalizers, which run when this module may be gone
+
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         """Call `step` in a thread of its own until it returns False."""
         return ThreadTask(name, step)
@@ -100,7 +102,7 @@ class SystemTasks:
 
     def process_id(self) -> int:
         """Return the id of this process."""
-        return _PROCESS_ID.value
+        return self._own_id.value
 
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when the interpreter ends, before daemon threads are stopped."""

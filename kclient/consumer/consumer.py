@@ -198,12 +198,12 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         self._may_commit_last = kind is None
         self.close()
 
-    def __del__(self) -> None:
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        # The end of the interpreter takes modules away before it calls this.
         if self._closed or self._parts.seat.is_foreign_process():
             return
-        if self._parts.heartbeats is not None:
-            self._parts.heartbeats.stop(0.0)
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+        self._parts.seat.stop()  # which ends the heartbeats
+        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
         group = self._parts.config.group

@@ -3,7 +3,7 @@
 import itertools
 import logging
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
@@ -381,11 +381,12 @@ class Producer(SendPath[TopicInfo]):
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        # The end of the interpreter takes modules away before it calls this.
         if self._closed or self._process_id() != self._created_in:
             return
         self._thread.abandon()
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
+        warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise why the producer cannot be used.
