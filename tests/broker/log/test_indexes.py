@@ -4,7 +4,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.broker.log.log_errors import CorruptIndexError
@@ -88,6 +88,7 @@ def test_entries_go_up(tmp_path: Path) -> None:
     times.close()
 
 
+@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(1, 1000), min_size=1, max_size=60),
     targets=st.lists(st.integers(BASE - 5, BASE + 70_000), min_size=1, max_size=20),
@@ -116,6 +117,7 @@ def test_offset_lookup_is_a_floor(
     index.close()
 
 
+@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(1, 50), min_size=1, max_size=30),
     targets=st.lists(st.integers(-1, 1600), min_size=1, max_size=20),
