@@ -126,7 +126,7 @@ def assert_dumps_agree(tools: KafkaTools, major: int, directory: Path) -> None:
         assert our_dump(path, options) == expected
         if path.suffix in {".index", ".timeindex"}:
             sane = kafkas_dump(tools, major, path, "--index-sanity-check")
-            assert sane[1:] == [f"{path} passed sanity check."]
+            assert sane[1:] in ([f"{path} passed sanity check."], [f"{path} is empty."])
 
 
 def read_all(log: UnifiedLog) -> list[bytes | None]:

@@ -157,10 +157,12 @@ class LogDump:
         except KafkaError as problem:
             yield self._problem(f"| {problem}")
             return
-        for number, record in enumerate(records):
+        for record in records:
             sequence = -1
             if batch.base_sequence >= 0:
-                sequence = (batch.base_sequence + number) & 0x7FFFFFFF
+                # By the offset: compaction may have taken records before it.
+                delta = record.offset - batch.base_offset
+                sequence = (batch.base_sequence + delta) & 0x7FFFFFFF
             try:
                 yield f"| {self._record_line(batch, record, sequence)}"
             except CorruptRecordError as problem:
@@ -184,6 +186,9 @@ class LogDump:
         return _line(fields)
 
     def _offset_index(self, base_offset: int) -> Iterator[str]:
+        if not self._files.size(self._path):
+            yield f"{self._path} is empty."  # of an empty time index Kafka says nothing
+            return
         index = OffsetIndex(self._files, self._path, base_offset, self._files.size(self._path))
         yield from self._checked_index(index, self._offset_entries)
 

@@ -87,6 +87,15 @@ def test_an_active_index_is_preallocated(bench: LogBench) -> None:
         assert (len(lines), problems) == (count, [])
 
 
+@pytest.mark.parametrize("options", [DumpOptions(), DumpOptions(index_sanity_check=True)])
+def test_an_index_of_nothing_is_called_empty(
+    bench: LogBench, log: UnifiedLog, options: DumpOptions
+) -> None:
+    path = bench.path(0, ".index")
+    path.write_bytes(b"")
+    assert dumped(path, options) == ([f"{path} is empty."], [])
+
+
 def test_producers_and_transactions(bench: LogBench, log: UnifiedLog) -> None:
     shown = (
         "producerId: 7 producerEpoch: 0 coordinatorEpoch: 9 currentTxnFirstOffset: "
