@@ -158,3 +158,15 @@ def test_a_lock_excludes_a_posix_lock_of_another_process(files: Files, tmp_path:
     with files.lock(path):
         assert subprocess.run(command, check=False).returncode == 7
     assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_the_names_of_new_directories_are_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(SystemFiles, "flush_directory", lambda _, path: flushed.append(path))
+    files = SystemFiles()
+    files.make_directory(tmp_path / "a" / "b")
+    assert flushed == [tmp_path, tmp_path / "a"]
+    files.make_directory(tmp_path / "a" / "b")
+    assert flushed == [tmp_path, tmp_path / "a"]
