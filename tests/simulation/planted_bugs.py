@@ -276,18 +276,18 @@ BUGS: dict[str, PlantedBug] = {
         "a broker that starts knows no producer's sequences", _forget_producers, 33, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 8, "duplicate"
+        "the broker does not look at sequences", _ignore_duplicates, 37, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for a position of before moves the position", _use_stale_fetch, 3, "poll-skip"
+        "a fetch for a position of before moves the position", _use_stale_fetch, 7, "poll-skip"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 3, "unowned-read"
+        "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
     ),
-    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 1, "late-call"),
+    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
     "two-ends": PlantedBug("a future may end a second time", _end_twice, 27, "outcome"),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 2, "work"),
     "early-commit": PlantedBug(
