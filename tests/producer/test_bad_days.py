@@ -296,6 +296,7 @@ def test_a_producer_that_is_forgotten_while_no_answer_comes(
     assert time.monotonic() - started < SLACK
     assert isinstance(sending.futures[-1].exception(10), DeliveryTimeoutError)
     assert sending.each_ended_once()
+    assert task is not None
     assert task.join(10)
 
 
@@ -321,7 +322,9 @@ def test_closing_while_a_callback_does_not_return(
     assert told.done()
     assert not any(future.done() for future in sending.futures)
     go_on.set()
-    assert producer._thread._task.join(10)
+    task = producer._thread._task
+    assert task is not None
+    assert task.join(10)
     assert told.exception(0) is None
     assert sending.each_ended_once()
 

@@ -344,7 +344,9 @@ def test_a_sender_that_stopped_is_told_by_every_call(
         future = None
     if future is not None:
         assert isinstance(future.exception(10), ProducerFatalError)
-    producer._thread._task.join(10)
+    task = producer._thread._task
+    assert task is not None
+    task.join(10)
     for call in (
         lambda: producer.send(topic, b"z"),
         lambda: producer.send("another", b"z"),

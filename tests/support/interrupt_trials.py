@@ -131,7 +131,9 @@ class Trials:
 
     def _check_closed(self) -> None:
         self.producer.close(IN_TIME)
-        assert not self.producer._thread._task.is_alive()
+        task = self.producer._thread._task
+        assert task is not None
+        assert not task.is_alive()
         assert all(future.exception(0) is None for future in self.futures)
         assert set(self.told.values()) <= {1}
         try:
