@@ -288,10 +288,12 @@ BUGS: dict[str, PlantedBug] = {
         "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 27, "outcome"),
-    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 2, "work"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 51, "outcome"),
+    "cut-too-much": PlantedBug(
+        "recovery drops the last good batch", _cut_too_much, 2, "lost-write"
+    ),
     "early-commit": PlantedBug(
-        "automatic commits cover what was only just handed out", _commit_ahead, 2, "early-commit"
+        "automatic commits cover what was only just handed out", _commit_ahead, 7, "early-commit"
     ),
     "lost-positions": PlantedBug(
         "a broker that starts does not read the groups' positions", _forget_positions, 2, "work"
