@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -80,14 +81,14 @@ class AdminClient:
             refresh_backoff_max_ms=backoff_max_ms,
             max_age_ms=values["metadata_max_age_ms"],
         )
-        self._client = build_network_client(
-            values, self._runtime, metadata, client_id="kclient-admin"
+        connect = partial(
+            build_network_client, values, self._runtime, metadata, client_id="kclient-admin"
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
-        self._ask = Requester(self._client, metadata, self._runtime.clock, backoff)
-        # guards: the two below; whoever is busy has the network client to itself
+        self._ask = Requester(connect, metadata, self._runtime.clock, backoff)
+        # guards: the two below; whose turn it is has the network client to itself
         self._turn = self._runtime.tasks.condition()
-        self._busy = False
+        self._turn_of: object | None = None  # what one call is known by
         self._closed = False
 
     # -- topics ----------------------------------------------------------------------------
@@ -277,10 +278,10 @@ class AdminClient:
             return
         with self._turn:
             self._closed = True
-            busy = self._busy
+            busy = self._turn_of is not None
             self._turn.notify_all()
         if not busy:  # else that call closes them when it ends
-            self._client.close()
+            self._ask.close()
 
     def __enter__(self) -> Self:
         """Return the client, to be closed at the end of the block.
@@ -314,28 +315,38 @@ class AdminClient:
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
         end_ms = self._ask.deadline(timeout_ms)
-        self._take_turn(timeout_ms)
+        me = object()
         try:
-            return call(end_ms)
+            self._take_turn(me, timeout_ms)
+            return self._ask.drive(lambda: call(end_ms))
         finally:
-            self._end_turn()
+            # Ctrl-C may strike anywhere, here too: the next call must find the turn free.
+            try:
+                self._end_turn(me)
+            except BaseException:
+                self._end_turn(me)
+                raise
 
     def _is_foreign(self) -> bool:
         """Return whether this is a child of the process that made the client."""
         return self._runtime.tasks.process_id() != self._process_id
 
-    def _take_turn(self, timeout_ms: float) -> None:
+    def _take_turn(self, me: object, timeout_ms: float) -> None:
         with self._turn:
-            if not self._turn.wait_for(lambda: self._closed or not self._busy, timeout_ms / 1000.0):
+            if not self._turn.wait_for(
+                lambda: self._closed or self._turn_of is None, timeout_ms / 1000.0
+            ):
                 raise KafkaTimeoutError("admin client: another thread's call is still under way")
             if self._closed:
                 raise ClosedError("admin client: it was closed")
-            self._busy = True
+            self._turn_of = me
 
-    def _end_turn(self) -> None:
+    def _end_turn(self, me: object) -> None:
+        """Let the next call have its turn; done once more, it finishes what was interrupted."""
         with self._turn:
-            self._busy = False
-            closed = self._closed
+            if self._turn_of is not me:
+                return
+            if self._closed:
+                self._ask.close()
             self._turn.notify()
-        if closed:
-            self._client.close()
+            self._turn_of = None

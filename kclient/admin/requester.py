@@ -6,6 +6,7 @@ from typing import TypeVar
 from kclient.client.client_response import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
+from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.request_builder import RequestBuilder
@@ -37,12 +38,54 @@ class Requester:
     """
 
     def __init__(
-        self, client: NetworkClient, metadata: Metadata, clock: Clock, backoff: ExponentialBackoff
+        self,
+        connect: Callable[[], NetworkClient],
+        metadata: Metadata,
+        clock: Clock,
+        backoff: ExponentialBackoff,
     ) -> None:
-        self._client = client
+        """Begin without a connection.
+
+        Args:
+            connect: Makes the network client, and another where one was interrupted.
+            metadata: What is known of the cluster.
+            clock: The time.
+            backoff: How long to wait before another try.
+        """
+        self._connect = connect
+        self._client = connect()
+        self._old: list[NetworkClient] = []  # interrupted, and to be closed
+        self._in_call = False
         self._metadata = metadata
         self._clock = clock
         self._backoff = backoff
+
+    def drive(self, call: Callable[[], T]) -> T:
+        """Make a call, with new connections if Ctrl-C cut the one before short.
+
+        It may have left a frame half handed over, or an answer half taken.
+        """
+        if self._in_call:
+            self._old.append(self._client)
+            self._client = self._connect()
+            self._in_call = False
+        close_interrupted(self._old)
+        self._in_call = True
+        try:
+            result = call()
+        except Exception:
+            self._in_call = False
+            raise
+        self._in_call = False
+        return result
+
+    def close(self) -> None:
+        """Close every connection."""
+        close_interrupted(self._old)
+        if self._in_call:
+            close_interrupted([self._client])
+        else:
+            self._client.close()
 
     def deadline(self, timeout_ms: float) -> float:
         """Return the time at which a call that starts now has to end."""

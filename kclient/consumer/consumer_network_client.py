@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kclient.client.client_request import ClientRequest
 from kclient.client.client_response import ClientResponse
+from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.node_api_versions import NodeApiVersions
@@ -179,7 +180,7 @@ class ConsumerNetworkClient:
 
     def close(self) -> None:
         """Close every connection and forget what was asked for."""
-        _close_all(self._old)
+        close_interrupted(self._old)
         self._client.close()
         self._unsent.clear()
         self._open.clear()
@@ -202,7 +203,7 @@ class ConsumerNetworkClient:
         while self._open:
             unsent = next(iter(self._open))
             self._fail(unsent, interrupted)
-        _close_all(self._old)
+        close_interrupted(self._old)
 
     # --- inside
 
@@ -276,13 +277,3 @@ class ConsumerNetworkClient:
     def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
         self._open.pop(unsent, None)
         unsent.future.fail(error)
-
-
-def _close_all(clients: list[NetworkClient]) -> None:
-    while clients:
-        try:
-            clients[-1].close()
-        except (KafkaError, LookupError, OSError, ValueError) as error:
-            # What is half open is closed when the last reference to it goes.
-            _log.info("closing the connections that were interrupted: %s", error)
-        clients.pop()

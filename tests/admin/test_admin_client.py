@@ -25,6 +25,7 @@ from kclient.common.errors import (
 )
 from kclient.common.types import NewTopic, TopicPartition
 from kclient.testing import EmbeddedCluster
+from tests.support.interrupts import Interruption
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,21 @@ def test_a_topic_is_created_seen_grown_and_deleted(admin: AdminClient) -> None:
     assert "grown" not in {topic.name for topic in admin.list_topics()}
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'grown'"):
         admin.describe_topics(["grown"])
+
+
+@pytest.mark.fault("W16")
+def test_a_call_that_ctrl_c_strikes_leaves_its_turn_to_the_next(admin: AdminClient) -> None:
+    admin.describe_cluster()
+    places = Interruption(1 << 30)
+    assert not places.during(admin.describe_cluster)
+    assert places.reached > 100
+    step = max(1, places.reached // 60)
+    own = [*range(30), *range(30, places.reached - 30, step)]
+    struck = 0
+    for at in [*own, *range(places.reached - 30, places.reached)]:
+        struck += Interruption(at).during(admin.describe_cluster)
+        assert admin.describe_cluster(timeout=5).nodes, at
+    assert struck > 60
 
 
 def test_validation_creates_nothing(admin: AdminClient) -> None:
