@@ -255,7 +255,7 @@ def _take_any_generation(replace: Replace) -> None:
 
 BUGS: dict[str, PlantedBug] = {
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 37, "duplicate"
+        "a batch that is sent again gets a new sequence", _renumber_retries, 12, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "a batch's buffer goes back to the pool while it waits to be sent again",
@@ -273,10 +273,10 @@ BUGS: dict[str, PlantedBug] = {
         "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 33, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 12, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 37, "duplicate"
+        "the broker does not look at sequences", _ignore_duplicates, 12, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
@@ -289,14 +289,12 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
     "two-ends": PlantedBug("a future may end a second time", _end_twice, 51, "outcome"),
-    "cut-too-much": PlantedBug(
-        "recovery drops the last good batch", _cut_too_much, 2, "lost-write"
-    ),
+    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
         "automatic commits cover what was only just handed out", _commit_ahead, 7, "early-commit"
     ),
     "lost-positions": PlantedBug(
-        "a broker that starts does not read the groups' positions", _forget_positions, 2, "work"
+        "a broker that starts does not read the groups' positions", _forget_positions, 1, "work"
     ),
     "trusted-requests": PlantedBug(
         "the broker does not look at the checksums of what it is sent",
@@ -316,8 +314,9 @@ BUGS: dict[str, PlantedBug] = {
     "any-generation": PlantedBug(
         "the broker takes commits of a generation that is over",
         _take_any_generation,
-        8,
+        62,
         "foreign-commit",
+        is_rare=True,
     ),
 }
 """Every planted bug, by name, with a seed that finds it, and by what."""
