@@ -32,13 +32,19 @@ def to_offset(offsets: Mapping[TopicPartition, int]) -> Offset:
     return found
 
 
-def from_offset(stored: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """Return the offsets that Spark stored."""
-    return {
-        TopicPartition(topic, int(partition)): offset
-        for topic, partitions in stored.items()
-        for partition, offset in partitions.items()
-    }
+def from_offset(stored: Mapping[str, object]) -> dict[TopicPartition, int]:
+    """Return the offsets that Spark stored.
+
+    Raises:
+        ConfigError: They are not of this source.
+    """
+    try:
+        return _read(dict(stored), 0) if stored else {}
+    except (ValueError, TypeError, KafkaError) as error:
+        raise ConfigError(
+            f"checkpoint: got offsets {describe(stored)}, expected those of a Kafka source; "
+            f"{error!s:.120}"
+        ) from None
 
 
 def parse_offsets(what: str, text: str, *, lowest: int = 0) -> dict[TopicPartition, int]:

@@ -142,6 +142,16 @@ class ReadSettings:
     include_headers: bool
     batch_rows: int
 
+    def consumer_for(self, offsets: int) -> Mapping[str, str]:
+        """Return the configuration of a consumer that reads so many offsets.
+
+        What a large answer brings beyond a small range would be thrown away.
+        """
+        key = "max.partition.fetch.bytes"
+        if offsets > _SMALL_RANGE or self.consumer[key] != _CONSUMER[key]:
+            return self.consumer
+        return {**self.consumer, key: str(_SMALL_FETCH)}
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -259,4 +269,6 @@ _CONSUMER: Mapping[str, str] = {
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": str(8 * 1024 * 1024),
 }
+_SMALL_RANGE = 8192
+_SMALL_FETCH = 1024 * 1024
 _FIXED: Mapping[str, str] = {"auto.offset.reset": "none", "allow.auto.create.topics": "false"}
