@@ -34,7 +34,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
-EXTENSIONS := kclient/record/_speed kclient/producer/hot_path/_speed
+EXTENSIONS := kclient/record/_speed kclient/record/_speed_columns kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
@@ -67,7 +67,7 @@ $(COMPILED): $(INSTALLED) $(wildcard $(EXTENSIONS:=.pyx) $(EXTENSIONS:=.pxd))
 .PHONY: build-ext
 build-ext: $(COMPILED)
 	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then \
-		$(RUN) -c 'import kclient.record._speed, kclient.producer.hot_path._speed'; \
+		$(RUN) -c 'import kclient.record._speed, kclient.record._speed_columns, kclient.producer.hot_path._speed'; \
 	fi
 
 .PHONY: test
