@@ -58,7 +58,8 @@ class SizeSample:
         if self._consumer is None:
             self._consumer = Consumer(self._config, runtime=self._runtime)
         consumer = self._consumer
-        consumer.assign(begins)
+        consumer.assign(list(begins))
+        consumer.resume(*begins)
         for partition, offset in begins.items():
             consumer.seek(partition, offset)
         clock = self._runtime.clock

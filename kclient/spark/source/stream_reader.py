@@ -103,12 +103,13 @@ class UnlimitedStreamReader(StreamReader):
 
     def __init__(self, options: SourceOptions) -> None:
         super().__init__(options)
-        self._is_start_due = False
+        self._is_start_due: bool | None = None
 
     def initialOffset(self) -> StoredOffset:  # noqa: N802 (Spark's)
         """Return where the stream starts."""
         found = super().initialOffset()
-        self._is_start_due = found == UNRESOLVED
+        if self._is_start_due is None:  # Spark asks twice
+            self._is_start_due = found == UNRESOLVED
         return found
 
     # Spark below 4.2 calls it without arguments, and tells the two forms apart by them.
