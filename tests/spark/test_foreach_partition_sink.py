@@ -15,7 +15,9 @@ def test_every_row_of_every_partition_arrives_with_key_and_value(
         (F.col("id") % 7).cast("string").alias("key"), F.col("id").cast("string").alias("value")
     )
 
-    rows.foreachPartition(foreach_partition_sink({"bootstrap.servers": desk.bootstrap}, topic=topic))
+    rows.foreachPartition(
+        foreach_partition_sink({"bootstrap.servers": desk.bootstrap}, topic=topic)
+    )
 
     consumer = desk.consumer()
     consumer.assign([place(topic, partition) for partition in range(3)])

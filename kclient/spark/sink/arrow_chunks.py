@@ -1,72 +1,91 @@
-"""From Spark's Arrow batches to chunks of columns."""
+"""From Spark's Arrow batches to chunks."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kclient.common.errors import KafkaError
 from kclient.spark.sink.column_plan import ColumnPlan
-from kclient.spark.sink.row_chunk import RowChunk
-from kclient.spark.sink.row_values import (
-    Headers,
-    data_column,
-    headers_column,
-    partition_column,
-    topic_column,
-)
-
-_FULL_BYTES = 4_194_304  # lists of Python objects are several times as large
+from kclient.spark.sink.delivery import PendingRows, RowSender
+from kclient.spark.sink.row_chunk import unsent
+from kclient.spark.sink.row_values import no_topic
 
 
-def arrow_chunks(batches: Iterable[pa.RecordBatch], plan: ColumnPlan) -> Iterator[RowChunk]:
-    """Turn the Arrow batches of a Spark partition into chunks.
+def arrow_chunks(batches: Iterable[pa.RecordBatch], plan: ColumnPlan) -> Iterator["ArrowChunk"]:
+    """Turn the Arrow batches of a Spark partition into chunks; nothing is copied.
 
     Args:
         batches: Batches with the columns that the plan names.
         plan: What the columns mean.
 
     Raises:
-        WriteFailedError: A row holds a value that cannot be sent.
+        WriteFailedError: A row has no topic.
     """
+    roles = plan.roles()
     first_row = 0
     for batch in batches:
-        for part in _parts(batch):
-            yield _chunk(part, plan, first_row)
-            first_row += part.num_rows
+        if not batch.num_rows:
+            continue
+        columns = [batch.column(name) for name in roles.values()]
+        made = pa.RecordBatch.from_arrays(columns, names=list(roles))
+        if plan.topic_column is not None:
+            _check_topics(plan.topic_column, batch.column(plan.topic_column), first_row)
+        yield ArrowChunk(first_row, plan.topic, made)
+        first_row += batch.num_rows
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut a batch so that no part is much larger than the bound."""
-    count = max(1, -(-batch.nbytes // _FULL_BYTES))
-    step = max(1, -(-batch.num_rows // count))
-    for start in range(0, batch.num_rows, step):
-        yield batch.slice(start, step)
+@dataclass(frozen=True, slots=True)
+class ArrowChunk:
+    """An Arrow batch of a Spark partition, its columns named for `Producer.send_arrow`.
+
+    Attributes:
+        first_row: The first row, counted from 0 in its Spark partition.
+        topic: Topic of all; None where the column ``topic`` has it.
+        batch: The rows.
+    """
+
+    first_row: int
+    topic: str | None
+    batch: pa.RecordBatch
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.batch.num_rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys, values and headers."""
+        names = self.batch.schema.names
+        data = [self.batch.column(name) for name in ("key", "value") if name in names]
+        if "headers" in names:
+            headers: Any = self.batch.column("headers")
+            data += headers.flatten().flatten()
+        return sum(map(_size_of, data))
+
+    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+        """Queue the rows and yield what becomes of them.
+
+        Raises:
+            WriteFailedError: A row cannot be sent.
+        """
+        first, last = self.first_row, self.first_row + self.rows - 1
+        try:
+            outcome = sender.send_arrow(self.topic, self.batch)
+        except KafkaError as error:
+            raise unsent(self.topic, first, last, error) from error
+        yield PendingRows(self.topic, first, last, outcome)
 
 
-def _chunk(batch: pa.RecordBatch, plan: ColumnPlan, first_row: int) -> RowChunk:
-    def column(name: str, convert: Callable[[str, Sequence[Any], int], list[Any]]) -> list[Any]:
-        return convert(name, batch.column(name).to_pylist(), first_row)
-
-    def binary(name: str) -> list[bytes | None]:
-        array: Any = batch.column(name)
-        return data_column(name, array.cast(pa.binary()).to_pylist(), first_row)
-
-    topic: str | list[str] | None = plan.topic
-    if topic is None and plan.topic_column is not None:
-        topic = _only(column(plan.topic_column, topic_column))
-    headers: list[Headers | None] | None = None
-    if plan.headers is not None:
-        headers = column(plan.headers, headers_column)
-    return RowChunk(
-        first_row,
-        topic or [],
-        binary(plan.value),
-        None if plan.key is None else binary(plan.key),
-        headers,
-        None if plan.partition is None else column(plan.partition, partition_column),
-    )
+def _size_of(array: Any) -> int:
+    size: int | None = pc.sum(pc.binary_length(array)).as_py()
+    return size or 0
 
 
-def _only(topics: list[str]) -> str | list[str]:
-    """Return the topic that all rows have, or the topic of each."""
-    return topics[0] if len(set(topics)) == 1 else topics
+def _check_topics(name: str, topics: Any, first_row: int) -> None:
+    if topics.null_count:
+        row: int = first_row + pc.index(topics.is_null(), value=True).as_py()
+        raise no_topic(name, row)

@@ -70,6 +70,11 @@ class AtLeastOnceTask:
         self._rows = 0
         self._bytes = 0
 
+    @property
+    def pending(self) -> int:
+        """How many pieces of what was written have no known outcome."""
+        return len(self._pending)
+
     def write(self, chunk: Chunk) -> None:
         """Queue rows, and look at the outcomes that are known meanwhile.
 
@@ -115,9 +120,10 @@ class AtLeastOnceTask:
 def failed_rows(task: TaskIdentity, rows: PendingRows, cause: KafkaError) -> WriteFailedError:
     """Return the error that names the rows whose record failed."""
     first, last = rows.first_row, rows.last_row
+    topic = "" if rows.topic is None else f"topic {rows.topic!r}, "
     where = f"row {first}" if first == last else f"one of the rows {first} to {last}"
     return WriteFailedError(
-        f"{task}, topic {rows.topic!r}, {where}: {cause}",
+        f"{task}, {topic}{where}: {cause}",
         topic=rows.topic,
         first_row=first,
         last_row=last,

@@ -48,10 +48,20 @@ class ColumnPlan:
     headers: str | None = None
     partition: str | None = None
 
+    def roles(self) -> dict[str, str]:
+        """Return the column that is used for each part of a record, by the part's usual name."""
+        found = {
+            "topic": self.topic_column,
+            "key": self.key,
+            "value": self.value,
+            "headers": self.headers,
+            "partition": self.partition,
+        }
+        return {role: name for role, name in found.items() if name is not None}
+
     def names(self) -> list[str]:
-        """Return the columns that are used, each once, in the order of Spark's connector."""
-        used = (self.topic_column, self.key, self.value, self.headers, self.partition)
-        return list(dict.fromkeys(name for name in used if name is not None))
+        """Return the columns that are used, each once."""
+        return list(dict.fromkeys(self.roles().values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class PendingOutcome(Protocol):
@@ -41,12 +44,16 @@ class RowSender(Protocol):
         """Queue many records of one topic."""
         ...
 
+    def send_arrow(self, topic: str | None, batch: "pa.RecordBatch") -> PendingOutcome:
+        """Queue the rows of an Arrow batch; None goes by its column ``topic``."""
+        ...
+
 
 class PendingRows:
     """Neighbouring rows of a Spark partition whose records are on their way.
 
     Attributes:
-        topic: Topic of all.
+        topic: Topic of all, None for one of each.
         first_row: First row, counted from 0 in its Spark partition.
         last_row: Last one; rows of other topics may lie between.
         outcome: What becomes of them.
@@ -54,7 +61,9 @@ class PendingRows:
 
     __slots__ = ("first_row", "last_row", "outcome", "topic")
 
-    def __init__(self, topic: str, first_row: int, last_row: int, outcome: PendingOutcome) -> None:
+    def __init__(
+        self, topic: str | None, first_row: int, last_row: int, outcome: PendingOutcome
+    ) -> None:
         self.topic = topic
         self.first_row = first_row
         self.last_row = last_row

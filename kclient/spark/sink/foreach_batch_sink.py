@@ -96,14 +96,7 @@ def foreach_batch_sink(
 
 
 def _columns(df: "DataFrame", plan: ColumnPlan) -> list[Any]:
-    roles = {
-        "topic": plan.topic_column,
-        "key": plan.key,
-        "value": plan.value,
-        "headers": plan.headers,
-        "partition": plan.partition,
-    }
-    return [df[quoted(name)].alias(role) for role, name in roles.items() if name is not None]
+    return [df[quoted(name)].alias(role) for role, name in plan.roles().items()]
 
 
 def _kafka(settings: ProducerSettings) -> dict[str, str]:

@@ -97,9 +97,12 @@ def size_of(column: Sequence[bytes | None]) -> int:
     return sum(map(len, filter(None, column)))
 
 
-def unsent(topic: str, first_row: int, last_row: int, cause: KafkaError) -> WriteFailedError:
+def unsent(topic: str | None, first_row: int, last_row: int, cause: KafkaError) -> WriteFailedError:
     """Return the error that names the rows which could not be queued."""
-    where = f"row {first_row}" if first_row == last_row else f"rows {first_row} to {last_row}"
+    where = "" if topic is None else f"topic {topic!r}, "
+    where += (
+        f"row {first_row}" if first_row == last_row else f"batch of rows {first_row} to {last_row}"
+    )
     return WriteFailedError(
-        f"topic {topic!r}, {where}: {cause}", topic=topic, first_row=first_row, last_row=last_row
+        f"{where}: {cause}", topic=topic, first_row=first_row, last_row=last_row
     )

@@ -43,12 +43,7 @@ def topic_column(name: str, column: Sequence[Any], first_row: int) -> list[str]:
         return list(column)
     for row, value in enumerate(column, first_row):
         if value is None:
-            raise WriteFailedError(
-                f"column {name!r}, row {row}: got null, expected a topic; name one for all rows "
-                "with the option 'topic'",
-                first_row=row,
-                last_row=row,
-            )
+            raise no_topic(name, row)
         if not isinstance(value, str):
             raise _wrong(name, value, row, "string", "cast the column to string")
     return list(map(str, column))
@@ -105,6 +100,16 @@ def _wrong(name: str, value: object, row: int, expected: str, hint: str) -> Writ
     # The value itself is not shown: rows may hold what logs must not.
     return WriteFailedError(
         f"column {name!r}, row {row}: got {type(value).__name__}, expected {expected}; {hint}",
+        first_row=row,
+        last_row=row,
+    )
+
+
+def no_topic(name: str, row: int) -> WriteFailedError:
+    """Return the error of a row without topic."""
+    return WriteFailedError(
+        f"column {name!r}, row {row}: got null, expected a topic; name one for all rows with the "
+        "option 'topic'",
         first_row=row,
         last_row=row,
     )
