@@ -45,24 +45,24 @@ def test_settings_reach_the_worker_as_they_are() -> None:
     assert copy.deepcopy(made).config() == made.config()
 
 
-@pytest.mark.parametrize(
-    ("conf", "text"),
-    [
-        ("localhost:9092", "conf: got 'localhost:9092' (str), expected a dict"),
-        ({}, "bootstrap_servers: got nothing"),
-        ({**CONF, "linger": 5}, "unknown option 'linger'"),
-        ({**CONF, 7: 5}, "conf: got the option 7 (int), expected names as str"),
-        ({**CONF, "linger.ms": 5, "linger_ms": 5}, "given twice"),
-        ({**CONF, "linger.ms": "soon"}, "linger_ms: got 'soon'"),
-        ({**CONF, "key.serializer": "x"}, "key.serializer: not an option of a Spark sink"),
-        ({**CONF, "value.serializer": str}, "value.serializer: not an option of a Spark sink"),
-        ({**CONF, "interceptor.classes": []}, "interceptor.classes: not an option"),
-        ({**CONF, "transactional.id": "x"}, "transactional.id: not an option of a Spark sink"),
-        ({**CONF, "partitioner.class": len}, "expected str, a number, True or False"),
-        ({**CONF, "acks": 0}, "acks: got 0, expected 'all' or 1"),
-        ({**CONF, "acks": "0"}, "acks: got 0, expected 'all' or 1"),
-    ],
-)
+WRONG: list[tuple[Any, str]] = [
+    ("localhost:9092", "conf: got 'localhost:9092' (str), expected a dict"),
+    ({}, "bootstrap_servers: got nothing"),
+    ({**CONF, "linger": 5}, "unknown option 'linger'"),
+    ({**CONF, 7: 5}, "conf: got the option 7 (int), expected names as str"),
+    ({**CONF, "linger.ms": 5, "linger_ms": 5}, "given twice"),
+    ({**CONF, "linger.ms": "soon"}, "linger_ms: got 'soon'"),
+    ({**CONF, "key.serializer": "x"}, "key.serializer: not an option of a Spark sink"),
+    ({**CONF, "value.serializer": str}, "value.serializer: not an option of a Spark sink"),
+    ({**CONF, "interceptor.classes": []}, "interceptor.classes: not an option"),
+    ({**CONF, "transactional.id": "x"}, "transactional.id: not an option of a Spark sink"),
+    ({**CONF, "partitioner.class": len}, "expected str, a number, True or False"),
+    ({**CONF, "acks": 0}, "acks: got 0, expected 'all' or 1"),
+    ({**CONF, "acks": "0"}, "acks: got 0, expected 'all' or 1"),
+]
+
+
+@pytest.mark.parametrize(("conf", "text"), WRONG)
 def test_wrong_settings_are_refused_where_the_sink_is_made(conf: Any, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         foreach_partition_sink(conf, topic="t")
