@@ -64,6 +64,9 @@ class RangeReader:
 
     def _go_to(self, span: Span) -> None:
         consumer, partition = self._consumer, span.partition
+        if not consumer.assignment():
+            # A new one connects here, with all the time there is, and says why if it cannot.
+            consumer.beginning_offsets([partition], self._settings.poll_timeout_ms / 1000.0)
         if consumer.assignment() != {partition}:
             consumer.assign([partition])
             consumer.seek(partition, span.start)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kclient.common.errors import KafkaTimeoutError
+from kclient.common.errors import BootstrapError, KafkaTimeoutError
 from kclient.common.types import TopicPartition
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.spark.errors import DataLossError
@@ -165,6 +165,14 @@ def test_a_broker_that_brings_nothing_is_given_up_on(world: ConsumerWorld) -> No
     with pytest.raises(KafkaTimeoutError, match="nothing came at offset 1 for 7000 ms"):
         one.offsets(1, 3)
     assert 7_000 <= world.clock.now_ms - before_ms < 9_000
+
+
+def test_a_broker_that_cannot_be_reached_is_named(world: ConsumerWorld) -> None:
+    found = settings(**{"kafkaConsumer.pollTimeoutMs": "5000"})
+    elsewhere = {**found.consumer, "bootstrap.servers": "10.0.0.77:9092"}
+    one = Reading(world, replace(found, consumer=elsewhere))
+    with pytest.raises(BootstrapError, match=r"10\.0\.0\.77:9092"):
+        one.offsets(0, 2)
 
 
 def test_time_that_spark_takes_does_not_count(world: ConsumerWorld) -> None:
