@@ -9,7 +9,7 @@ from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.types import check_topic_name
 from kclient.record.arrow import import_pyarrow
-from kclient.record.arrow_columns import checked
+from kclient.record.arrow_columns import as_binary, checked
 
 COLUMNS = ("value", "key", "partition", "timestamp", "headers", "topic")
 """Names that a column may have."""
@@ -112,7 +112,5 @@ def _texts(array: Any) -> Any:
     kind = array.type.value_type if arrow.types.is_dictionary(array.type) else array.type
     if str(kind) not in {"string", "large_string", "string_view"}:
         raise InvalidTypeError(f"topic: got Arrow type {array.type}, expected string")
-    checked(array, "topic", full=True)
-    if array.type != kind:
-        array = array.dictionary.take(array.indices)
-    return array.cast(arrow.large_string())
+    texts = as_binary(checked(array, "topic", full=True), "topic")
+    return texts.cast(arrow.large_binary()).cast(arrow.large_string())

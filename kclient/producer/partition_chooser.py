@@ -139,6 +139,9 @@ class PartitionChooser:
             yield None, ColumnRows(part.columns)
             return
         queues, count = info.queues, info.partition_count
+        if count == 1:
+            yield queues[0], ColumnRows(part.columns)
+            return
         for start in range(0, part.columns.length, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, part.columns.length)
             for partition, rows in part.columns.rows_by_partition(

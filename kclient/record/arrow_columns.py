@@ -4,6 +4,7 @@ What Arrow itself would read without looking, to convert it, is checked by Arrow
 else is checked where it is read, see `RecordColumns`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
@@ -13,6 +14,7 @@ from kclient.record.columns import BinaryColumn, HeaderColumn
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_VIEW_SIZE = 16  # bytes
 _HEADERS = "list<struct<key: string, value: binary>> or map<string, binary>"
 
 
@@ -83,15 +85,34 @@ def as_binary(array: "pa.Array[Any]", what: str) -> Any:
 
 def _converted(arrow: Any, array: Any, what: str) -> Any:
     """Return an array of large_binary, which a copy never outgrows."""
+    wide = arrow.large_binary()
+    checked(array, what, full=True)
+    if isinstance(array, arrow.ExtensionArray):
+        return as_binary(array.storage, what).cast(wide)
     try:
         if arrow.types.is_dictionary(array.type):
-            checked(array, what, full=True)
-            return _converted(arrow, array.dictionary, what).take(array.indices)
-        return checked(array, what, full=True).cast(arrow.large_binary())
+            return as_binary(array.dictionary, what).cast(wide).take(array.indices)
+        if array.null_count and str(array.type).endswith("_view"):
+            dense = _filled(arrow, array).cast(wide)
+            return import_module("pyarrow.compute").if_else(array.is_valid(), dense, None)
+        return array.cast(wide)
     except arrow.ArrowNotImplementedError as error:
         raise InvalidTypeError(
             f"{what}: got Arrow type {array.type}, expected binary or string"
         ) from error
+
+
+def _filled(arrow: Any, array: Any) -> Any:
+    """Return an array of views with an empty one for each null.
+
+    Arrow does not check what stands under a null, but would follow it.
+    """
+    validity, views, *data = array.buffers()
+    cells = arrow.binary(_VIEW_SIZE)
+    raw = arrow.Array.from_buffers(cells, len(array), [validity, views], offset=array.offset)
+    raw = raw.fill_null(bytes(_VIEW_SIZE))
+    buffers = [None, raw.buffers()[1], *data]
+    return arrow.Array.from_buffers(array.type, len(array), buffers, offset=raw.offset)
 
 
 def header_column(array: "pa.Array[Any]") -> HeaderColumn | None:

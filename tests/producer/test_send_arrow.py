@@ -1,6 +1,7 @@
 """Arrow tables through the producer: what becomes of them, against the companion broker."""
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -427,6 +428,73 @@ def test_it_is_refused_before_anything_is_waited_for(
         table = pa.table(data) if isinstance(data, dict) else data
         with pytest.raises(kind, match=text):
             producer.send_arrow("t", table)
+
+
+def unchecked(kind: Any, length: int, *buffers: bytes | None) -> Any:
+    """Returns an array as Arrow reads it from a file: it does not look at what the buffers hold."""
+    memory = [None if each is None else bytearray(len(each)) for each in buffers]
+    array = pa.Array.from_buffers(
+        kind, length, [None if each is None else pa.py_buffer(each) for each in memory]
+    )
+    for place, content in zip(memory, buffers, strict=True):
+        if place is not None:
+            place[:] = content or b""
+    return array
+
+
+def longs(*numbers: int) -> bytes:
+    return struct.pack(f"={len(numbers)}q", *numbers)
+
+
+def ints(*numbers: int) -> bytes:
+    return struct.pack(f"={len(numbers)}i", *numbers)
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (
+            unchecked(pa.binary(), 2, None, ints(0, 1, 99), b"abcd"),
+            "value: its Arrow buffers are broken",
+        ),
+        (
+            unchecked(pa.binary(), 3, None, ints(0, 9, 2, 4), b"abcd"),
+            "value: row 0 leaves the data",
+        ),
+        (unchecked(pa.string(), 3, None, ints(0, -5, 2, 4), b"abcd"), "value: row 0 leaves"),
+        (
+            unchecked(pa.large_binary(), 3, None, longs(0, 1 << 60, 2, 4), b"abcd"),
+            "value: row 0 leaves the data",
+        ),
+        (unchecked(pa.binary_view(), 1, None, ints(99, 0, 7, 0), b"abcd"), "value: its Arrow buff"),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 100]), pa.array(["a"]), safe=False),
+            "value: its Arrow buffers are broken",
+        ),
+    ],
+)
+def test_buffers_that_lie_are_refused(array: Any, text: str) -> None:
+    with (
+        Producer(bootstrap_servers="127.0.0.1:1") as producer,
+        pytest.raises(InvalidArgumentError, match=text),
+    ):
+        producer.send_arrow("t", pa.RecordBatch.from_arrays([array], names=["value"]))
+
+
+def test_what_lies_under_a_null_is_not_followed(make: Make, stored: Stored, topic: str) -> None:
+    views = ints(1, 97, 0, 0) + ints(99, 0, 77, 1 << 30) + ints(1, 98, 0, 0)
+    table = pa.table(
+        {
+            "value": unchecked(pa.binary_view(), 3, b"\x05", views, b"abcd"),
+            "key": unchecked(pa.binary(), 3, b"\x05", ints(0, 1, 1, 2), b"ab"),
+            "partition": [0, 0, 0],
+        }
+    )
+    with make() as producer:
+        producer.send_arrow(topic, table).result(10)
+    assert [one.content for one in stored(topic)] == [
+        (b"a", b"a", ()), (None, None, ()), (b"b", b"b", ())
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("before", [3, 5_000])
