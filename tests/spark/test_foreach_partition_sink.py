@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -81,7 +81,7 @@ def test_workers_keep_their_producer_from_task_to_task_and_job_to_job(
     assert numbers(desk, topic, 2) == dict.fromkeys(range(ROWS), 2)
 
 
-def fail_behind(sink: Callable[[Iterable[Row]], None]) -> Callable[[Iterator[Row]], None]:
+def fail_behind(sink: Callable[[Iterator[Row]], None]) -> Callable[[Iterator[Row]], None]:
     def write(rows: Iterator[Row]) -> None:
         sink(rows)
         if is_first_attempt_at(1):
@@ -90,7 +90,7 @@ def fail_behind(sink: Callable[[Iterable[Row]], None]) -> Callable[[Iterator[Row
     return write
 
 
-def die_behind(sink: Callable[[Iterable[Row]], None]) -> Callable[[Iterator[Row]], None]:
+def die_behind(sink: Callable[[Iterator[Row]], None]) -> Callable[[Iterator[Row]], None]:
     def write(rows: Iterator[Row]) -> None:
         sink(rows)
         if is_first_attempt_at(1):
@@ -103,7 +103,7 @@ def die_behind(sink: Callable[[Iterable[Row]], None]) -> Callable[[Iterator[Row]
 def test_a_task_that_fails_or_dies_when_all_is_written_writes_all_again(
     spark: SparkSession,
     desk: Desk,
-    end: Callable[[Callable[[Iterable[Row]], None]], Callable[[Iterator[Row]], None]],
+    end: Callable[[Callable[[Iterator[Row]], None]], Callable[[Iterator[Row]], None]],
 ) -> None:
     topic = desk.topic(2)
 

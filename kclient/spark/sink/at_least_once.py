@@ -100,7 +100,7 @@ class AtLeastOnceTask:
             self._producer.flush(self._flush_timeout)
         except KafkaError as error:
             self._raise_known()
-            raise WriteFailedError(f"{self._task}: {error}") from error
+            raise WriteFailedError(f"its last rows: {error}") from error
         while self._pending:
             self._settle(self._pending.popleft())
         return TaskReport(self._task, self._rows, self._bytes)
@@ -114,16 +114,16 @@ class AtLeastOnceTask:
     def _settle(self, rows: PendingRows) -> None:
         failed = rows.outcome.exception()
         if failed is not None:
-            raise failed_rows(self._task, rows, failed) from failed
+            raise failed_rows(rows, failed) from failed
 
 
-def failed_rows(task: TaskIdentity, rows: PendingRows, cause: KafkaError) -> WriteFailedError:
+def failed_rows(rows: PendingRows, cause: KafkaError) -> WriteFailedError:
     """Return the error that names the rows whose record failed."""
     first, last = rows.first_row, rows.last_row
     topic = "" if rows.topic is None else f"topic {rows.topic!r}, "
     where = f"row {first}" if first == last else f"one of the rows {first} to {last}"
     return WriteFailedError(
-        f"{task}, {topic}{where}: {cause}",
+        f"{topic}{where}: {cause}",
         topic=rows.topic,
         first_row=first,
         last_row=last,

@@ -11,6 +11,7 @@ from kclient.common.errors import ConfigError, InvalidTypeError
 from kclient.common.types import check_topic_name
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
 
@@ -62,6 +63,22 @@ class ColumnPlan:
     def names(self) -> list[str]:
         """Return the columns that are used, each once."""
         return list(dict.fromkeys(self.roles().values()))
+
+    def renamed(self) -> "ColumnPlan":
+        """Return the same plan for a table whose columns have their usual names."""
+        return ColumnPlan(
+            topic=self.topic,
+            topic_column=self.topic_column and "topic",
+            key=self.key and "key",
+            headers=self.headers and "headers",
+            partition=self.partition and "partition",
+        )
+
+    def renaming(self, df: "DataFrame") -> "DataFrame":
+        """Return the columns of a table that are used, under their usual names."""
+        # Names are quoted: a dot would mean a field of a struct.
+        found = {role: "`" + name.replace("`", "``") + "`" for role, name in self.roles().items()}
+        return df.select([df[name].alias(role) for role, name in found.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +154,6 @@ class ColumnWishes:
                     f"column {name!r}: got {_shown(by_name[name])}, expected {expected}; {hint}"
                 )
         return plan
-
-
-def quoted(name: str) -> str:
-    """Return a column's name for `DataFrame.__getitem__`, which takes dots for structs."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 _CAST: Final = "cast it to string, or make JSON of it with to_json(struct(...))"

@@ -1,10 +1,10 @@
 """A sink for `DataStreamWriter.foreachBatch`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kclient.spark.data_source import KclientDataSource
-from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnPlan, ColumnWishes, quoted
+from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.source_writer import FOREACH_BATCH_ID
@@ -43,7 +43,7 @@ class ForeachBatchSink:
         plan = self._wishes.checked_plan(df.schema.fields)
         options = {**self._options, **_kafka(self._settings), FOREACH_BATCH_ID: str(batch_id)}
         df.sparkSession.dataSource.register(KclientDataSource)
-        writer = df.select(*_columns(df, plan)).write.format(KclientDataSource.name())
+        writer = plan.renaming(df).write.format(KclientDataSource.name())
         writer.mode("append").options(**options).save()
 
 
@@ -93,10 +93,6 @@ def foreach_batch_sink(
     if flush_timeout is not None:
         options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
     return ForeachBatchSink(ProducerSettings(conf), wishes, options)
-
-
-def _columns(df: "DataFrame", plan: ColumnPlan) -> list[Any]:
-    return [df[quoted(name)].alias(role) for role, name in plan.roles().items()]
 
 
 def _kafka(settings: ProducerSettings) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kclient.common.errors import ConfigError
 from kclient.spark.sink.arrow_counting import COUNTS, ArrowCounting, report_of
-from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes, quoted
+from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
 from kclient.spark.sink.write_report import WriteReport
 
@@ -65,8 +65,8 @@ def write_partitions(
     promise = delivery_of(delivery, conf, flush_timeout)
     plan = wishes.checked_plan(df.schema.fields)
     _require_pandas()
-    needed = df.select([df[quoted(name)] for name in plan.names()])
-    counted = needed.mapInArrow(ArrowCounting(plan, promise), COUNTS).collect()
+    counting = ArrowCounting(plan.renamed(), promise)
+    counted = plan.renaming(df).mapInArrow(counting, COUNTS).collect()
     reports = [report_of(row) for row in counted]
     promise.commit(reports)
     return WriteReport.of(reports)

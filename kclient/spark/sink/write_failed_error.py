@@ -1,6 +1,7 @@
 """The error of a task whose records were not all acknowledged."""
 
 from kclient.common.errors import KafkaError
+from kclient.spark.sink.write_report import TaskIdentity
 
 
 class WriteFailedError(KafkaError):
@@ -27,3 +28,12 @@ class WriteFailedError(KafkaError):
         self.topic = topic
         self.first_row = first_row
         self.last_row = last_row
+
+    def inside(self, task: TaskIdentity) -> "WriteFailedError":
+        """Return the same error, its text beginning with the task."""
+        return WriteFailedError(
+            f"{task}, {self}",
+            topic=self.topic,
+            first_row=self.first_row,
+            last_row=self.last_row,
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kclient.spark.sink.delivery import Chunk, Delivery
+from kclient.spark.sink.write_failed_error import WriteFailedError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
 
@@ -10,9 +11,14 @@ def write_task(chunks: Iterable[Chunk], delivery: Delivery, task: TaskIdentity) 
     """Write the rows of a Spark partition; when it returns, the delivery's promise holds for all.
 
     Raises:
-        KafkaError: A row was not written. Spark runs the task again, if it may.
+        WriteFailedError: A row was not written; the text names the task and the row. Spark runs
+            the task again, if it may.
+        KafkaError: A producer or a column is not to be had.
     """
-    with delivery.begin(task) as writing:
-        for chunk in chunks:
-            writing.write(chunk)
-        return writing.finish()
+    try:
+        with delivery.begin(task) as writing:
+            for chunk in chunks:
+                writing.write(chunk)
+            return writing.finish()
+    except WriteFailedError as error:
+        raise error.inside(task) from error.__cause__

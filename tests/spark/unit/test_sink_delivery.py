@@ -1,6 +1,7 @@
 """At-least-once: every outcome is looked at, and the first failure is told with its rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
@@ -10,6 +11,7 @@ from kclient.spark.sink.at_least_once import AtLeastOnceTask
 from kclient.spark.sink.row_chunk import RowChunk
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport, WriteReport
+from kclient.spark.sink.write_task import write_task
 from tests.spark.unit.fake_producer import FakeProducer
 
 TASK = TaskIdentity(partition=3, attempt=1, batch_id=7)
@@ -47,10 +49,7 @@ def test_the_first_failure_is_told_with_its_rows_and_its_cause() -> None:
     with pytest.raises(WriteFailedError) as caught:
         writing.finish()
 
-    assert str(caught.value) == (
-        "batch 7, Spark partition 3, attempt 1, topic 't', one of the rows 10 to 19: "
-        "no acknowledgement"
-    )
+    assert str(caught.value) == "topic 't', one of the rows 10 to 19: no acknowledgement"
     assert caught.value.__cause__ is cause
     assert (caught.value.topic, caught.value.first_row, caught.value.last_row) == ("t", 10, 19)
 
@@ -127,3 +126,36 @@ def test_a_job_sums_up_its_tasks_by_spark_partition() -> None:
     ]
 
     assert WriteReport.of(reports) == WriteReport(rows=12, bytes=120, partitions={0: 7, 1: 0, 2: 5})
+
+
+class _Instead:
+    """A delivery whose tasks write to a producer of the test's."""
+
+    def __init__(self, producer: FakeProducer) -> None:
+        self._producer = producer
+
+    @contextmanager
+    def begin(self, task: TaskIdentity) -> Iterator[AtLeastOnceTask]:
+        yield AtLeastOnceTask(self._producer, task, None)
+
+    def commit(self, reports: Sequence[TaskReport]) -> None:
+        raise AssertionError(reports)
+
+    def abort(self, reports: Sequence[TaskReport]) -> None:
+        raise AssertionError(reports)
+
+
+def test_the_error_of_a_task_begins_with_the_task_and_keeps_the_cause() -> None:
+    producer = FakeProducer()
+    cause = DeliveryTimeoutError("no acknowledgement")
+    producer.fails = cause
+
+    with pytest.raises(WriteFailedError) as caught:
+        write_task(chunks(2), _Instead(producer), TASK)
+
+    assert str(caught.value) == (
+        "batch 7, Spark partition 3, attempt 1, topic 't', one of the rows 0 to 9: "
+        "no acknowledgement"
+    )
+    assert caught.value.__cause__ is cause
+    assert (caught.value.topic, caught.value.first_row, caught.value.last_row) == ("t", 0, 9)
