@@ -454,8 +454,8 @@ def ints(*numbers: int) -> bytes:
     ("array", "text"),
     [
         (
-            unchecked(pa.binary(), 2, None, ints(0, 1, 99), b"abcd"),
-            "value: its Arrow buffers are broken",
+            unchecked(pa.binary(), 3, None, ints(0, 1, 99, 2), b"abcd"),
+            "value: row 1 leaves the data",
         ),
         (
             unchecked(pa.binary(), 3, None, ints(0, 9, 2, 4), b"abcd"),
