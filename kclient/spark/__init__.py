@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 from kclient.common.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kclient.spark.errors import (
+        DataLossError,
+        UnsupportedSparkVersionError,
+        WorkerEnvironmentError,
+    )
     from kclient.spark.sink.foreach_batch_sink import foreach_batch_sink
     from kclient.spark.sink.foreach_partition_sink import foreach_partition_sink
     from kclient.spark.sink.partition_writer import write_partitions
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
     from kclient.spark.sink.write_report import WriteReport
 
 __all__ = [
+    "DataLossError",
+    "UnsupportedSparkVersionError",
+    "WorkerEnvironmentError",
     "WriteFailedError",
     "WriteReport",
     "foreach_batch_sink",
@@ -25,6 +33,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DataLossError": "kclient.spark.errors",
+    "UnsupportedSparkVersionError": "kclient.spark.errors",
+    "WorkerEnvironmentError": "kclient.spark.errors",
     "WriteFailedError": "kclient.spark.sink.write_failed_error",
     "WriteReport": "kclient.spark.sink.write_report",
     "foreach_batch_sink": "kclient.spark.sink.foreach_batch_sink",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kclient.spark.options import SinkOptions
-from kclient.spark.sink.column_plan import ColumnPlan, ColumnWishes
+from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnPlan, ColumnWishes
 from kclient.spark.sink.delivery import Delivery
 from kclient.spark.sink.delivery_modes import delivery_of
 
@@ -42,8 +42,19 @@ def planned(options: Mapping[str, str], schema: "StructType") -> WriterPlan:
     delivery = delivery_of(
         settings.delivery, settings.producer, None if timeout_ms is None else timeout_ms / 1000
     )
-    columns = ColumnWishes(topic=settings.topic).checked_plan(schema.fields)
+    wishes = ColumnWishes(topic=settings.topic, headers=_headers(given, settings))
+    columns = wishes.checked_plan(schema.fields)
     return WriterPlan(columns, delivery, batch_ids[0] if batch_ids else None)
+
+
+def _headers(given: Mapping[str, str], settings: SinkOptions) -> Column:
+    """Return the column with the headers: as in Spark's connector, it is sent where there is one.
+
+    Who sets the option ``includeHeaders`` insists on the column, or wants none.
+    """
+    if not any(name.lower() == "includeheaders" for name in given):
+        return IF_PRESENT
+    return "headers" if settings.include_headers else None
 
 
 def _is_batch_id(name: str) -> bool:
