@@ -285,9 +285,10 @@ class Producer(SendPath[TopicInfo]):
           none.
         - ``topic``: topic names; only where `topic` is None.
 
-        Every row is looked at before the first is queued. Records of one partition keep their
-        order, and all are copied: the table may be let go of. Where there is a serializer or an
-        interceptor, records are made one by one, and a column with a serializer may have any type.
+        Every row is looked at before the first is queued. In a partition, rows that have a key or
+        name the partition keep their order, and so do those that do neither. All are copied: the
+        table may be let go of. Where there is a serializer or an interceptor, records are made one
+        by one, and a column with a serializer may have any type.
 
         Args:
             topic: Topic of all records; None goes by the column ``topic``.
