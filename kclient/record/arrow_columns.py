@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.files import WireBytes
 from kclient.record.arrow import import_pyarrow
 from kclient.record.columns import BinaryColumn, HeaderColumn
 
@@ -56,8 +57,7 @@ def binary_column(array: "pa.Array[Any]", what: str) -> BinaryColumn:
     validity, offsets, data = whole.buffers()
     return BinaryColumn(
         length=len(whole),
-        # Arrow leaves the buffers of an empty array out.
-        offsets=bytes(8) if offsets is None else memoryview(offsets),
+        offsets=_offsets(offsets),
         data=b"" if data is None else memoryview(data),
         validity=None if validity is None or not whole.null_count else memoryview(validity),
         first=whole.offset,
@@ -140,13 +140,18 @@ def header_column(array: "pa.Array[Any]") -> HeaderColumn | None:
     validity, offsets = whole.buffers()[:2]
     return HeaderColumn(
         length=len(whole),
-        offsets=bytes(8) if offsets is None else memoryview(offsets),
+        offsets=_offsets(offsets),
         keys=binary_column(names, "headers: key"),
         values=binary_column(values, "headers: value"),
         validity=None if validity is None or not whole.null_count else memoryview(validity),
         first=whole.offset,
         wide=wide,
     )
+
+
+def _offsets(buffer: Any) -> WireBytes:
+    """Return a buffer of offsets; Arrow leaves that of an empty array out, Java leaves it empty."""
+    return memoryview(buffer) if buffer is not None and buffer.size else bytes(8)
 
 
 def _pairs(arrow: Any, lists: Any) -> tuple[Any, Any]:

@@ -193,6 +193,28 @@ def test_headers_of_every_kind(make: Make, stored: Stored, topic: str, headers: 
     assert [one.headers for one in stored(topic)] == [(), (), (("a", b"1"), ("b", None))]
 
 
+def test_headers_of_nobody_whose_columns_java_has_written(
+    make: Make, stored: Stored, topic: str
+) -> None:
+    nothing: list[Any] = [
+        None,
+        pa.py_buffer(b""),
+        pa.py_buffer(b""),
+    ]  # no offset at all, not even a 0
+    pairs = pa.StructArray.from_arrays(
+        [pa.Array.from_buffers(kind, 0, nothing) for kind in (pa.string(), pa.binary())],
+        ["key", "value"],
+    )
+    lists: list[Any] = [pa.py_buffer(bytes(1)), pa.py_buffer(bytes(12))]
+    headers = pa.Array.from_buffers(PAIRS, 2, lists, children=[pairs])
+    values = pa.array([b"1", b"2"])
+
+    batch = pa.record_batch({"value": values, "headers": headers})
+    make().send_arrow(topic, batch).result(20)
+
+    assert [(record.value, record.headers) for record in stored(topic)] == [(b"1", ()), (b"2", ())]
+
+
 def test_headers_of_a_fixed_number(make: Make, stored: Stored, topic: str) -> None:
     pairs = pa.list_(PAIRS.value_type, 1)
     headers = pa.array([None, [{"key": "a", "value": b"1"}]], pairs)
