@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,7 +13,24 @@ from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk
 
 _ROOT = Path(__file__).parents[2]
+# Before 4.3 PySpark's own driver side leaves sockets of RDD jobs to the garbage collector.
+_LEAVES_SOCKETS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
 _REGISTRATION = _ROOT / "kclient" / "spark" / "registration"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the mark without pytest-xdist, too."""
+    config.addinivalue_line("markers", "xdist_group(name): tests that share a process")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep those who share the session in one process, where the runner heeds groups."""
+    for item in items:
+        if "spark" not in getattr(item, "fixturenames", ()):
+            continue
+        item.add_marker(pytest.mark.xdist_group("spark"))
+        if _LEAVES_SOCKETS:
+            item.add_marker(pytest.mark.filterwarnings("ignore:.*unclosed <socket"))
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +40,7 @@ def spark_environment() -> Iterator[pytest.MonkeyPatch]:
         present = os.environ.get("PYTHONPATH", "")
         path = [str(_ROOT), str(_REGISTRATION), *filter(None, [present])]
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        patch.syspath_prepend(str(_REGISTRATION))  # as an installed wheel would have it
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

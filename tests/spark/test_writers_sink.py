@@ -155,7 +155,7 @@ def test_foreach_batch_writes_each_batch_and_names_it_in_errors(
 
     with pytest.raises(PySparkException) as caught:
         query.awaitTermination(90)
+    assert "batch 1, Spark partition 0, attempt 2" in str(caught.value)
     # Which of two files is the first is Spark's choice.
     found = numbers(desk, topic, 2)
     assert found in [dict.fromkeys(range(start, start + 10), 1) for start in (0, 10)]
-    assert "batch 1, Spark partition 0, attempt 2" in str(caught.value)

@@ -1,7 +1,8 @@
 """A sink for `DataStreamWriter.foreachBatch`."""
 
+import pkgutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kclient.spark.data_source import KclientDataSource
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
@@ -11,6 +12,8 @@ from kclient.spark.sink.source_writer import FOREACH_BATCH_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_FOUND_AS: Final = "pyspark_kclient"
 
 
 class ForeachBatchSink:
@@ -42,7 +45,8 @@ class ForeachBatchSink:
         """
         plan = self._wishes.checked_plan(df.schema.fields)
         options = {**self._options, **_kafka(self._settings), FOREACH_BATCH_ID: str(batch_id)}
-        df.sparkSession.dataSource.register(KclientDataSource)
+        if not _finds_by_itself():
+            df.sparkSession.dataSource.register(KclientDataSource)
         writer = plan.renaming(df).write.format(KclientDataSource.name())
         writer.mode("append").options(**options).save()
 
@@ -93,6 +97,14 @@ def foreach_batch_sink(
     if flush_timeout is not None:
         options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
     return ForeachBatchSink(ProducerSettings(conf), wishes, options)
+
+
+def _finds_by_itself() -> bool:
+    """Return whether Spark finds the data source as it looks for those that are installed.
+
+    Spark 4.0 refuses to have one registered that it has found.
+    """
+    return any(module.name == _FOUND_AS for module in pkgutil.iter_modules())
 
 
 def _kafka(settings: ProducerSettings) -> dict[str, str]:
