@@ -15,6 +15,8 @@ from kclient.spark.options.subscription import Subscription, parse_subscription
 
 _log = logging.getLogger(__name__)
 
+_SINCE_42 = "From Spark 4.2 on; refused before."
+
 _ROWS: tuple[ConfigKey, ...] = (
     text("subscribe", None, "Topics to read, separated by commas."),
     text("subscribePattern", None, "Regular expression of Python's; topics whose name it matches."),
@@ -28,18 +30,26 @@ _ROWS: tuple[ConfigKey, ...] = (
     whole_number(
         "startingTimestamp", None, "Start at the first record of this time or later, ms (epoch)."
     ),
-    text("startingOffsetsByTimestamp", None, "The same by partition, as JSON."),
+    text(
+        "startingOffsetsByTimestamp",
+        None,
+        "As startingTimestamp, by partition: a time for every one, as JSON.",
+    ),
     choice(
         "startingOffsetsByTimestampStrategy",
         "error",
         {"error": "error", "latest": "latest"},
-        "What to do where no record is so late: fail, or start at the end.",
+        "Where no record is as late as the starting time: fail, or start at the end.",
     ),
     text("endingOffsets", None, "Where a batch ends: 'latest' or offsets by partition as JSON."),
     whole_number(
         "endingTimestamp", None, "End before the first record of this time or later, ms (epoch)."
     ),
-    text("endingOffsetsByTimestamp", None, "The same by partition, as JSON."),
+    text(
+        "endingOffsetsByTimestamp",
+        None,
+        "As endingTimestamp, by partition: a time for every one, as JSON.",
+    ),
     switch(
         "failOnDataLoss",
         True,  # noqa: FBT003 (a row of a table)
@@ -52,16 +62,25 @@ _ROWS: tuple[ConfigKey, ...] = (
         low=1,
     ),
     whole_number("fetchOffset.numRetries", 3, "How often a failed look-up of offsets is repeated."),
-    whole_number("fetchOffset.retryIntervalMs", 10, "Wait between these."),
-    whole_number("maxOffsetsPerTrigger", None, "Most offsets of a micro-batch.", low=1),
+    whole_number(
+        "fetchOffset.retryIntervalMs", 10, "Wait before a look-up of offsets is repeated."
+    ),
+    whole_number(
+        "maxOffsetsPerTrigger", None, f"Most offsets of a micro-batch. {_SINCE_42}", low=1
+    ),
     whole_number(
         "maxBytesPerTrigger",
         None,
-        "About how many bytes of keys, values and headers a micro-batch has, judged by a sample.",
+        "About how many bytes of keys, values and headers a micro-batch has, judged by a sample. "
+        f"{_SINCE_42}",
         low=1,
     ),
-    whole_number("minOffsetsPerTrigger", None, "Offsets that a micro-batch waits for.", low=1),
-    duration_ms("maxTriggerDelay", 15 * 60_000, "How long it waits for them at most."),
+    whole_number(
+        "minOffsetsPerTrigger", None, f"Offsets that a micro-batch waits for. {_SINCE_42}", low=1
+    ),
+    duration_ms(
+        "maxTriggerDelay", 15 * 60_000, "How long a micro-batch waits for minOffsetsPerTrigger."
+    ),
     whole_number(
         "minPartitions", None, "Tasks to split a read into, at least about so many.", low=1
     ),
@@ -74,7 +93,8 @@ _ROWS: tuple[ConfigKey, ...] = (
     text(
         "groupId",
         None,
-        "Group under which a stream commits how far it has come, for tools that watch the lag.",
+        "Group under which a stream commits how far it has come, one micro-batch late, for tools "
+        "that watch the lag; nothing is read from these commits.",
     ),
     choice(
         "isolationLevel",

