@@ -124,7 +124,7 @@ def spark_page() -> str:
         (
             'Options of `format("kclient")`, under the names of Spark\'s own Kafka connector where'
             " it has them. They count\nin any case. An unknown option is refused, with the nearest"
-            " known one. Options of Kafka's clients are given as\n`kafka.<key>`; the keys are in the"
+            " known one. Options of Kafka's clients are given as\n`kafka.<key>`; they are in the"
             " [configuration reference](configuration.md). `groupIdPrefix` is taken and\nmeans"
             " nothing: the source joins no group.\n"
         ),
