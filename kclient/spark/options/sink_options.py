@@ -33,10 +33,12 @@ def _delivery() -> ConfigKey:
 
 _ROWS: tuple[ConfigKey, ...] = (
     text("topic", None, "Topic of every row; it wins over a column 'topic'."),
-    switch(
+    ConfigKey(
         "includeHeaders",
-        False,  # noqa: FBT003 (a row of a table)
-        "Whether the column 'headers' is sent.",
+        switch("includeHeaders", False, "").convert,  # noqa: FBT003 (its default is not used)
+        "True or False",
+        None,
+        "Whether the column 'headers' is sent; left out, it is where there is one.",
     ),
     _delivery(),
     whole_number(
@@ -85,7 +87,7 @@ class SinkOptions:
     Attributes:
         producer: Configuration of the producers, by dotted name; it may hold secrets.
         topic: Topic of every row, None where a column names it.
-        include_headers: Whether headers are sent.
+        include_headers: Whether headers are sent, None for where there are some.
         delivery: ``at-least-once``.
         delivery_timeout_ms: How long a task waits for the delivery of its rows, None for as long
             as the producer tries.
@@ -93,7 +95,7 @@ class SinkOptions:
 
     producer: Mapping[str, str] = field(repr=False)
     topic: str | None
-    include_headers: bool
+    include_headers: bool | None
     delivery: str
     delivery_timeout_ms: int | None
 

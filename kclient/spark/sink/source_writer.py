@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 FOREACH_BATCH_ID: Final = "kclientForeachBatchId"
 """Option by which `foreach_batch_sink` passes the micro-batch's number on; it is not the user's."""
 
+_HEADERS: Final[Mapping[bool | None, Column]] = {None: IF_PRESENT, True: "headers", False: None}
+
 
 class WriterPlan(NamedTuple):
     """What a writer of the data source is made from.
@@ -42,19 +44,9 @@ def planned(options: Mapping[str, str], schema: "StructType") -> WriterPlan:
     delivery = delivery_of(
         settings.delivery, settings.producer, None if timeout_ms is None else timeout_ms / 1000
     )
-    wishes = ColumnWishes(topic=settings.topic, headers=_headers(given, settings))
+    wishes = ColumnWishes(topic=settings.topic, headers=_HEADERS[settings.include_headers])
     columns = wishes.checked_plan(schema.fields)
     return WriterPlan(columns, delivery, batch_ids[0] if batch_ids else None)
-
-
-def _headers(given: Mapping[str, str], settings: SinkOptions) -> Column:
-    """Return the column with the headers: as in Spark's connector, it is sent where there is one.
-
-    Who sets the option ``includeHeaders`` insists on the column, or wants none.
-    """
-    if not any(name.lower() == "includeheaders" for name in given):
-        return IF_PRESENT
-    return "headers" if settings.include_headers else None
 
 
 def _is_batch_id(name: str) -> bool:

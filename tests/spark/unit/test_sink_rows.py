@@ -60,6 +60,16 @@ def test_rows_with_topic_headers_or_partition_of_their_own_go_one_by_one() -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("column", "given", "name"),
+    [("headers", [("h", b"x")], "headers"), ("partition", 0, "partition")],
+)
+def test_headers_or_a_partition_alone_are_not_lost(column: str, given: object, name: str) -> None:
+    ((call, arguments),) = sent([Row(value=b"1", **{column: given})], ColumnWishes(topic="t")).sent
+
+    assert (call, arguments[name]) == ("send", given)
+
+
 def test_an_empty_partition_sends_nothing() -> None:
     assert sent([], ColumnWishes(topic="t")).sent == []
 
