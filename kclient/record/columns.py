@@ -87,29 +87,28 @@ class HeaderColumn:
         Raises:
             InvalidArgumentError: They are not.
         """
+        own = BinaryColumn(self.length, self.offsets, b"", self.validity, self.first, self.wide)
+        own.check()  # of the same form
         self.keys.check()
         self.values.check()
         if self.keys.length != self.values.length:
             raise InvalidArgumentError("column: its header keys and values differ in number")
-        BinaryColumn(
-            self.length, self.offsets, b"", self.validity, self.first, self.wide
-        ).check()  # of the same form
 
-    def row(self, index: int) -> list[tuple[bytes | None, bytes | None]]:
-        """Return the names and values of a row's headers.
+    def span(self, index: int) -> range:
+        """Return where a row's headers are among the keys and values.
 
         Raises:
             InvalidArgumentError: The offsets leave the data.
         """
         at = self.first + index
         if self.validity is not None and not self.validity[at >> 3] >> (at & 7) & 1:
-            return []
+            return range(0)
         start, end = struct.unpack_from(
             "=qq" if self.wide else "=ii", self.offsets, at * (8 if self.wide else 4)
         )
         if not 0 <= start <= end <= self.keys.length:
             raise InvalidArgumentError(f"column: row {index} leaves the data")
-        return [(self.keys.row(header), self.values.row(header)) for header in range(start, end)]
+        return range(start, end)
 
 
 @dataclass(frozen=True, slots=True)

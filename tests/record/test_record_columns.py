@@ -114,6 +114,17 @@ PAIR = (column([b"k"]), column([b"v"]))
                 0,
                 None,
                 column([b"a"]),
+                HeaderColumn(
+                    1, ints(0, 2), BinaryColumn(2, ints(0, 1, 9), b"\xff"), column([b"", b""])
+                ),
+            ),
+            "headers: row 70 has a header whose name is not UTF-8",  # the first fault is told
+        ),
+        (
+            (
+                0,
+                None,
+                column([b"a"]),
                 HeaderColumn(1, ints(0, 1), PAIR[0], BinaryColumn(1, ints(0, 9), b"")),
             ),
             "headers: row 70 leaves the data",

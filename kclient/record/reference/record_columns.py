@@ -205,17 +205,20 @@ def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
         InvalidArgumentError: It leaves the data of its column, or a name is null or not UTF-8.
     """
     try:
-        pairs = column.row(row)
+        places = column.span(row)
     except InvalidArgumentError:
         raise _leaves("headers", shown) from None
-    headers: list[Header] = []
-    for name, value in pairs:
-        if name is None:
-            raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
-        try:
-            headers.append((name.decode(), value))
-        except UnicodeDecodeError:
-            raise InvalidArgumentError(
-                f"headers: row {shown} has a header whose name is not UTF-8"
-            ) from None
-    return headers
+    return [_header(column, place, shown) for place in places]
+
+
+def _header(column: HeaderColumn, place: int, shown: int) -> Header:
+    name = _cell("headers", column.keys, place, shown)
+    value = _cell("headers", column.values, place, shown)
+    if name is None:
+        raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
+    try:
+        return name.decode(), value
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(
+            f"headers: row {shown} has a header whose name is not UTF-8"
+        ) from None
