@@ -14,6 +14,7 @@ from kclient.spark.options.source_options import ReadSettings, SourceOptions
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.consumer_cache import ConsumerCache
 from kclient.spark.source.data_loss import DataLoss
+from kclient.spark.source.garbage import spare_the_collector
 from kclient.spark.source.offset_resolver import OffsetResolver, check_topics
 from kclient.spark.source.range_planner import split
 from kclient.spark.source.range_reader import RangeReader
@@ -83,6 +84,7 @@ def read_range(settings: ReadSettings, partition: InputPartition) -> Iterator[pa
     span = partition.span
     with consumers().borrow(settings.consumer_for(span.size)) as consumer:
         yield from RangeReader(consumer, settings, system_runtime().clock).read(span)
+    spare_the_collector()
 
 
 @cache

@@ -142,6 +142,26 @@ def test_without_failing_a_stream_goes_on_and_counts(
     assert caplog.text.count("5 offsets lost") == 1
 
 
+def test_a_loss_is_told_once_while_more_is_waited_for(
+    desk: Desk,
+    stream: Stream,
+    spark_cluster: EmbeddedCluster,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic = desk.topic()
+    desk.fill(topic, 4)
+    options = {**EARLIEST, "minOffsetsPerTrigger": "5", "failOnDataLoss": "false"}
+    query = stream({"subscribe": topic, **options})
+    assert query.batch() == [0, 1, 2, 3]
+    desk.fill(topic, 4, start=4)
+    cut(spark_cluster, topic, 6)
+    with caplog.at_level(logging.WARNING, "kclient.spark"):
+        assert [query.batch() for _ in range(3)] == [None, None, None]
+    assert caplog.text.count("2 offsets lost") == 1
+    desk.fill(topic, 3, start=8)
+    assert query.batch() == [6, 7, 8, 9, 10]
+
+
 def test_a_deleted_topic(desk: Desk, stream: Stream, caplog: pytest.LogCaptureFixture) -> None:
     names = [desk.topic(1, name) for name in ("gone-a", "gone-b")]
     for name in names:
