@@ -60,13 +60,13 @@ class ArrowPart:
         return cls(
             topic,
             RecordColumns(
-                now_ms if times is None else _memory(times.fill_null(now_ms)),
+                now_ms if times is None else _memory(times, now_ms),
                 keys,
                 binary_column(batch.column("value"), "value"),
                 None if headers is None else header_column(headers),
             ),
             keys,
-            None if named is None else _memory(named.fill_null(-1)),
+            None if named is None else _memory(named, -1),
             None if named is None else import_module("pyarrow.compute").max(named).as_py(),
         )
 
@@ -189,8 +189,10 @@ def _numbers(array: Any, what: str, first: int, most: int, expected: str) -> Any
     return numbers
 
 
-def _memory(array: Any) -> memoryview:
-    """Return the memory of an array of integers without nulls."""
+def _memory(array: Any, null: int) -> memoryview:
+    """Return the memory of an array of integers, with `null` in the place of nulls."""
+    if array.null_count:
+        array = array.fill_null(null)
     width = array.type.bit_width // 8
     start = array.offset * width
     return memoryview(array.buffers()[1]).cast("B")[start : start + len(array) * width]
