@@ -48,10 +48,22 @@ def spark_environment() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[EmbeddedCluster]:
+    """The one cluster that Spark's workers write to and read from."""
+    with EmbeddedCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
 def spark(
-    spark_environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    spark_environment: pytest.MonkeyPatch,
+    spark_cluster: EmbeddedCluster,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SparkSession]:
-    """A session whose tasks may fail twice: 2 slots, 3 attempts."""
+    """A session whose tasks may fail twice: 2 slots, 3 attempts.
+
+    It ends before the cluster, so that the workers' clients never look for one that is gone.
+    """
     home = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2,3]")
@@ -69,13 +81,6 @@ def spark(
     session.sparkContext.setLogLevel("FATAL")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="session")
-def spark_cluster() -> Iterator[EmbeddedCluster]:
-    """The one cluster that Spark's workers write to and read from."""
-    with EmbeddedCluster() as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -117,7 +117,8 @@ class Delivery(Protocol):
 
     It is made on the driver, travels to the workers with the sink, and must not open anything
     before `begin`. `begin` runs in the worker; `commit` and `abort` run on the driver's side, on
-    another copy, so that all they need is in the reports.
+    another copy, so that all they need is in the reports: a delivery that commits there, such as
+    one with a transaction for each task, adds to `TaskReport` what names the transaction.
     """
 
     def begin(self, task: TaskIdentity) -> AbstractContextManager[TaskDelivery]:
