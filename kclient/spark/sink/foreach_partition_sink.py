@@ -7,7 +7,6 @@ from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery import Delivery
 from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
 from kclient.spark.sink.row_chunks import row_chunks
-from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task
 
@@ -28,8 +27,7 @@ class ForeachPartitionSink:
         Raises:
             KafkaError: A row was not written.
         """
-        with settled_objects():
-            write_task(row_chunks(iter(rows), self._wishes), self._delivery, current_task())
+        write_task(row_chunks(iter(rows), self._wishes), self._delivery, current_task())
 
 
 def foreach_partition_sink(

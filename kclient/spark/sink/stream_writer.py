@@ -10,7 +10,6 @@ from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import ColumnWishes
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
 from kclient.spark.sink.row_chunks import row_chunks
-from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.source_writer import WriterPlan, planned
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task
@@ -34,8 +33,7 @@ class StreamWriter(DataSourceStreamWriter):
         named = self._columns
         wishes = ColumnWishes(named.topic, named.key, named.value, named.headers, named.partition)
         chunks = row_chunks(iterator, wishes)
-        with settled_objects():
-            return CommitMessage(write_task(chunks, self._delivery, current_task()))
+        return CommitMessage(write_task(chunks, self._delivery, current_task()))
 
     def commit(
         self,

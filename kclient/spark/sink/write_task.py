@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from kclient.spark.sink.delivery import Chunk, Delivery
+from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
@@ -16,7 +17,7 @@ def write_task(chunks: Iterable[Chunk], delivery: Delivery, task: TaskIdentity) 
         KafkaError: A producer or a column is not to be had.
     """
     try:
-        with delivery.begin(task) as writing:
+        with settled_objects(), delivery.begin(task) as writing:
             for chunk in chunks:
                 writing.write(chunk)
             return writing.finish()

@@ -1,7 +1,5 @@
 """From Spark's rows to what a producer is given."""
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +8,6 @@ from pyspark.sql import Row
 from kclient.common.errors import ConfigError, InvalidTypeError
 from kclient.spark.sink.column_plan import ColumnWishes
 from kclient.spark.sink.row_chunks import row_chunks
-from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from tests.spark.unit.fake_producer import FakeProducer
 
@@ -129,22 +126,3 @@ def test_what_is_no_row_is_refused() -> None:
 def test_a_column_that_is_missing_is_told_at_the_first_row() -> None:
     with pytest.raises(ConfigError, match="key: got no column 'id'"):
         sent([Row(value="x")], ColumnWishes(topic="t", key="id"))
-
-
-@pytest.fixture
-def nothing_frozen() -> Iterator[None]:
-    frozen = gc.get_freeze_count()
-    gc.unfreeze()
-    yield
-    if frozen:
-        gc.freeze()
-
-
-@pytest.mark.usefixtures("nothing_frozen")
-def test_objects_are_settled_for_the_length_of_a_block_and_by_one_only() -> None:
-    with settled_objects():
-        assert gc.get_freeze_count() > 0
-        with settled_objects():
-            pass
-        assert gc.get_freeze_count() > 0
-    assert gc.get_freeze_count() == 0
