@@ -11,10 +11,10 @@ from kclient.network.system_runtime import system_runtime
 from kclient.spark.offsets.offset_range import OffsetRange
 from kclient.spark.offsets.span import Span
 from kclient.spark.options.source_options import ReadSettings, SourceOptions
+from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.consumer_cache import ConsumerCache
 from kclient.spark.source.data_loss import DataLoss
-from kclient.spark.source.garbage import spare_the_collector
 from kclient.spark.source.offset_resolver import OffsetResolver, check_topics
 from kclient.spark.source.range_planner import split
 from kclient.spark.source.range_reader import RangeReader
@@ -82,9 +82,9 @@ def read_range(settings: ReadSettings, partition: InputPartition) -> Iterator[pa
     if not isinstance(partition, OffsetRange):
         return
     span = partition.span
-    with consumers().borrow(settings.consumer_for(span.size)) as consumer:
+    config = settings.consumer_for(span.size)
+    with settled_objects(), consumers().borrow(config) as consumer:
         yield from RangeReader(consumer, settings, system_runtime().clock).read(span)
-    spare_the_collector()
 
 
 @cache
