@@ -34,7 +34,7 @@ RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.kclient-installed
 COMPILED := $(VENV)/.kclient-compiled
 CHECKED := kclient tests integration examples
-EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/producer/hot_path/_speed
+EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_columns kclient/producer/hot_path/_speed
 
 .PHONY: help
 help:
@@ -67,12 +67,13 @@ $(COMPILED): $(INSTALLED) $(wildcard $(EXTENSIONS:=.pyx) $(EXTENSIONS:=.pxd))
 .PHONY: build-ext
 build-ext: $(COMPILED)
 	@if [ "$(KCLIENT_REQUIRE_EXTENSION)" = 1 ]; then \
-		$(RUN) -c 'import kclient.record._speed, kclient.record._scan, kclient.producer.hot_path._speed'; \
+		$(RUN) -c 'import kclient.record._speed, kclient.record._scan, kclient.record._speed_columns, kclient.producer.hot_path._speed'; \
 	fi
 
+# By groups: the tests with Spark share one JVM.
 .PHONY: test
 test: build-ext
-	$(RUN) -m pytest tests --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(RUN) -m pytest tests --numprocesses $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: build-ext

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from integration.harness.running_kafka import RunningKafka
@@ -86,6 +88,49 @@ def test_foreign_readers_agree(kafka: RunningKafka, topic: Topic, foreign: Forei
         (one.key, one.value) for one in RECORDS
     )
     assert {one.timestamp_ms for one in found} == {17}
+
+
+def table_of(records: list[ForeignRecord], name: str | None = None) -> Any:
+    """Returns records as Arrow, with every column that there is."""
+    headers = pa.map_(pa.string(), pa.binary())
+    columns: dict[str, Any] = {
+        "value": pa.array([one.value for one in records], pa.large_binary()),
+        "key": pa.array([one.key for one in records], pa.binary()).dictionary_encode(),
+        "timestamp": pa.array([one.timestamp_ms for one in records], pa.timestamp("ms", "UTC")),
+        "headers": pa.array([list(one.headers) or None for one in records], headers),
+    }
+    return pa.table(columns | ({} if name is None else {"topic": [name] * len(records)}))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_foreign_readers_agree_on_arrow(
+    kafka: RunningKafka, topic: Topic, foreign: ForeignClient, codec: str
+) -> None:
+    name = topic(partitions=3)
+    plain = [ForeignRecord(one.value, None, (), one.timestamp_ms) for one in RECORDS]
+    none = ForeignRecord(None, b"tombstone", (), 1_700_000_000_000)
+    records = [*RECORDS, none]
+    with Producer(
+        bootstrap_servers=kafka.bootstrap, compression_type=codec, batch_size=4_000
+    ) as producer:
+        assert producer.send_arrow(name, table_of(records)).result(30) == len(records)
+        keyless = table_of(plain, name).drop(["key", "headers"])
+        assert producer.send_arrow(None, keyless).result(30) == len(plain)
+        placed = pa.table({"value": [b"2", b"0"], "partition": [2, 0], "timestamp": [1, 1]})
+        assert producer.send_arrow(name, placed).result(30) == 2
+    found = by_place(foreign.consume(name, len(records) + len(plain) + 2))
+    by_hand = [(one.value, one.partition) for one in found if one.timestamp_ms == 1]
+    assert by_hand == [(b"0", 0), (b"2", 2)]
+    for expected, keyed in ((records, True), (plain, False)):
+        seen = [one for one in found if (one.key is not None) is keyed and one.timestamp_ms > 1]
+        assert sorted((one.timestamp_ms, str(one.content)) for one in seen) == sorted(
+            (one.timestamp_ms, str(one.content)) for one in expected
+        )
+        for one, other in pairwise(seen):
+            if keyed and (one.partition, one.key) == (other.partition, other.key):
+                assert one.timestamp_ms < other.timestamp_ms
+            if keyed:
+                assert one.partition == murmur2_partition(name, one.key, 3)
 
 
 def test_keyless_records_stick_and_spread(

@@ -49,6 +49,7 @@ class Contender:
 
 
 CONFLUENT, CONFLUENT_BLIND = "confluent-kafka", "confluent-kafka no callback"
+CONFLUENT_BATCH, CONFLUENT_KEYED = "confluent-kafka batch", "confluent-kafka batch, keys"
 
 CONTENDERS = (
     Contender("kclient", "kclient", PRODUCE, "kclient_driver:produce", 500_000, CONFLUENT),
@@ -69,6 +70,30 @@ CONTENDERS = (
         CONFLUENT_BLIND,
     ),
     Contender(
+        "kclient send_arrow",
+        "kclient",
+        PRODUCE,
+        "kclient_driver:produce_arrow",
+        1_000_000,
+        CONFLUENT_BATCH,
+    ),
+    Contender(
+        "kclient send_many, keys",
+        "kclient",
+        PRODUCE,
+        "kclient_driver:produce_many_keyed",
+        1_000_000,
+        CONFLUENT_KEYED,
+    ),
+    Contender(
+        "kclient send_arrow, keys",
+        "kclient",
+        PRODUCE,
+        "kclient_driver:produce_arrow_keyed",
+        1_000_000,
+        CONFLUENT_KEYED,
+    ),
+    Contender(
         CONFLUENT, "confluent-kafka", PRODUCE, "confluent_driver:produce", 500_000, CONFLUENT
     ),
     Contender(
@@ -78,6 +103,22 @@ CONTENDERS = (
         "confluent_driver:produce_without_outcome",
         500_000,
         CONFLUENT_BLIND,
+    ),
+    Contender(
+        CONFLUENT_BATCH,
+        "confluent-kafka",
+        PRODUCE,
+        "confluent_driver:produce_batches",
+        500_000,
+        CONFLUENT_BATCH,
+    ),
+    Contender(
+        CONFLUENT_KEYED,
+        "confluent-kafka",
+        PRODUCE,
+        "confluent_driver:produce_batches_keyed",
+        500_000,
+        CONFLUENT_KEYED,
     ),
     Contender(
         "kafka-python", "kafka-python", PRODUCE, "kafka_python_driver:produce", 60_000, CONFLUENT

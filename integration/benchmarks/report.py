@@ -49,7 +49,8 @@ def head(versions: Sequence[str], kafka_version: str, settings: Settings) -> str
 Apache Kafka {kafka_version}, one node, on the same machine as the clients ({machine}).
 {clients}.
 Producers: acks={settings.acks}, linger {settings.linger_ms} ms, batches of at most \
-{settings.batch_bytes} bytes, no compression, no idempotence, no key.
+{settings.batch_bytes} bytes, no compression, no idempotence, no key
+unless the name says so (then 16 bytes, of the partitioner that each client has as its default).
 Consumers: assigned, CRC checked, value and offset of each record read.
 All: {settings.partitions} partitions; queues and fetch sizes of each client as large as helps it.
 Each cell is a process of its own; {settings.rounds} rounds, every other one in reverse order.

@@ -92,6 +92,12 @@ def distinct_values(size: int) -> list[bytes]:
     return values
 
 
+def keys_of(count: int) -> list[bytes]:
+    """Returns keys of 16 bytes, ten thousand different ones in turn."""
+    distinct = [b"customer-%07d" % number for number in range(10_000)]
+    return list(itertools.islice(itertools.cycle(distinct), count))
+
+
 def values_of(load: Workload) -> list[bytes]:
     """Returns the values to send, one reference each, so that the timed loop only walks a list."""
     return list(itertools.islice(itertools.cycle(distinct_values(load.size)), load.records))

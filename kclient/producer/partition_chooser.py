@@ -1,13 +1,21 @@
 """Finds the queue that a record goes to."""
 
+from array import array
+from collections.abc import Iterator
+
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import WireBytes
+from kclient.producer.arrow_part import ArrowPart
+from kclient.producer.column_rows import ColumnRows
 from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import Partitioner
 from kclient.producer.rows import Rows
 from kclient.producer.topic_info import TopicInfo
 from kclient.record import Header, murmur2
+
+_ROWS_AT_ONCE = 1 << 15
 
 
 class PartitionChooser:
@@ -91,3 +99,52 @@ class PartitionChooser:
             )
             for queue, rows in members.items()
         ]
+
+    def choose_each(self, info: TopicInfo, part: ArrowPart) -> WireBytes | None:
+        """Return the partition of each row that names one or for which the user chooses one.
+
+        Returns:
+            Memory of one 32-bit integer a row, -1 for neither; or None if no row has one.
+
+        Raises:
+            KafkaError: As `queue`.
+        """
+        partitioner = self._partitioner
+        if partitioner is None:
+            return part.partitions
+        count = part.columns.length
+        named = part.partitions
+        chosen = array("i", b"\xff" * (4 * count) if named is None else bytes(named))
+        for row in range(count):
+            if chosen[row] < 0:
+                key = None if part.keys is None else part.keys.row(row)
+                partition = self._ask(partitioner, info, key)
+                chosen[row] = -1 if partition is None else partition
+        return memoryview(chosen).cast("B")
+
+    def columns_by_queue(
+        self, info: TopicInfo, part: ArrowPart, chosen: WireBytes | None
+    ) -> Iterator[tuple[PartitionQueue | None, ColumnRows]]:
+        """Yield rows of columns by the queue they go to, those of each in their order.
+
+        Rows are taken some ten thousand at a time, so that all partitions, and their brokers, have
+        something to do from the beginning.
+
+        Args:
+            info: The topic.
+            part: The rows.
+            chosen: What `choose_each` returned.
+        """
+        if chosen is None and (part.keys is None or not self.is_plain):
+            yield None, ColumnRows(part.columns)
+            return
+        queues, count = info.queues, info.partition_count
+        if count == 1:
+            yield queues[0], ColumnRows(part.columns)
+            return
+        for start in range(0, part.columns.length, _ROWS_AT_ONCE):
+            stop = min(start + _ROWS_AT_ONCE, part.columns.length)
+            for partition, rows in part.columns.rows_by_partition(
+                count, chosen, start, stop, by_key=self.is_plain
+            ):
+                yield queues[partition] if partition >= 0 else None, ColumnRows(part.columns, rows)

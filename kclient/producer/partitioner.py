@@ -67,6 +67,14 @@ class BuiltInPartitioner:
             self.current = self._draw(available, partition_count)
         return self.current
 
+    def is_due(self, last_size: int) -> bool:
+        """Return whether `batch_begun` would draw, by the queue lengths that it was told last.
+
+        Args:
+            last_size: Bytes of the batch before the one that is to begin, 0 for none.
+        """
+        return self._produced + last_size >= self._batch_size
+
     def batch_begun(self, last_size: int, available: Sequence[int], partition_count: int) -> bool:
         """Note that the present partition needs a new batch; return whether to switch instead.
 
@@ -75,8 +83,8 @@ class BuiltInPartitioner:
             available: Partitions that have a leader.
             partition_count: Number of all partitions.
         """
-        self._produced += last_size
-        if self._produced < self._batch_size:
+        if not self.is_due(last_size):
+            self._produced += last_size
             return False
         self._produced = 0
         before, self.current = self.current, self._draw(available, partition_count)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from kclient.client.cluster import PartitionInfo
 from kclient.common.config_def import merged
@@ -16,9 +16,13 @@ from kclient.common.errors import (
     KafkaError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
+from kclient.producer.arrow_part import ArrowPart, arrow_parts
+from kclient.producer.arrow_rows import ArrowRows
+from kclient.producer.arrow_table import arrow_batches
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.delivery_future import DeliveryFuture
@@ -42,6 +46,9 @@ from kclient.producer.send_arguments import (
 from kclient.producer.sender_thread import SenderThread
 from kclient.producer.topic_info import TopicInfo
 from kclient.record import Header, record_size_upper_bound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _log = logging.getLogger(__name__)
 
@@ -269,6 +276,99 @@ class Producer(SendPath[TopicInfo]):
         except KafkaError as error:
             if segments:
                 _note_queued(error, segments, len(values))
+            raise
+        return BatchDelivery(segments, self._clock)
+
+    def send_arrow(self, topic: str | None, batch: "pa.RecordBatch | pa.Table") -> BatchDelivery:
+        """Queue the records of an Arrow batch or table, without an object for each of them.
+
+        The columns are known by their names, and only ``value`` has to be there:
+
+        - ``value``, ``key``: binary or string of any kind; null is a tombstone, or no key.
+        - ``partition``: integers; null has the partition chosen as in `send`.
+        - ``timestamp``: timestamps of any unit and zone, or milliseconds since the epoch as
+          integers; null is the present.
+        - ``headers``: lists of structs with the fields ``key`` and ``value``, or maps; null is
+          none.
+        - ``topic``: topic names; only where `topic` is None.
+
+        Every row is looked at before the first is queued. In a partition, rows that have a key or
+        name the partition keep their order, and so do those that do neither. All are copied: the
+        table may be let go of. Where there is a serializer or an interceptor, records are made one
+        by one, and a column with a serializer may have any type.
+
+        Args:
+            topic: Topic of all records; None goes by the column ``topic``.
+            batch: ``pyarrow.RecordBatch`` or ``pyarrow.Table``.
+
+        Returns:
+            The pending outcome of all. Where the call raises midway, records queued before are
+            still delivered; a note says how many.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+            InvalidTypeError: `batch` or a column has a type that cannot be used.
+            InvalidArgumentError: A column is unknown, missing or broken, or a row has a value that
+                cannot be used; the text names both.
+            RecordTooLargeError: A row is larger than ``max.request.size`` or all memory.
+            KafkaError: As `send`.
+        """
+        if self._closed or self._process_id() != self._created_in:
+            self._refuse("send_arrow")
+        batches = arrow_batches(topic, batch)
+        if self._intake.changes_records:
+            return self._send_rows_one_by_one(topic, batches)
+        check = partial(
+            self._accumulator.settings.check_columns, memory=self._accumulator.pool.total
+        )
+        parts = arrow_parts(topic, batches, self._clock.wall_ms(), check)
+        segments: list[Segment] = []
+        try:
+            ready, left_ms = self._ready(parts)
+            for info, part, chosen in ready:
+                for queue, rows in self._chooser.columns_by_queue(info, part, chosen):
+                    self._accumulator.append_many(info, queue, rows, left_ms, segments)
+        except ClosedError:
+            self._refuse("send_arrow")
+        except KafkaError as error:
+            taken = sum(segment.count for segment in segments)
+            count = sum(part.columns.length for part in parts)
+            error.add_note(f"send_arrow: {taken} of {count} records were queued before")
+            raise
+        return BatchDelivery(segments, self._clock)
+
+    def _ready(
+        self, parts: list[ArrowPart]
+    ) -> tuple[list[tuple[TopicInfo, ArrowPart, WireBytes | None]], float]:
+        """Return parts with their topics and partitions, and how long the call may still wait."""
+        left_ms = self._max_block_ms
+        ready = []
+        for part in parts:
+            info, left = self._topic(part.topic, part.last_partition)
+            left_ms = min(left_ms, left)
+            ready.append((info, part, self._chooser.choose_each(info, part)))
+        return ready, left_ms
+
+    def _send_rows_one_by_one(self, topic: str | None, batches: list[Any]) -> BatchDelivery:
+        keys, values = self._intake.serializes_keys, self._intake.serializes_values
+        parts, count = [], 0
+        for batch in batches:
+            parts.append(ArrowRows.of(topic, batch, count, keys=keys, values=values))
+            count += batch.num_rows
+        segments: list[Segment] = []
+        try:
+            for row in itertools.chain.from_iterable(parts):
+                future = self.send(
+                    row.topic,
+                    row.value,
+                    row.key,
+                    headers=row.headers,
+                    partition=row.partition,
+                    timestamp_ms=row.timestamp_ms,
+                )
+                segments.append(future.segment())
+        except KafkaError as error:
+            error.add_note(f"send_arrow: {len(segments)} of {count} records were queued before")
             raise
         return BatchDelivery(segments, self._clock)
 

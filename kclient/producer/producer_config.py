@@ -45,11 +45,18 @@ def _serializer(name: str, what: str) -> ConfigKey:
 
 def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
     def convert(raw: object) -> int:
-        if isinstance(raw, bool) or not isinstance(raw, int):
+        if isinstance(raw, bool) or not isinstance(raw, int | str):
             raise TypeError
-        if raw != default and not low <= raw <= high:
+        level = whole(raw)
+        if level != default and not low <= level <= high:
             raise ValueError
-        return raw
+        return level
+
+    def whole(raw: int | str) -> int:
+        try:
+            return int(raw)  # options that were text, such as Spark's, stay text
+        except ValueError:  # int() says it in Python's terms
+            raise ValueError from None
 
     return ConfigKey(name, convert, f"a whole number from {low} to {high}", default, doc)
 

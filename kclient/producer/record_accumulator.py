@@ -13,6 +13,7 @@ from kclient.producer.batch_delivery import Segment
 from kclient.producer.batch_drainer import BatchDrainer
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
+from kclient.producer.column_rows import ColumnRows
 from kclient.producer.deadline import Deadline
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import possibly_written
@@ -24,7 +25,12 @@ from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.rows import Rows
 from kclient.producer.slow_nodes import SlowNodes
 from kclient.producer.topic_info import TopicInfo
-from kclient.record import RECORD_BATCH_OVERHEAD, Header, record_size_upper_bound
+from kclient.record import (
+    RECORD_BATCH_OVERHEAD,
+    Header,
+    RecordColumns,
+    record_size_upper_bound,
+)
 
 T = TypeVar("T")
 
@@ -47,11 +53,12 @@ class AccumulatorSettings(NamedTuple):
     max_request_size: int
     adaptive_partitioning: bool
 
-    def check_size(self, record_size: int) -> None:
+    def check_size(self, record_size: int, what: str = "record") -> None:
         """Refuse a record that no request could carry.
 
         Args:
             record_size: Bytes it takes at most in a batch that it begins.
+            what: Names it in the error.
 
         Raises:
             RecordTooLargeError: It is larger than ``max.request.size``.
@@ -59,10 +66,33 @@ class AccumulatorSettings(NamedTuple):
         size = RECORD_BATCH_OVERHEAD + record_size
         if size > self.max_request_size:
             raise RecordTooLargeError(
-                f"record: got {size} bytes with its batch's header, expected at most "
+                f"{what}: got {size} bytes with its batch's header, expected at most "
                 f"max.request.size={self.max_request_size}; raise it, and "
                 "max.message.bytes of the topic"
             )
+
+    def check_columns(self, columns: RecordColumns, first_row: int, memory: int) -> None:
+        """Refuse columns with a row that no record can be made of, or none that could be sent.
+
+        Args:
+            columns: The columns.
+            first_row: What an error calls the first row.
+            memory: Bytes that all batches may have together (``buffer.memory``).
+
+        Raises:
+            InvalidArgumentError: A row is broken.
+            RecordTooLargeError: A row is larger than a request or all memory may be.
+        """
+        most = min(self.max_request_size, memory) - RECORD_BATCH_OVERHEAD
+        row = columns.check(most, first_row)
+        if row < 0:
+            return
+        size = columns.size_upper_bound(row)
+        self.check_size(size, f"row {first_row + row}")
+        raise RecordTooLargeError(
+            f"row {first_row + row}: got {RECORD_BATCH_OVERHEAD + size} bytes with its batch's "
+            f"header, expected at most buffer.memory={memory}"
+        )
 
 
 class RecordAccumulator:
@@ -175,7 +205,7 @@ class RecordAccumulator:
         self,
         info: TopicInfo,
         queue: PartitionQueue | None,
-        rows: Rows,
+        rows: Rows | ColumnRows,
         max_wait_ms: float,
         segments: list[Segment],
     ) -> None:

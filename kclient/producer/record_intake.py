@@ -51,6 +51,16 @@ class RecordIntake:
             or len(self._interceptors) > 0
         )
 
+    @property
+    def serializes_keys(self) -> bool:
+        """Whether keys may be anything that a serializer takes."""
+        return self._key_serializer is not None
+
+    @property
+    def serializes_values(self) -> bool:
+        """Whether values may be anything that a serializer takes."""
+        return self._value_serializer is not None
+
     def take_in(self, record: ProducerRecord) -> SerializedRecord:
         """Return the record as it will be sent.
 

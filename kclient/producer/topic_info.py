@@ -96,7 +96,8 @@ class TopicInfo(TopicView):
                 produced = last.size_in_bytes
                 if before.open_batch is last:
                     produced = max(produced, full_size)
-            self._weigh()
+            if self.partitioner.is_due(produced):
+                self._weigh()
             self.partitioner.batch_begun(produced, self._available, self.partition_count)
             chosen = self.partitioner.choose(self._available, self.partition_count)
             self.sticky_queue = self.queues[chosen]

@@ -1,9 +1,9 @@
 """Record batches: the bytes of records, compressed or not. Pure.
 
 Everything that touches single records, or many batches at a time, exists twice with the same
-behaviour: compiled, in ``_speed.pyx`` and ``_scan.pyx``, and as a readable reference. The compiled
-one serves where it was built, unless the environment says ``KCLIENT_PURE_PYTHON=1``;
-`IMPLEMENTATION` tells which one is active.
+behaviour: compiled, in ``_speed.pyx``, ``_speed_columns.pyx`` and ``_scan.pyx``, and as a readable
+reference. The compiled one serves where it was built, unless the environment says
+``KCLIENT_PURE_PYTHON=1``; `IMPLEMENTATION` tells which one is active.
 """
 
 import os
@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from kclient.record.batch_columns import BatchColumns, ScanLimits
 from kclient.record.batch_format import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
-from kclient.record.columns import BinaryColumn, Columns
+from kclient.record.columns import BinaryColumn, Columns, HeaderColumn
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
 from kclient.record.compression_type import CompressionType
 from kclient.record.control_record_type import ControlRecordType
@@ -24,6 +24,7 @@ from kclient.record.record import Header, Record, RecordsSummary
 from kclient.record.reference.batch_cursor import Deserializer
 from kclient.record.reference.murmur2 import to_positive
 from kclient.record.reference.record_batch import patch_for_append
+from kclient.record.reference.record_columns import read_headers
 from kclient.record.reference.varints import (
     decode_varint,
     decode_varlong,
@@ -48,9 +49,11 @@ __all__ = [
     "Deserializer",
     "EndTxnMarker",
     "Header",
+    "HeaderColumn",
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",
+    "RecordColumns",
     "RecordDeserializationError",
     "RecordsSummary",
     "ScanLimits",
@@ -68,6 +71,7 @@ __all__ = [
     "murmur2",
     "patch_for_append",
     "read_batches",
+    "read_headers",
     "record_size_upper_bound",
     "scan_batches",
     "scan_headers",
@@ -78,20 +82,22 @@ __all__ = [
 _PURE_PYTHON = os.environ.get("KCLIENT_PURE_PYTHON", "") not in {"", "0"}
 
 if TYPE_CHECKING:
+    from kclient.record import reference as _columns
     from kclient.record import reference as _implementation
     from kclient.record.reference import batch_scan as _scanner
 
     IMPLEMENTATION: str
 else:
+    from kclient.record import reference as _columns
     from kclient.record import reference as _implementation
     from kclient.record.reference import batch_scan as _scanner
 
     IMPLEMENTATION = "python"
     if not _PURE_PYTHON:
         try:
-            from kclient.record import _scan as _scanner
-            from kclient.record import _speed as _implementation
+            from kclient.record import _scan, _speed, _speed_columns
 
+            _implementation, _columns, _scanner = _speed, _speed_columns, _scan
             IMPLEMENTATION = "compiled"
         except ImportError:  # built without a compiler
             pass
@@ -101,6 +107,7 @@ ColumnBuilder = _implementation.ColumnBuilder
 ConsumerRecord = _implementation.ConsumerRecord
 RecordBatch = _implementation.RecordBatch
 RecordBatchBuilder = _implementation.RecordBatchBuilder
+RecordColumns = _columns.RecordColumns
 decode_columns = _implementation.decode_columns
 murmur2 = _implementation.murmur2
 read_batches = _implementation.read_batches

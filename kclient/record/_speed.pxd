@@ -1,7 +1,12 @@
 """What other compiled modules may call without going through Python."""
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    Py_buffer *PyMemoryView_GET_BUFFER(object)
 
 ctypedef const uint8_t *Place
 
@@ -13,7 +18,42 @@ cdef struct Blob:
     Place at  # NULL stands for null
     int64_t size
 
+cdef inline Memory memory_of(object view) noexcept:
+    """Return where the memory of a memoryview of bytes lies; its owner must keep the view.
+
+    The view is one of our own, which keeps its memory from being freed, moved or resized.
+    """
+    return Memory(<uint8_t *>PyMemoryView_GET_BUFFER(view).buf, PyMemoryView_GET_BUFFER(view).len)
+
+cdef inline int varint_size(int64_t value) noexcept nogil:
+    cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    cdef int size = 1
+    while rest >= 0x80:
+        rest >>= 7
+        size += 1
+    return size
+
+cdef inline uint8_t *put_varint(uint8_t *at, int64_t value) noexcept nogil:
+    cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+    while rest >= 0x80:
+        at[0] = <uint8_t>(rest | 0x80)
+        at += 1
+        rest >>= 7
+    at[0] = <uint8_t>rest
+    return at + 1
+
+cdef inline int64_t blob_size(Blob blob) noexcept nogil:
+    return varint_size(blob.size) + (blob.size if blob.size > 0 else 0)
+
+cdef inline uint8_t *put_blob(uint8_t *at, Blob blob) noexcept nogil:
+    at = put_varint(at, blob.size)
+    if blob.size > 0:
+        memcpy(at, blob.at, blob.size)
+        at += blob.size
+    return at
+
 cpdef int32_t murmur2(object data) except? -1
+cdef int32_t murmur2_of(Blob data) noexcept nogil
 
 
 @cython.final
@@ -36,5 +76,5 @@ cdef class RecordBatchBuilder:
     cdef tuple _mark(self)
     cdef _restore(self, tuple mark)
     cdef int64_t _append(
-        self, int64_t delta, int64_t timestamp, Blob key, Blob value, bytes tail
+        self, int64_t delta, int64_t timestamp, Blob key, Blob value, Blob tail
     ) except -2

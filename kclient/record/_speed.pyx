@@ -5,7 +5,6 @@ Every read is checked against the end of the record or of the data before it is 
 was received is never used before it was found to lie inside of the data.
 """
 
-from cpython.buffer cimport Py_buffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport (
     PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
@@ -30,7 +29,6 @@ from kclient.record.timestamp_type import TimestampType
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void *)
-    Py_buffer *PyMemoryView_GET_BUFFER(object)
 
 cdef enum:
     OVERHEAD = 61
@@ -44,31 +42,7 @@ cdef enum:
 cdef tuple CONSUMER_RECORD_FIELDS = reference.ConsumerRecord.__slots__
 cdef bytes NO_HEADERS = b"\x00"
 
-cdef inline Memory memory_of(object view) noexcept:
-    """Return where the memory of a memoryview of bytes lies; its owner must keep the view.
-
-    The view is one of our own, which keeps its memory from being freed, moved or resized.
-    """
-    return Memory(<uint8_t *>PyMemoryView_GET_BUFFER(view).buf, PyMemoryView_GET_BUFFER(view).len)
-
 # ---- integers ----------------------------------------------------------------------------------
-
-cdef inline int varint_size(int64_t value) noexcept nogil:
-    cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    cdef int size = 1
-    while rest >= 0x80:
-        rest >>= 7
-        size += 1
-    return size
-
-cdef inline uint8_t *put_varint(uint8_t *at, int64_t value) noexcept nogil:
-    cdef uint64_t rest = (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
-    while rest >= 0x80:
-        at[0] = <uint8_t>(rest | 0x80)
-        at += 1
-        rest >>= 7
-    at[0] = <uint8_t>rest
-    return at + 1
 
 cdef bint take_long_varint(Place *at, Place end, int max_bytes, int64_t *out) noexcept nogil:
     cdef Place start = at[0]
@@ -112,11 +86,9 @@ cdef inline int64_t as_int64(object value, str what, int64_t least) except -2:
 cdef inline int64_t as_timestamp(object value) except -2:
     return as_int64(value, "timestamp_ms", -1)
 
-cpdef int32_t murmur2(object data) except? -1:
-    """Return Kafka's 32-bit MurmurHash2 of `data`, signed (Kafka: Utils.murmur2)."""
-    cdef bytes copy = data if PyBytes_Check(data) else bytes(data)
-    cdef Place at = <Place>PyBytes_AS_STRING(copy)
-    cdef Py_ssize_t length = PyBytes_GET_SIZE(copy)
+cdef int32_t murmur2_of(Blob data) noexcept nogil:
+    cdef Place at = data.at
+    cdef int64_t length = data.size
     cdef uint32_t m = 0x5BD1E995
     cdef uint32_t value = <uint32_t>0x9747B28C ^ <uint32_t>length
     cdef uint32_t word
@@ -136,6 +108,11 @@ cpdef int32_t murmur2(object data) except? -1:
     value = (value ^ (value >> 13)) * m
     return <int32_t>(value ^ (value >> 15))
 
+cpdef int32_t murmur2(object data) except? -1:
+    """Return Kafka's 32-bit MurmurHash2 of `data`, signed (Kafka: Utils.murmur2)."""
+    cdef bytes copy = data if PyBytes_Check(data) else bytes(data)
+    return murmur2_of(blob_of(copy))
+
 # ---- writing -----------------------------------------------------------------------------------
 
 cdef inline object as_bytes(object data, str what):
@@ -153,16 +130,6 @@ cdef inline Blob blob_of(object data) noexcept:
         blob.size = PyBytes_GET_SIZE(data)
     return blob
 
-cdef inline int64_t blob_size(Blob blob) noexcept nogil:
-    return varint_size(blob.size) + (blob.size if blob.size > 0 else 0)
-
-cdef inline uint8_t *put_blob(uint8_t *at, Blob blob) noexcept nogil:
-    at = put_varint(at, blob.size)
-    if blob.size > 0:
-        memcpy(at, blob.at, blob.size)
-        at += blob.size
-    return at
-
 def record_size_upper_bound(key, value, headers=None):
     """Return a size that no record of this content exceeds, without the batch's 61 bytes."""
     cdef bytes tail = pack_headers(headers)
@@ -172,51 +139,6 @@ def record_size_upper_bound(key, value, headers=None):
         MAX_RECORD_OVERHEAD + MAX_LENGTHS + PyBytes_GET_SIZE(tail)
         + max(key_blob.size, 0) + max(value_blob.size, 0)
     )
-
-
-cdef class ColumnReader:
-    """Rows of a `BinaryColumn`, each checked against the data when it is read."""
-    cdef object _offsets_view, _data_view, _validity_view
-    cdef Memory _offsets, _data, _validity
-    cdef readonly int64_t length
-    cdef int64_t _first
-    cdef bint _wide, _has_nulls
-
-    def __cinit__(self, column):
-        self._wide = column.wide
-        self._first = column.first
-        self.length = column.length
-        self._offsets_view = memoryview(column.offsets).cast("B")
-        self._data_view = memoryview(column.data).cast("B")
-        self._validity_view = memoryview(column.validity or b"").cast("B")
-        self._offsets = memory_of(self._offsets_view)
-        self._data = memory_of(self._data_view)
-        self._validity = memory_of(self._validity_view)
-        self._has_nulls = column.validity is not None
-        if (
-            min(self._first, self.length) < 0
-            or self._offsets.size // (8 if self._wide else 4) < self._first + self.length + 1
-            or (self._has_nulls and self._validity.size * 8 < self._first + self.length)
-        ):
-            raise InvalidArgumentError("column: its buffers are too short for its length")
-
-    cdef int row(self, int64_t index, Blob *out) except -1:
-        cdef int64_t at = self._first + index
-        cdef int64_t start, end
-        out[0] = Blob(NULL, -1)
-        if self._has_nulls and not self._validity.at[at >> 3] >> (at & 7) & 1:
-            return 0
-        if self._wide:
-            start = (<const int64_t *>self._offsets.at)[at]
-            end = (<const int64_t *>self._offsets.at)[at + 1]
-        else:
-            start = (<const int32_t *>self._offsets.at)[at]
-            end = (<const int32_t *>self._offsets.at)[at + 1]
-        if not 0 <= start <= end <= self._data.size:
-            raise InvalidArgumentError(f"column: row {index} leaves the data")
-        out.at = self._data.at + start
-        out.size = end - start
-        return 0
 
 
 cdef class RecordBatchBuilder:
@@ -262,7 +184,9 @@ cdef class RecordBatchBuilder:
         cdef bytes tail = pack_headers(headers)
         key = as_bytes(key, "key")
         value = as_bytes(value, "value")
-        return self._append(self._last_delta + 1, timestamp, blob_of(key), blob_of(value), tail)
+        return self._append(
+            self._last_delta + 1, timestamp, blob_of(key), blob_of(value), blob_of(tail)
+        )
 
     def append_with_offset(self, offset, timestamp_ms, key, value, headers=None):
         """Append a record at an offset, leaving a hole before it; otherwise as `append`."""
@@ -281,12 +205,13 @@ cdef class RecordBatchBuilder:
         cdef bytes tail = pack_headers(headers)
         key = as_bytes(key, "key")
         value = as_bytes(value, "value")
-        return self._append(delta, timestamp, blob_of(key), blob_of(value), tail)
+        return self._append(delta, timestamp, blob_of(key), blob_of(value), blob_of(tail))
 
     def append_many(self, timestamps_ms, keys, values, start=0, headers=None):
         """Append records from index `start` on, as many as fit; return how many."""
         record_encoder.check_rows(timestamps_ms, keys, values, start)
-        cdef bytes tail = pack_headers(headers)
+        cdef bytes packed = pack_headers(headers)
+        cdef Blob tail = blob_of(packed)
         cdef bint one_timestamp = isinstance(timestamps_ms, int)
         cdef int64_t timestamp = as_timestamp(timestamps_ms) if one_timestamp else 0
         cdef Py_ssize_t first = start
@@ -310,41 +235,14 @@ cdef class RecordBatchBuilder:
             raise
         return row - first
 
-    def append_columns(self, timestamps_ms, keys, values, start=0, headers=None):
-        """Append rows of columns from index `start` on, as many as fit; return how many."""
-        cdef ColumnReader value_rows = ColumnReader(values)
-        cdef ColumnReader key_rows = None if keys is None else ColumnReader(keys)
-        cdef bint one_timestamp = isinstance(timestamps_ms, int)
-        cdef int64_t timestamp = as_timestamp(timestamps_ms) if one_timestamp else 0
-        cdef const int64_t[::1] timestamps = None
-        if not one_timestamp:
-            timestamps = memoryview(timestamps_ms).cast("B").cast("q")
-        record_encoder.check_columns(
-            None if one_timestamp else timestamps.shape[0], keys, values, start
-        )
-        cdef bytes tail = pack_headers(headers)
-        cdef int64_t first = start
-        cdef int64_t row = first
-        cdef Blob key
-        cdef Blob value
-        key = blob_of(None)
+    def append_columns(self, columns, rows=None, start=0):
+        """Append rows of columns, as many as fit; return how many."""
         before = self._mark()
         try:
-            while row < value_rows.length:
-                value_rows.row(row, &value)
-                if key_rows is not None:
-                    key_rows.row(row, &key)
-                if not one_timestamp:
-                    timestamp = timestamps[row]
-                    if timestamp < -1:
-                        as_timestamp(timestamp)  # raises
-                if self._append(self._last_delta + 1, timestamp, key, value, tail) < 0:
-                    break
-                row += 1
+            return columns.append_to(self, rows, start)
         except BaseException:
             self._restore(before)
             raise
-        return row - first
 
     cdef tuple _mark(self):
         return (self._end, self.record_count, self._last_delta, self.first_timestamp,
@@ -355,7 +253,7 @@ cdef class RecordBatchBuilder:
          self.max_timestamp, self.largest_record) = mark
 
     cdef int64_t _append(
-        self, int64_t delta, int64_t timestamp, Blob key, Blob value, bytes tail
+        self, int64_t delta, int64_t timestamp, Blob key, Blob value, Blob tail
     ) except -2:
         cdef int64_t timestamp_delta, body, end
         cdef uint8_t *at
@@ -364,7 +262,7 @@ cdef class RecordBatchBuilder:
         timestamp_delta = timestamp - self.first_timestamp if self.record_count else 0
         body = (
             1 + varint_size(timestamp_delta) + varint_size(delta) + blob_size(key)
-            + blob_size(value) + PyBytes_GET_SIZE(tail)
+            + blob_size(value) + tail.size
         )
         if body > INT32_MAX:
             raise RecordTooLargeError(f"record: got {body} bytes, expected less than 2 GiB")
@@ -379,7 +277,7 @@ cdef class RecordBatchBuilder:
         at = put_varint(at, delta)
         at = put_blob(at, key)
         at = put_blob(at, value)
-        memcpy(at, PyBytes_AS_STRING(tail), PyBytes_GET_SIZE(tail))
+        memcpy(at, tail.at, tail.size)
         if not self.record_count:
             self.first_timestamp = timestamp
         if timestamp > self.max_timestamp:

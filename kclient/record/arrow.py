@@ -1,4 +1,4 @@
-"""Columns to Arrow and back, without an object per record.
+"""Columns to Arrow, without an object per record; `arrow_columns` is the way back.
 
 Arrow is an optional dependency (``pip install kclient[arrow]``): it is imported when it is first
 needed.
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kclient.common.errors import ConfigError, InvalidTypeError
+from kclient.common.errors import ConfigError
 from kclient.record.columns import BinaryColumn, Columns
 
 if TYPE_CHECKING:
@@ -18,7 +18,12 @@ PartitionColumns = tuple[str, int, Columns]
 """Topic, partition and the columns read from it."""
 
 
-def _pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """Return pyarrow.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
     try:
         return import_module("pyarrow")
     except ImportError as error:
@@ -36,7 +41,7 @@ def record_schema() -> "pa.Schema":
     Raises:
         ConfigError: pyarrow is not installed.
     """
-    arrow = _pyarrow()
+    arrow = import_pyarrow()
     schema: pa.Schema = arrow.schema(
         [
             arrow.field("topic", arrow.string(), nullable=False),
@@ -60,7 +65,7 @@ def to_arrow(parts: Sequence[PartitionColumns]) -> "pa.RecordBatch":
     Raises:
         ConfigError: pyarrow is not installed.
     """
-    arrow = _pyarrow()
+    arrow = import_pyarrow()
     schema = record_schema()
     batches: list[pa.RecordBatch] = [_part_to_arrow(arrow, schema, *part) for part in parts]
     if len(batches) == 1:
@@ -70,42 +75,6 @@ def to_arrow(parts: Sequence[PartitionColumns]) -> "pa.RecordBatch":
     if not joined:
         joined = [arrow.RecordBatch.from_pylist([], schema=schema)]
     return joined[0]
-
-
-def from_arrow(array: "pa.Array[Any] | pa.ChunkedArray[Any]", what: str = "value") -> BinaryColumn:
-    """Return the column whose buffers an array of binary or text holds; nothing is copied.
-
-    Args:
-        array: Array of a binary or string type, 32 or 64 bits wide, or of a type that casts to
-            binary; a chunked array is joined first.
-        what: Name of the column, for the error.
-
-    Raises:
-        InvalidTypeError: The array holds something else.
-    """
-    arrow = _pyarrow()
-    whole: Any = array
-    if isinstance(whole, arrow.ChunkedArray):
-        whole = whole.combine_chunks() if whole.num_chunks != 1 else whole.chunk(0)
-    wide = arrow.types.is_large_binary(whole.type) or arrow.types.is_large_string(whole.type)
-    if not (wide or arrow.types.is_binary(whole.type) or arrow.types.is_string(whole.type)):
-        try:
-            whole = whole.cast(arrow.binary())
-        except arrow.ArrowNotImplementedError as error:
-            raise InvalidTypeError(
-                f"{what}: got Arrow type {whole.type}, expected binary or string"
-            ) from error
-    validity, offsets, data = whole.buffers()
-    if offsets is None:  # Arrow leaves the buffers of an empty array out
-        return BinaryColumn(length=0, offsets=bytes(8), data=b"", wide=wide)
-    return BinaryColumn(
-        length=len(whole),
-        offsets=memoryview(offsets),
-        data=b"" if data is None else memoryview(data),
-        validity=None if validity is None else memoryview(validity),
-        first=whole.offset,
-        wide=wide,
-    )
 
 
 def _headers_type(arrow: Any) -> Any:

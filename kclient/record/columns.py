@@ -59,6 +59,59 @@ class BinaryColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderColumn:
+    """Lists of headers, in Arrow's layout of a list array.
+
+    Attributes:
+        length: Number of rows.
+        offsets: ``length + 1`` integers, native order: row i has the headers from ``offsets[i]`` to
+            before ``offsets[i + 1]``.
+        keys: Names of all headers, UTF-8.
+        values: Values of all headers.
+        validity: As in `BinaryColumn`; a row that is null has no headers.
+        first: Row of the buffers at which the column starts.
+        wide: Whether `offsets` are 64 bits wide instead of 32.
+    """
+
+    length: int
+    offsets: WireBytes
+    keys: BinaryColumn
+    values: BinaryColumn
+    validity: WireBytes | None = None
+    first: int = 0
+    wide: bool = False
+
+    def check(self) -> None:
+        """Check that the buffers are long enough for the rows.
+
+        Raises:
+            InvalidArgumentError: They are not.
+        """
+        own = BinaryColumn(self.length, self.offsets, b"", self.validity, self.first, self.wide)
+        own.check()  # of the same form
+        self.keys.check()
+        self.values.check()
+        if self.keys.length != self.values.length:
+            raise InvalidArgumentError("column: its header keys and values differ in number")
+
+    def span(self, index: int) -> range:
+        """Return where a row's headers are among the keys and values.
+
+        Raises:
+            InvalidArgumentError: The offsets leave the data.
+        """
+        at = self.first + index
+        if self.validity is not None and not self.validity[at >> 3] >> (at & 7) & 1:
+            return range(0)
+        start, end = struct.unpack_from(
+            "=qq" if self.wide else "=ii", self.offsets, at * (8 if self.wide else 4)
+        )
+        if not 0 <= start <= end <= self.keys.length:
+            raise InvalidArgumentError(f"column: row {index} leaves the data")
+        return range(start, end)
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Records of one partition as columns.
 

@@ -13,7 +13,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from kclient.record import BinaryColumn, reference
+from kclient.record import reference
+from tests.support.record_columns import column, record_columns
 
 BATCH_SIZE = 256 * 1024
 BATCHES = 8
@@ -37,11 +38,9 @@ class Workload:
         self.values = [b"x" * size] * self.count
         self.keys = [b"key-%012d" % index for index in range(self.count)]
         self.buffer = bytearray(BATCH_SIZE)
-        self.column = BinaryColumn(
-            self.count,
-            b"".join((index * size).to_bytes(4, "little") for index in range(self.count + 1)),
-            b"x" * (size * self.count),
-        )
+        self.columns_to_send = record_columns(module)(NOW_MS, None, column(self.values))
+        keys = column(self.keys)
+        self.keyed_columns = record_columns(module)(NOW_MS, keys, column(self.values))
         builder = module.RecordBatchBuilder(bytearray(BATCH_SIZE))
         builder.append_many(NOW_MS, None, self.values)
         self.batch = module.RecordBatch(builder.seal())
@@ -63,7 +62,13 @@ class Workload:
         self.builder().append_many(NOW_MS, None, self.values)
 
     def append_columns(self) -> None:
-        self.builder().append_columns(NOW_MS, None, self.column)
+        self.builder().append_columns(self.columns_to_send)
+
+    def check_columns(self) -> None:
+        self.columns_to_send.check(1 << 20)
+
+    def group_columns(self) -> None:
+        self.keyed_columns.rows_by_partition(4, None, 0, self.count, by_key=True)
 
     def append_many_and_seal(self) -> None:
         builder = self.builder()
@@ -100,6 +105,8 @@ CALLS = [
     "append_key",
     "append_many",
     "append_columns",
+    "check_columns",
+    "group_columns",
     "append_many_and_seal",
     "take",
     "take_500_and_touch",

@@ -37,7 +37,7 @@ def test_a_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> No
     child, parent = (json.loads(line) for line in ended.stdout.splitlines())
     assert parent["child_ended"] == 0, ended.stderr
     assert parent["parent"] == [1, 1, 3]
-    assert len(child["child"]) == 11
+    assert len(child["child"]) == 12
     for call, told in child["child"].items():
         assert f"process {parent['pid']}" in told, call
     # All requests came over the parent's one connection to the broker, numbered without a gap.

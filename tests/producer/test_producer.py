@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kclient import Producer, RecordMetadata
@@ -351,6 +352,7 @@ def test_a_sender_that_stopped_is_told_by_every_call(
         lambda: producer.send(topic, b"z"),
         lambda: producer.send("another", b"z"),
         lambda: producer.send_many(topic, [b"z"]),
+        lambda: producer.send_arrow(topic, pa.table({"value": [b"z"]})),
         lambda: producer.partitions_for("another"),
         producer.flush,
     ):

@@ -67,6 +67,8 @@ def test_dotted_names_in_a_dict() -> None:
         ({"compression_type": "xz"}, r"compression_type: got 'xz' .*'zstd'"),
         ({"compression_gzip_level": 10}, r"compression_gzip_level: got 10 .* 1 to 9"),
         ({"compression_zstd_level": 23}, r"compression_zstd_level: got 23"),
+        ({"compression_zstd_level": "23"}, r"compression_zstd_level: got '23'"),
+        ({"compression_zstd_level": "fast"}, r"got 'fast' \(str\), expected a whole number .* 22$"),
         ({"linger_ms": -1}, r"linger_ms: got -1 .*>= 0"),
         ({"linger_ms": float("nan")}, r"linger_ms: got nan"),
         ({"linger_ms": float("inf")}, r"linger_ms: got inf"),
@@ -146,6 +148,7 @@ def test_the_level_is_that_of_the_codec() -> None:
     assert config.values["compression_type"] is CompressionType.ZSTD
     assert config.compression_level == 7
     assert parse(compression_type="snappy").compression_level is None
+    assert parse(compression_type="lz4", compression_lz4_level="12").compression_level == 12
 
 
 def test_partitioners_by_name() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kclient import Producer
@@ -128,6 +129,7 @@ def test_a_closed_producer_says_so(producer: Producer) -> None:
     for call in (
         lambda: producer.send("t", b""),
         lambda: producer.send_many("t", [b""]),
+        lambda: producer.send_arrow("t", pa.table({"value": [b""]})),
         lambda: producer.partitions_for("t"),
         producer.flush,
     ):

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Literal
 
-import pyarrow as pa
 import pytest
 
 from kclient.common.broker_errors import CorruptRecordError
-from kclient.common.errors import ConfigError, InvalidArgumentError, InvalidTypeError
+from kclient.common.errors import ConfigError, InvalidArgumentError
 from kclient.record import (
     BatchCursor,
     BinaryColumn,
@@ -194,48 +193,6 @@ def test_no_records_are_an_empty_batch() -> None:
         table.validate(full=True)
         assert table.num_rows == 0
         assert table.schema == arrow.record_schema()
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array([b"a", None, b"", b"dd"]),
-        pa.array([b"x", b"a", None, b"", b"dd", b"y"]).slice(1, 4),
-        pa.array(["a", None, "", "dd"]),
-        pa.array([b"a", None, b"", b"dd"], pa.large_binary()),
-        pa.array(["a", None, "", "dd"], pa.large_string()),
-        pa.array(["a", None, "", "dd"]).dictionary_encode(),
-        pa.chunked_array([[b"a", None], [b"", b"dd"]]),
-        pa.chunked_array([[b"a", None, b"", b"dd"]]),
-    ],
-    ids=str,
-)
-def test_arrow_columns_are_appended(twin: ModuleType, array: Any) -> None:
-    builder = twin.RecordBatchBuilder(bytearray(500))
-    column = arrow.from_arrow(array)
-    assert builder.append_columns(7, column, column) == 4
-    records = twin.RecordBatch(builder.seal()).records()
-    assert [record.value for record in records] == [b"a", None, b"", b"dd"]
-    assert [record.key for record in records] == [b"a", None, b"", b"dd"]
-
-
-@pytest.mark.parametrize("array", [pa.array([], pa.binary()), pa.chunked_array([], pa.string())])
-def test_an_empty_arrow_column_is_nothing_to_append(twin: ModuleType, array: Any) -> None:
-    builder = twin.RecordBatchBuilder(bytearray(500))
-    assert builder.append_columns(7, None, arrow.from_arrow(array)) == 0
-
-
-def test_arrow_timestamps_are_appended(twin: ModuleType) -> None:
-    times = pa.array([5, 6, 7], pa.int64())
-    builder = twin.RecordBatchBuilder(bytearray(500))
-    values = arrow.from_arrow(pa.array([b"a", b"b", b"c"]))
-    builder.append_columns(times.buffers()[1], None, values)
-    assert [r.timestamp for r in twin.RecordBatch(builder.seal()).records()] == [5, 6, 7]
-
-
-def test_an_arrow_column_of_numbers_is_refused() -> None:
-    with pytest.raises(InvalidTypeError, match="key: got Arrow type int64"):
-        arrow.from_arrow(pa.array([1, 2]), "key")
 
 
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
 from kclient.record import (
     RECORD_BATCH_OVERHEAD,
-    BinaryColumn,
     CompressionType,
     RecordBatch,
     RecordBatchBuilder,
@@ -276,57 +275,6 @@ def test_append_many_checks_its_rows(
 ) -> None:
     with pytest.raises(kind, match=text):
         twin.RecordBatchBuilder(bytearray(300)).append_many(*arguments)
-
-
-def column(values: list[bytes | None], *, wide: bool = False, first: int = 0) -> BinaryColumn:
-    padded = [b"pad"] * first + values
-    offsets, data, bits = [0], b"", bytearray((len(padded) + 7) // 8)
-    for index, value in enumerate(padded):
-        data += value or b""
-        offsets.append(len(data))
-        bits[index >> 3] |= (value is not None) << (index & 7)
-    packed = struct.pack(f"={len(offsets)}{'q' if wide else 'i'}", *offsets)
-    return BinaryColumn(len(values), packed, data, bits if None in values else None, first, wide)
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("first", [0, 3, 9])
-def test_append_columns(twin: ModuleType, wide: bool, first: int) -> None:
-    values: list[bytes | None] = [b"a", None, b"", b"dddd"] * 5
-    keys = list(reversed(values))
-    times = struct.pack("=20q", *range(100, 120))
-    builder = twin.RecordBatchBuilder(bytearray(1000))
-    appended = builder.append_columns(
-        times, column(keys, first=first), column(values, wide=wide, first=first), 2
-    )
-    assert appended == 18
-    records = twin.RecordBatch(builder.seal()).records()
-    assert [record.value for record in records] == values[2:]
-    assert [record.key for record in records] == keys[2:]
-    assert [record.timestamp for record in records] == list(range(102, 120))
-
-
-@pytest.mark.parametrize(
-    ("times", "keys", "values", "text"),
-    [
-        (0, None, BinaryColumn(2, bytes(8), b""), "too short"),
-        (0, None, BinaryColumn(-1, bytes(8), b""), "too short"),
-        (0, None, BinaryColumn(9, bytes(40), b"", validity=b"\xff"), "too short"),
-        (0, None, BinaryColumn(1, struct.pack("=ii", 0, 5), b"1234"), "row 0 leaves the data"),
-        (0, None, BinaryColumn(1, struct.pack("=ii", 3, 2), b"1234"), "row 0 leaves the data"),
-        (0, None, BinaryColumn(1, struct.pack("=ii", -1, 2), b"1234"), "row 0 leaves the data"),
-        (0, column([b"a"]), column([b"a", b"b"]), "keys: got 1 rows, expected 2"),
-        (bytes(8), None, column([b"a", b"b"]), "timestamps_ms: got 1 rows"),
-        (struct.pack("=q", -2), None, column([b"a"]), "timestamp_ms: got -2"),
-    ],
-)
-def test_append_columns_checks_its_columns(
-    twin: ModuleType, times: Any, keys: BinaryColumn | None, values: BinaryColumn, text: str
-) -> None:
-    builder = twin.RecordBatchBuilder(bytearray(1000))
-    with pytest.raises(InvalidArgumentError, match=text):
-        builder.append_columns(times, keys, values)
-    assert builder.record_count == 0
 
 
 # ---- offsets with holes

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.common.errors import KafkaError
-from kclient.record import BinaryColumn, CompressionType, TimestampType, crc32c, reference
+from kclient.record import CompressionType, TimestampType, crc32c, reference
 from tests.support.batch_stories import read_all
 
 names = st.text(max_size=8).filter(lambda text: text.isprintable())
@@ -75,30 +75,6 @@ def test_they_append_many_alike(
             results.add((count, bytes(builder.seal()) if count else b""))
         except KafkaError as error:
             results.add((type(error), str(error)))
-    assert len(results) == 1
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=4), st.data())
-def test_they_append_columns_alike(
-    twins: list[ModuleType], offsets: bytes, data: bytes, validity: bytes, draw: st.DataObject
-) -> None:
-    column = BinaryColumn(
-        draw.draw(st.integers(-1, 12)),
-        offsets,
-        data,
-        draw.draw(st.sampled_from([None, validity])),
-        draw.draw(st.integers(-1, 4)),
-        wide=draw.draw(st.booleans()),
-    )
-    results: set[Any] = set()
-    for module in twins:
-        builder = module.RecordBatchBuilder(bytearray(200))
-        try:
-            count = builder.append_columns(5, None, column)
-            results.add((count, bytes(builder.seal()) if count else b""))
-        except KafkaError as error:
-            results.add(type(error))
     assert len(results) == 1
 
 

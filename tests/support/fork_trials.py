@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
+import pyarrow as pa
+
 from kclient import Producer
 from kclient.common.errors import ForkedClientError
 from kclient.producer import BatchDelivery, DeliveryFuture
@@ -62,6 +64,7 @@ def calls(
         "send": lambda: producer.send(topic, b"child"),
         "send with care": lambda: producer.send(topic, bytearray(b"child"), headers=[("h", b"")]),
         "send_many": lambda: producer.send_many(topic, [b"child"]),
+        "send_arrow": lambda: producer.send_arrow(topic, pa.table({"value": [b"child"]})),
         "partitions_for": lambda: producer.partitions_for(topic),
         "flush": producer.flush,
         "metrics": producer.metrics,

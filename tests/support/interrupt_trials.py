@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pyarrow as pa
+
 from kclient import Producer
 from kclient.common.errors import ClosedError
 from kclient.producer import DeliveryFuture
@@ -55,6 +57,7 @@ class Trials:
         self.told: Counter[bytes] = Counter()
         self.futures: list[DeliveryFuture] = []
         self.producer = self.make()
+        self.send_arrow()  # it imports what it needs
 
     def make(self, linger_ms: int = 60_000) -> Producer:
         producer = Producer(
@@ -84,6 +87,11 @@ class Trials:
 
     def send_many(self) -> None:
         self.producer.send_many(self._topic, [self.value(100) for _ in range(8)], partition=0)
+
+    def send_arrow(self) -> None:
+        values = [self.value(100) for _ in range(8)]
+        keys = [b"a", None, b"b", b"c"] * 2
+        self.producer.send_arrow(self._topic, pa.table({"value": values, "key": keys}))
 
     def wait_for_result(self) -> None:
         self.futures[-1].result(IN_TIME)
@@ -160,6 +168,7 @@ def go_through_all(trials: Trials) -> dict[str, int]:
             lambda: trials.send(350), trials.fill_memory, step=2
         ),
         "send_many": trials.go_through(trials.send_many, step=7),
+        "send_arrow": trials.go_through(trials.send_arrow, step=7),
         "flush": trials.go_through(trials.producer.flush, trials.send),
     }
     trials.producer.close(IN_TIME)
@@ -192,6 +201,7 @@ class Storm:
             "send": lambda: self._trials.send_each(20),
             "send in a new batch": lambda: self._trials.send_each(4, 480),
             "send_many": self._trials.send_many,
+            "send_arrow": self._trials.send_arrow,
             "flush": producer.flush,
         }
         before = signal.signal(signal.SIGALRM, self._strike)

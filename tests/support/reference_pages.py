@@ -17,6 +17,9 @@ from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
+from kclient.spark.options.kafka_config import SINK_OWNED, SOURCE_OWNED
+from kclient.spark.options.sink_options import SINK_TABLE
+from kclient.spark.options.source_options import SOURCE_TABLE
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -114,6 +117,31 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def spark_page() -> str:
+    """Every option of the Spark source and sink."""
+    parts = [
+        "# Spark options\n",
+        (
+            'Options of `format("kclient")`, under the names of Spark\'s own Kafka connector where'
+            " it has them. They count\nin any case. An unknown option is refused, with the nearest"
+            " known one. Options of Kafka's clients are given as\n`kafka.<key>`; they are in the"
+            " [configuration reference](configuration.md). `groupIdPrefix` is taken and\nmeans"
+            " nothing: the source joins no group.\n"
+        ),
+    ]
+    for title, table, client, owned in (
+        ("Source", SOURCE_TABLE, "consumers", SOURCE_OWNED),
+        ("Sink", SINK_TABLE, "producers", SINK_OWNED),
+    ):
+        parts.append(f"## {title}\n")
+        parts.append(config_table(table.rows.values()))
+        parts.append(f"These keys of {client} are not to be set:\n")
+        parts.append("| key | why |\n|---|---|")
+        parts.append("\n".join(f"| `kafka.{key}` | {cell(why)} |" for key, why in owned.items()))
+        parts.append("")
+    return "\n".join(parts)
+
+
 def yes(flag: bool) -> str:
     """A flag as the page shows it."""
     return "yes" if flag else ""
@@ -123,6 +151,7 @@ PAGES = {
     "configuration.md": configuration_page,
     "protocol.md": protocol_page,
     "errors.md": errors_page,
+    "spark-options.md": spark_page,
 }
 
 

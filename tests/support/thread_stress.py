@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import pyarrow as pa
+
 from kclient import Consumer, Producer, TopicPartition
 from kclient.testing.embedded_cluster import EmbeddedCluster
 
@@ -55,7 +57,11 @@ class Worker(threading.Thread):
                 self._producer.flush(PATIENCE)
             elif deed < 0.1:
                 values = [self._value(each) for each in range(number, number + 5)]
-                self._producer.send_many("t", values, partition=self._name % PARTITIONS)
+                if deed < 0.06:
+                    self._producer.send_many("t", values, partition=self._name % PARTITIONS)
+                else:
+                    places = pa.array([self._name % PARTITIONS] * 5)
+                    self._producer.send_arrow("t", pa.table({"value": values, "partition": places}))
                 number += 5
             else:
                 future = self._producer.send(

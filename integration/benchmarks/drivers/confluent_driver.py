@@ -5,10 +5,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, values_of
+from integration.benchmarks.workload import Consumed, Workload, keys_of, values_of
 
 _PATIENCE = 120
 _AT_ONCE = 1000
+_BATCH = 10_000
 
 
 def _producer(load: Workload) -> Producer:
@@ -63,6 +64,43 @@ def _produce(load: Workload, meter: Meter, how: dict[str, Any]) -> int:
     left = producer.flush(_PATIENCE)
     meter.stop()
     return left
+
+
+def produce_batches(load: Workload, meter: Meter) -> int:
+    """Lists of messages, fire and flush."""
+    return _produce_batches(load, meter, keyed=False)
+
+
+def produce_batches_keyed(load: Workload, meter: Meter) -> int:
+    """Lists of messages with keys."""
+    return _produce_batches(load, meter, keyed=True)
+
+
+def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
+    """Makes the dicts it takes in the timed part: nobody has them to begin with."""
+    first, *values = values_of(load)
+    chunks = [values[at : at + _BATCH] for at in range(0, len(values), _BATCH)]
+    keys = [keys_of(len(chunk)) for chunk in chunks] if keyed else []
+    producer = _producer(load)
+    producer.produce(load.topic, first)
+    producer.flush(_PATIENCE)
+    meter.start(skipped=1)
+    for number, chunk in enumerate(chunks):
+        if keyed:
+            pairs = zip(keys[number], chunk, strict=True)
+            messages = [{"key": key, "value": value} for key, value in pairs]
+        else:
+            messages = [{"value": value} for value in chunk]
+        while messages:
+            producer.produce_batch(load.topic, messages)
+            # What did not fit in its queue bears an error and is given again.
+            messages = [message for message in messages if "_error" in message]
+            for message in messages:
+                del message["_error"]
+            producer.poll(0.005 if messages else 0)
+    left = producer.flush(_PATIENCE)
+    meter.stop()
+    return load.records - left
 
 
 def consume(load: Workload, meter: Meter) -> Consumed:

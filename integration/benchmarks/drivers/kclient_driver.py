@@ -3,11 +3,12 @@
 from typing import Any
 
 from integration.benchmarks.meter import Meter
-from integration.benchmarks.workload import Consumed, Workload, values_of
+from integration.benchmarks.workload import Consumed, Workload, keys_of, values_of
 from kclient import Consumer, Producer, TopicPartition
 
 _PATIENCE = 120.0
 _AT_ONCE = 1000
+_ARROW_ROWS = 10_000
 
 
 def _producer(load: Workload) -> Producer:
@@ -52,13 +53,54 @@ def produce_without_outcome(load: Workload, meter: Meter) -> int:
 
 def produce_many(load: Workload, meter: Meter) -> int:
     """Lists of records, each with one outcome."""
+    return _produce_many(load, meter, keyed=False)
+
+
+def produce_many_keyed(load: Workload, meter: Meter) -> int:
+    """Lists of records and their keys."""
+    return _produce_many(load, meter, keyed=True)
+
+
+def _produce_many(load: Workload, meter: Meter, *, keyed: bool) -> int:
     first, *values = values_of(load)
     chunks = [values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE)]
+    keys = [keys_of(len(chunk)) if keyed else None for chunk in chunks]
     with _producer(load) as producer:
         producer.send(load.topic, first).result(_PATIENCE)
         send_many, topic = producer.send_many, load.topic
         meter.start(skipped=1)
-        outcomes = [send_many(topic, chunk) for chunk in chunks]
+        outcomes = [send_many(topic, *each) for each in zip(chunks, keys, strict=True)]
+        producer.flush(_PATIENCE)
+        delivered = 1 + sum(outcome.result(_PATIENCE) for outcome in outcomes)
+        meter.stop()
+    return delivered
+
+
+def produce_arrow(load: Workload, meter: Meter) -> int:
+    """Arrow batches of as many records as Spark's have, each with one outcome."""
+    return _produce_arrow(load, meter, keyed=False)
+
+
+def produce_arrow_keyed(load: Workload, meter: Meter) -> int:
+    """Arrow batches with a column of keys."""
+    return _produce_arrow(load, meter, keyed=True)
+
+
+def _produce_arrow(load: Workload, meter: Meter, *, keyed: bool) -> int:
+    import pyarrow as pa  # noqa: PLC0415 - the other kclient cells do not pay for it
+
+    first, *values = values_of(load)
+    batches = []
+    for at in range(0, len(values), _ARROW_ROWS):
+        columns = {"value": pa.array(values[at : at + _ARROW_ROWS], pa.binary())}
+        if keyed:
+            columns["key"] = pa.array(keys_of(len(columns["value"])), pa.binary())
+        batches.append(pa.record_batch(columns))
+    with _producer(load) as producer:
+        producer.send_arrow(load.topic, pa.table({"value": [first]})).result(_PATIENCE)
+        send_arrow, topic = producer.send_arrow, load.topic
+        meter.start(skipped=1)
+        outcomes = [send_arrow(topic, batch) for batch in batches]
         producer.flush(_PATIENCE)
         delivered = 1 + sum(outcome.result(_PATIENCE) for outcome in outcomes)
         meter.stop()

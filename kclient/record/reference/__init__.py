@@ -7,6 +7,7 @@ from kclient.record.reference.consumer_record import ConsumerRecord
 from kclient.record.reference.murmur2 import murmur2
 from kclient.record.reference.record_batch import RecordBatch, patch_for_append, read_batches
 from kclient.record.reference.record_batch_builder import RecordBatchBuilder
+from kclient.record.reference.record_columns import RecordColumns
 from kclient.record.reference.record_encoder import record_size_upper_bound
 from kclient.record.reference.varints import (
     decode_varint,
@@ -21,6 +22,7 @@ __all__ = [
     "ConsumerRecord",
     "RecordBatch",
     "RecordBatchBuilder",
+    "RecordColumns",
     "decode_columns",
     "decode_varint",
     "decode_varlong",

@@ -15,13 +15,12 @@ from kclient.record.batch_format import (
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
 )
-from kclient.record.columns import BinaryColumn
 from kclient.record.compression_type import CompressionType
 from kclient.record.record import Header
+from kclient.record.reference.record_columns import RecordColumns
 from kclient.record.reference.record_encoder import (
     NO_HEADERS,
     as_bytes,
-    check_columns,
     check_rows,
     check_timestamp,
     encode_headers,
@@ -202,60 +201,35 @@ class RecordBatchBuilder:
         )
 
     def append_columns(
-        self,
-        timestamps_ms: int | WireBytes,
-        keys: BinaryColumn | None,
-        values: BinaryColumn,
-        start: int = 0,
-        headers: Sequence[Header] | None = None,
+        self, columns: RecordColumns, rows: WireBytes | None = None, start: int = 0
     ) -> int:
-        """Append rows of columns from index `start` on, as many as fit.
+        """Append rows of columns, as many as fit.
 
         Args:
-            timestamps_ms: One for all, or the memory of one 64-bit integer a row, native order.
-            keys: Keys, or None for none.
-            values: Values.
-            start: Index of the first row to append.
-            headers: Headers that every record gets.
+            columns: The columns.
+            rows: Memory of 64-bit integers, native order: the rows to append; None for all.
+            start: How many of them to leave out.
 
         Returns:
             How many were appended.
 
         Raises:
-            InvalidArgumentError: As `append_many`, or a row leaves its column's data.
+            InvalidArgumentError: A row does not exist or leaves its column's data; nothing of this
+                call was appended.
             RecordTooLargeError: As `append`.
         """
-        times: Iterable[int]
-        if isinstance(timestamps_ms, int):
-            times = repeat(timestamps_ms)
-            check_columns(None, keys, values, start)
-        else:
-            view = memoryview(timestamps_ms).cast("B").cast("q")
-            times = view[start:]
-            check_columns(len(view), keys, values, start)
-        rows = range(start, values.length)
-        return self._append_rows(
-            zip(
-                times,
-                repeat(None) if keys is None else map(keys.row, rows),
-                map(values.row, rows),
-                strict=False,
-            ),
-            headers,
-        )
+        before = self._mark()
+        try:
+            return columns.append_to(self, rows, start)
+        except BaseException:
+            self._restore(before)
+            raise
 
     def _append_rows(
         self, rows: Iterable[tuple[int, object, object]], headers: Sequence[Header] | None
     ) -> int:
         tail = encode_headers(headers)
-        before = (
-            self._end,
-            self._count,
-            self._last_delta,
-            self._first_timestamp,
-            self._max_timestamp,
-            self._largest_record,
-        )
+        before = self._mark()
         appended = 0
         try:
             for timestamp, key, value in rows:
@@ -264,16 +238,29 @@ class RecordBatchBuilder:
                     break
                 appended += 1
         except BaseException:
-            (
-                self._end,
-                self._count,
-                self._last_delta,
-                self._first_timestamp,
-                self._max_timestamp,
-                self._largest_record,
-            ) = before
+            self._restore(before)
             raise
         return appended
+
+    def _mark(self) -> tuple[int, int, int, int, int, int]:
+        return (
+            self._end,
+            self._count,
+            self._last_delta,
+            self._first_timestamp,
+            self._max_timestamp,
+            self._largest_record,
+        )
+
+    def _restore(self, mark: tuple[int, int, int, int, int, int]) -> None:
+        (
+            self._end,
+            self._count,
+            self._last_delta,
+            self._first_timestamp,
+            self._max_timestamp,
+            self._largest_record,
+        ) = mark
 
     def _append(
         self, delta: int, timestamp_ms: int, key: object, value: object, encoded_headers: bytes

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.record.batch_format import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
-from kclient.record.columns import BinaryColumn
 from kclient.record.record import Header
 from kclient.record.reference.varints import encode_varint
 
@@ -71,25 +70,6 @@ def check_rows(
                 f"{name}: got {len(rows)} items, expected {len(values)}, one for each value"
             )
     _check_start(start, len(values))
-
-
-def check_columns(
-    timestamps: int | None, keys: BinaryColumn | None, values: BinaryColumn, start: int
-) -> None:
-    """Check that columns have one length, `timestamps` too where there are any.
-
-    Raises:
-        InvalidArgumentError: They do not, or `start` is not among the rows.
-    """
-    values.check()
-    if keys is not None:
-        keys.check()
-    for name, length in (("keys", keys and keys.length), ("timestamps_ms", timestamps)):
-        if length is not None and length != values.length:
-            raise InvalidArgumentError(
-                f"{name}: got {length} rows, expected {values.length}, one for each value"
-            )
-    _check_start(start, values.length)
 
 
 def _check_start(start: int, length: int) -> None:

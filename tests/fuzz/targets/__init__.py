@@ -12,6 +12,7 @@ NAMES = (
     "requests",
     "responses",
     "batches",
+    "arrow",
     "compression",
     "groups",
     "cluster_metadata",

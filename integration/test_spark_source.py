@@ -1,0 +1,94 @@
+"""The Spark source's offsets and ranges against Apache Kafka."""
+
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+from confluent_kafka import Producer as TransactionalProducer
+from confluent_kafka import TopicPartition as ForeignPartition
+from confluent_kafka.admin import AdminClient as ForeignAdmin
+
+from integration.harness.running_kafka import RunningKafka
+from kclient import AdminClient, NewTopic, TopicPartition
+from kclient.spark.errors import DataLossError
+from kclient.spark.options import SourceOptions
+from kclient.spark.source.batch_reader import BatchReader
+from kclient.spark.source.limited_stream_reader import LimitedStreamReader
+from tests.support.desk import Desk
+from tests.support.spark_query import EARLIEST, Query, numbers, parsed
+from tests.support.waiting import wait_until
+
+
+def read(kafka: RunningKafka, options: Mapping[str, str]) -> list[int]:
+    servers = {"kafka.bootstrap.servers": kafka.bootstrap}
+    reader = BatchReader(SourceOptions.parse({**servers, **options}, streaming=False))
+    return sorted(row for one in reader.partitions() for row in numbers(reader.read(one)))
+
+
+def expect(kafka: RunningKafka, rows: list[int], options: Mapping[str, str]) -> None:
+    """Read until these rows come: Kafka ends a transaction behind the writer's back."""
+    wait_until(lambda: read(kafka, options) == rows, f"{rows} are read with {options}")
+
+
+def produce(producer: TransactionalProducer, topic: str, *values: int) -> None:
+    for value in values:
+        producer.produce(topic, b"%d" % value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def test_transactions(kafka: RunningKafka, topic: Callable[..., str]) -> None:
+    name = topic()
+    producer = TransactionalProducer(
+        {"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{name}-writer"}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    produce(producer, name, 0, 1)
+    producer.commit_transaction(30)
+    producer.begin_transaction()
+    produce(producer, name, 10, 11)
+    producer.abort_transaction(30)
+    expect(kafka, [0, 1], {"subscribe": name})
+    every = {"subscribe": name, "isolationLevel": "read_uncommitted"}
+    expect(kafka, [0, 1, 10, 11], every)
+    producer.begin_transaction()
+    produce(producer, name, 2)
+    assert read(kafka, {"subscribe": name}) == [0, 1]
+    aborted_and_its_marker = json.dumps({name: {"0": 3}})
+    assert read(kafka, {"subscribe": name, "startingOffsets": aborted_and_its_marker}) == []
+    producer.commit_transaction(30)
+    expect(kafka, [0, 1, 2], {"subscribe": name, "maxRecordsPerPartition": "1"})
+
+
+def test_what_retention_removed(kafka: RunningKafka, topic: Callable[..., str]) -> None:
+    name = topic()
+    with Desk(kafka.bootstrap) as desk:
+        desk.fill(name, 10)
+    admin = ForeignAdmin({"bootstrap.servers": kafka.bootstrap})
+    for done in admin.delete_records([ForeignPartition(name, 0, 6)]).values():
+        done.result(30)
+    named = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 2}})}
+    with pytest.raises(DataLossError) as caught:
+        read(kafka, named)
+    assert caught.value.lost == {TopicPartition(name, 0): 4}
+    assert read(kafka, {**named, "failOnDataLoss": "false"}) == [6, 7, 8, 9]
+
+
+def test_a_stream_over_a_topic_that_grows_and_is_created_anew(
+    kafka: RunningKafka, topic: Callable[..., str]
+) -> None:
+    name = topic()
+    with Desk(kafka.bootstrap) as desk, AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
+        options = {"subscribe": name, **EARLIEST, "maxOffsetsPerTrigger": "4"}
+        query = Query(lambda: LimitedStreamReader(parsed(desk, options)))
+        desk.fill(name, 6)
+        assert query.rest() == [[0, 1, 2, 3], [4, 5]]
+        admin.create_partitions({name: 2})
+        desk.fill(name, 2, partition=1, start=6)
+        assert query.rest() == [[6, 7]]
+        admin.delete_topics([name])
+        admin.create_topics([NewTopic(name, num_partitions=2)])
+        desk.fill(name, 9)
+        with pytest.raises(DataLossError, match="deleted and created anew"):
+            query.batch()
+        query.reader.stop()

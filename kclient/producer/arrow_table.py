@@ -1,0 +1,116 @@
+"""What `send_arrow` is given, as far as its form goes: its columns and its batches."""
+
+import difflib
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from kclient.common.config_def import describe
+from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.types import check_topic_name
+from kclient.record.arrow import import_pyarrow
+from kclient.record.arrow_columns import as_binary, checked
+
+COLUMNS = ("value", "key", "partition", "timestamp", "headers", "topic")
+"""Names that a column may have."""
+
+_FEW_ROWS = 1024  # batches smaller than this are joined: each has a price of its own
+
+
+def arrow_batches(topic: str | None, data: object) -> list[Any]:
+    """Return the Arrow batches of a table whose columns have names that make records.
+
+    Args:
+        topic: Topic of all, or None where the column ``topic`` names it.
+        data: ``pyarrow.RecordBatch`` or ``pyarrow.Table``.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        InvalidTypeError: It is neither a batch nor a table.
+        InvalidArgumentError: A column is unknown, missing or there twice, or its buffers are
+            shorter than they have to be.
+    """
+    if topic is not None:
+        check_topic_name(topic)
+    arrow = import_pyarrow()
+    if not isinstance(data, arrow.RecordBatch | arrow.Table):
+        raise InvalidTypeError(
+            f"batch: got {describe(data)}, expected a pyarrow.RecordBatch or pyarrow.Table"
+        )
+    table: Any = data
+    _check_names(topic, table.schema.names)
+    checked(table, "batch")
+    batches: list[Any] = [table] if isinstance(data, arrow.RecordBatch) else table.to_batches()
+    if len(batches) > 1 and table.num_rows < _FEW_ROWS * len(batches):
+        batches = checked(table, "batch", full=True).combine_chunks().to_batches()
+    return [batch for batch in batches if batch.num_rows]
+
+
+def _check_names(topic: str | None, names: list[str]) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            near = difflib.get_close_matches(name.lower(), COLUMNS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "leave it out"
+            raise InvalidArgumentError(
+                f"column {name!r:.80}: expected one of {', '.join(COLUMNS)}; {hint}"
+            )
+        if names.count(name) > 1:
+            raise InvalidArgumentError(f"column {name!r}: got it twice, expected it once")
+    if "value" not in names:
+        raise InvalidArgumentError(
+            "column 'value': got none, expected one; a column of nulls makes tombstones"
+        )
+    if topic is None and "topic" not in names:
+        raise InvalidArgumentError("topic: got None, expected a name, or a column 'topic'")
+    if topic is not None and "topic" in names:
+        raise InvalidArgumentError(
+            f"topic: got {topic!r} and a column 'topic', expected one of the two; leave the "
+            "column out, or give None to go by it"
+        )
+
+
+def topic_names(batch: Any, first: int) -> Any:
+    """Return the column ``topic``, of which each name is checked.
+
+    Args:
+        batch: A batch of Arrow.
+        first: What an error calls the first row.
+
+    Raises:
+        InvalidTypeError: The column holds no text.
+        InvalidArgumentError: A row has no topic, or one that cannot be a name.
+    """
+    names = _texts(batch.column("topic"))
+    if names.null_count:
+        row = first + import_module("pyarrow.compute").index(names.is_null(), value=True).as_py()
+        raise InvalidArgumentError(f"topic: row {row}: got null, expected a topic name")
+    for name in names.unique():
+        check_topic_name(name.as_py())
+    return names
+
+
+def by_topic(batch: Any, names: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each topic and its rows in their order; those of several are copied.
+
+    Args:
+        batch: A batch of Arrow.
+        names: What `topic_names` returned.
+
+    Raises:
+        InvalidArgumentError: The batch is broken.
+    """
+    equal = import_module("pyarrow.compute").equal
+    unique: list[str] = names.unique().to_pylist()
+    if len(unique) > 1:
+        checked(batch, "batch", full=True)
+    for name in unique:
+        yield name, batch if len(unique) == 1 else batch.filter(equal(names, name))
+
+
+def _texts(array: Any) -> Any:
+    arrow = import_pyarrow()
+    kind = array.type.value_type if arrow.types.is_dictionary(array.type) else array.type
+    if str(kind) not in {"string", "large_string", "string_view"}:
+        raise InvalidTypeError(f"topic: got Arrow type {array.type}, expected string")
+    texts = as_binary(checked(array, "topic", full=True), "topic")
+    return texts.cast(arrow.large_binary()).cast(arrow.large_string())

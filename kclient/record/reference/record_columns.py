@@ -1,0 +1,224 @@
+"""Columns of which records are made."""
+
+from array import array
+from typing import TYPE_CHECKING
+
+from kclient.common.errors import InvalidArgumentError
+from kclient.common.files import WireBytes
+from kclient.record.columns import BinaryColumn, HeaderColumn
+from kclient.record.record import Header
+from kclient.record.reference.murmur2 import murmur2, to_positive
+from kclient.record.reference.record_encoder import check_timestamp, record_size_upper_bound
+
+if TYPE_CHECKING:  # it knows this
+    from kclient.record.reference.record_batch_builder import RecordBatchBuilder
+
+PartitionRows = list[tuple[int, memoryview]]
+"""Partition, -1 for none, and the rows that go there: 64-bit integers, native order."""
+
+
+class RecordColumns:
+    """Rows of columns that become records, without an object per row where it is compiled.
+
+    The memory stays that of whoever made the columns and may change: an offset is checked each time
+    it is used, however often it was checked before.
+
+    Args:
+        timestamps_ms: One for all, or the memory of one 64-bit integer a row, native order; -1 is
+            no timestamp.
+        keys: Keys, or None for none.
+        values: Values.
+        headers: Headers, or None for none.
+
+    Raises:
+        InvalidArgumentError: The columns differ in length, or their memory is too short for it.
+    """
+
+    __slots__ = ("_headers", "_keys", "_timestamps_ms", "_values")
+
+    def __init__(
+        self,
+        timestamps_ms: int | WireBytes,
+        keys: BinaryColumn | None,
+        values: BinaryColumn,
+        headers: HeaderColumn | None = None,
+    ) -> None:
+        self._timestamps_ms = (
+            check_timestamp(timestamps_ms)
+            if isinstance(timestamps_ms, int)
+            else memoryview(timestamps_ms).cast("B").cast("q")
+        )
+        self._keys = keys
+        self._values = values
+        self._headers = headers
+        for column in (values, keys, headers):
+            if column is not None:
+                column.check()
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        times = self._timestamps_ms
+        for name, length in (
+            ("timestamps_ms", None if isinstance(times, int) else len(times)),
+            ("keys", self._keys and self._keys.length),
+            ("headers", self._headers and self._headers.length),
+        ):
+            if length is not None and length != self.length:
+                raise InvalidArgumentError(
+                    f"{name}: got {length} rows, expected {self.length}, one for each value"
+                )
+
+    @property
+    def length(self) -> int:
+        """Number of rows."""
+        return self._values.length
+
+    def _row(
+        self, row: int, shown: int
+    ) -> tuple[int, bytes | None, bytes | None, list[Header] | None]:
+        times = self._timestamps_ms
+        return (
+            check_timestamp(times if isinstance(times, int) else times[row]),
+            None if self._keys is None else _cell("key", self._keys, row, shown),
+            _cell("value", self._values, row, shown),
+            None if self._headers is None else read_headers(self._headers, row, shown),
+        )
+
+    def check(self, max_size: int, first_row: int = 0) -> int:
+        """Check that every row can be a record, and return the first that is too large.
+
+        Args:
+            max_size: Bytes that `size_upper_bound` may be at most.
+            first_row: What an error calls the first row.
+
+        Returns:
+            A row, or -1 if none is too large.
+
+        Raises:
+            InvalidArgumentError: A row leaves its column's data, its timestamp is out of range, or
+                the name of a header is null or not UTF-8.
+        """
+        for row in range(self.length):
+            if self._size_upper_bound(row, first_row + row) > max_size:
+                return row
+        return -1
+
+    def size_upper_bound(self, row: int) -> int:
+        """Return a size that a row's record does not exceed, as `record_size_upper_bound`.
+
+        Raises:
+            InvalidArgumentError: As `check`.
+        """
+        self._check_row(row)
+        return self._size_upper_bound(row, row)
+
+    def _size_upper_bound(self, row: int, shown: int) -> int:
+        _, key, value, headers = self._row(row, shown)
+        return record_size_upper_bound(key, value, headers)
+
+    def _check_row(self, row: int) -> None:
+        if not 0 <= row < self.length:
+            raise InvalidArgumentError(f"row: got {row}, expected 0 to {self.length - 1}")
+
+    def rows_by_partition(
+        self, partition_count: int, chosen: WireBytes | None, start: int, stop: int, *, by_key: bool
+    ) -> PartitionRows:
+        """Group rows by the partition they go to, those of each in their order.
+
+        Args:
+            partition_count: Number of partitions.
+            chosen: Memory of one 32-bit integer a row, native order: the partition, negative where
+                none is chosen; None chooses none for any row.
+            start: First row.
+            stop: Row behind the last.
+            by_key: Whether rows with a key and no choice go where the key says (murmur2).
+
+        Raises:
+            InvalidArgumentError: There is no such partition or row, or a key leaves its data.
+        """
+        given = None if chosen is None else memoryview(chosen).cast("B").cast("i")
+        if not 0 <= start <= stop <= self.length or (
+            given is not None and len(given) != self.length
+        ):
+            raise InvalidArgumentError(f"rows: got {start} to {stop}, expected 0 to {self.length}")
+        members: dict[int, array[int]] = {}
+        for row in range(start, stop):
+            partition = -1 if given is None else max(given[row], -1)
+            if partition < 0 and by_key and self._keys is not None:
+                key = _cell("key", self._keys, row, row)
+                if key is not None:
+                    partition = to_positive(murmur2(key)) % partition_count
+            if partition >= partition_count:
+                raise InvalidArgumentError(
+                    f"partition: got {partition}, expected 0 to {partition_count - 1}"
+                )
+            members.setdefault(partition, array("q")).append(row)
+        return [(each, memoryview(members[each]).cast("B")) for each in sorted(members)]
+
+    def append_to(self, builder: "RecordBatchBuilder", rows: WireBytes | None, start: int) -> int:
+        """Append rows to a batch, as many as fit; the work of `RecordBatchBuilder.append_columns`.
+
+        Args:
+            builder: The batch, which undoes all of the call if it raises.
+            rows: Memory of 64-bit integers, native order: the rows to append; None for all.
+            start: How many of them to leave out.
+
+        Returns:
+            How many were appended.
+
+        Raises:
+            InvalidArgumentError: A row does not exist or leaves its column's data.
+            RecordTooLargeError: A record has 2 GiB or more.
+        """
+        chosen = None if rows is None else memoryview(rows).cast("B").cast("q")
+        count = self.length if chosen is None else len(chosen)
+        if not 0 <= start <= count:
+            raise InvalidArgumentError(f"start: got {start}, expected 0 to {count}")
+        for place in range(start, count):
+            row = place if chosen is None else chosen[place]
+            self._check_row(row)
+            if builder.append(*self._row(row, row)) < 0:
+                return place - start
+        return count - start
+
+
+def _cell(what: str, column: BinaryColumn, row: int, shown: int) -> bytes | None:
+    try:
+        return column.row(row)
+    except InvalidArgumentError:
+        raise _leaves(what, shown) from None
+
+
+def _leaves(what: str, row: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{what}: row {row} leaves the data of its column")
+
+
+def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
+    """Return the headers of a row.
+
+    Args:
+        column: The column.
+        row: The row.
+        shown: What an error calls the row.
+
+    Raises:
+        InvalidArgumentError: It leaves the data of its column, or a name is null or not UTF-8.
+    """
+    try:
+        places = column.span(row)
+    except InvalidArgumentError:
+        raise _leaves("headers", shown) from None
+    return [_header(column, place, shown) for place in places]
+
+
+def _header(column: HeaderColumn, place: int, shown: int) -> Header:
+    name = _cell("headers", column.keys, place, shown)
+    value = _cell("headers", column.values, place, shown)
+    if name is None:
+        raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
+    try:
+        return name.decode(), value
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(
+            f"headers: row {shown} has a header whose name is not UTF-8"
+        ) from None

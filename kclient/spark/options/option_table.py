@@ -1,0 +1,95 @@
+"""Options by name, whatever their case: Spark lower-cases the names on their way."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kclient.common.config_def import ConfigKey, describe
+from kclient.common.errors import ConfigError
+
+_KAFKA = "kafka."
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d+)\s*([a-z]*)")
+
+
+class OptionTable:
+    """A set of options that the source or the sink understands.
+
+    Args:
+        owner: Whose options they are, as messages name it.
+        rows: The options, under the names that the documentation spells.
+        ignored: Names that Spark or its users pass along and that mean nothing here.
+        elsewhere: Names that mean something to another side, each with who that is.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        rows: Iterable[ConfigKey],
+        *,
+        ignored: Iterable[str] = (),
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
+        self.owner = owner
+        self.rows = {row.name.lower(): row for row in rows}
+        self._ignored = {name.lower() for name in ignored}
+        self._elsewhere = {name.lower(): who for name, who in (elsewhere or {}).items()}
+
+    def parse(self, options: Mapping[str, str]) -> dict[str, Any]:
+        """Return every option's value by its documented name; ``kafka.*`` is left out.
+
+        Raises:
+            ConfigError: An option is unknown or has a value of the wrong form.
+        """
+        values = {row.name: row.default for row in self.rows.values()}
+        for given, raw in options.items():
+            name = given.lower()
+            row = self.rows.get(name)
+            if row is not None:
+                values[row.name] = _converted(row, raw)
+            elif not name.startswith(_KAFKA) and name not in self._ignored:
+                raise ConfigError(self._unknown(given))
+        return values
+
+    def _unknown(self, given: str) -> str:
+        text = f"unknown option {given!r:.80} for {self.owner}"
+        name = given.lower()
+        if name in self._elsewhere:
+            return f"{text}; it is an option of {self._elsewhere[name]}"
+        near = difflib.get_close_matches(name, self.rows, n=1, cutoff=0.7)
+        if near:
+            return f"{text}; did you mean {self.rows[near[0]].name!r}?"
+        return f"{text}; options of Kafka's clients are spelled 'kafka.<key>'"
+
+
+def duration_ms(name: str, default: int, doc: str) -> ConfigKey:
+    """Define an option that holds a time such as '15m', '30s', '500ms' or milliseconds."""
+
+    def convert(raw: object) -> int:
+        match = _DURATION.fullmatch(str(raw).strip().lower())
+        if match is None or (match[2] or "ms") not in _UNITS_MS:
+            raise ValueError
+        return int(match[1]) * _UNITS_MS[match[2] or "ms"]
+
+    return ConfigKey(name, convert, "a time such as '15m', '30s' or '500ms'", default, doc)
+
+
+def unavailable(name: str, reason: str) -> ConfigKey:
+    """Define an option that is known and cannot be had."""
+
+    def convert(raw: object) -> object:
+        raise ValueError(reason)
+
+    return ConfigKey(name, convert, "it not to be set", None, reason)
+
+
+def _converted(row: ConfigKey, raw: object) -> object:
+    try:
+        return row.convert(raw)
+    except ConfigError:  # it names the part of the value that is wrong
+        raise
+    except (TypeError, ValueError) as problem:
+        shown = "a secret value" if row.secret else describe(raw)
+        hint = f"; {problem}" if str(problem) else ""
+        raise ConfigError(f"{row.name}: got {shown}, expected {row.expected}{hint}") from None

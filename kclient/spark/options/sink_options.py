@@ -1,0 +1,127 @@
+"""The options of the sink, checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kclient.common.config_def import ConfigKey, switch, text, whole_number
+from kclient.common.errors import ConfigError, KafkaError
+from kclient.common.types import check_topic_name
+from kclient.producer.producer_config import ProducerConfig
+from kclient.spark.options.kafka_config import SINK_OWNED, kafka_config
+from kclient.spark.options.option_table import OptionTable, unavailable
+
+_EXACTLY_ONCE = "exactly-once delivery needs transactions, which this version's producer lacks"
+
+
+def _delivery() -> ConfigKey:
+    def convert(raw: object) -> str:
+        word = str(raw).strip().lower()
+        if word == "exactly-once":
+            raise ValueError(_EXACTLY_ONCE)
+        if word != "at-least-once":
+            raise ValueError
+        return word
+
+    return ConfigKey(
+        "delivery",
+        convert,
+        "'at-least-once'",
+        "at-least-once",
+        "What holds where Spark repeats a task: its rows are sent again.",
+    )
+
+
+_ROWS: tuple[ConfigKey, ...] = (
+    text("topic", None, "Topic of every row; it wins over a column 'topic'."),
+    ConfigKey(
+        "includeHeaders",
+        switch("includeHeaders", False, "").convert,  # noqa: FBT003 (its default is not used)
+        "True or False",
+        None,
+        "Whether the column 'headers' is sent; left out, it is where there is one.",
+    ),
+    _delivery(),
+    whole_number(
+        "deliveryTimeoutMs",
+        None,
+        "How long a task waits for the delivery of its rows; None as long as the producer.",
+        low=1,
+    ),
+    unavailable("exactlyOnceCommit", _EXACTLY_ONCE),
+    unavailable("sinkId", _EXACTLY_ONCE),
+    unavailable("transactionalIdPrefix", _EXACTLY_ONCE),
+)
+
+# Spark's own, which it passes on to the writer.
+_IGNORED = ("checkpointLocation", "path", "queryName")
+_OF_SOURCES = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "failOnDataLoss",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "groupId",
+    "isolationLevel",
+)
+
+SINK_TABLE = OptionTable(
+    "the sink", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_OF_SOURCES, "the source")
+)
+"""Every option of the sink."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """A sink's options after checking.
+
+    Attributes:
+        producer: Configuration of the producers, by dotted name; it may hold secrets.
+        topic: Topic of every row, None where a column names it.
+        include_headers: Whether headers are sent, None for where there are some.
+        delivery: ``at-least-once``.
+        delivery_timeout_ms: How long a task waits for the delivery of its rows, None for as long
+            as the producer tries.
+    """
+
+    producer: Mapping[str, str] = field(repr=False)
+    topic: str | None
+    include_headers: bool | None
+    delivery: str
+    delivery_timeout_ms: int | None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
+        """Check what the user gave.
+
+        Raises:
+            ConfigError: An option is unknown, missing or wrong.
+        """
+        values = SINK_TABLE.parse(options)
+        topic: str | None = values["topic"]
+        if topic is not None:
+            try:
+                check_topic_name(topic)
+            except KafkaError as error:
+                raise ConfigError(str(error)) from None
+        producer = kafka_config(options, SINK_OWNED)
+        try:
+            ProducerConfig.parse(producer)
+        except ConfigError as error:
+            raise ConfigError(f"kafka.*: {error}") from None
+        return cls(
+            producer=producer,
+            topic=topic,
+            include_headers=values["includeHeaders"],
+            delivery=values["delivery"],
+            delivery_timeout_ms=values["deliveryTimeoutMs"],
+        )

@@ -1,0 +1,91 @@
+"""From Spark's Arrow batches to chunks."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kclient.common.errors import KafkaError
+from kclient.spark.sink.column_plan import ColumnPlan
+from kclient.spark.sink.delivery import PendingRows, RowSender
+from kclient.spark.sink.row_chunk import unsent
+from kclient.spark.sink.row_values import no_topic
+
+
+def arrow_chunks(batches: Iterable[pa.RecordBatch], plan: ColumnPlan) -> Iterator["ArrowChunk"]:
+    """Turn the Arrow batches of a Spark partition into chunks; nothing is copied.
+
+    Args:
+        batches: Batches with the columns that the plan names.
+        plan: What the columns mean.
+
+    Raises:
+        WriteFailedError: A row has no topic.
+    """
+    roles = plan.roles()
+    first_row = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        columns = [batch.column(name) for name in roles.values()]
+        made = pa.RecordBatch.from_arrays(columns, names=list(roles))
+        if plan.topic_column is not None:
+            _check_topics(plan.topic_column, batch.column(plan.topic_column), first_row)
+        yield ArrowChunk(first_row, plan.topic, made)
+        first_row += batch.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowChunk:
+    """An Arrow batch of a Spark partition, its columns named for `Producer.send_arrow`.
+
+    Attributes:
+        first_row: The first row, counted from 0 in its Spark partition.
+        topic: Topic of all; None where the column ``topic`` has it.
+        batch: The rows.
+    """
+
+    first_row: int
+    topic: str | None
+    batch: pa.RecordBatch
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.batch.num_rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of keys, values and headers."""
+        names = self.batch.schema.names
+        data = [self.batch.column(name) for name in ("key", "value") if name in names]
+        if "headers" in names:
+            headers: Any = self.batch.column("headers")
+            data += headers.flatten().flatten()
+        return sum(map(_size_of, data))
+
+    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+        """Queue the rows and yield what becomes of them.
+
+        Raises:
+            WriteFailedError: A row cannot be sent.
+        """
+        first, last = self.first_row, self.first_row + self.rows - 1
+        try:
+            outcome = sender.send_arrow(self.topic, self.batch)
+        except KafkaError as error:
+            raise unsent(self.topic, first, last, error) from error
+        yield PendingRows(self.topic, first, last, outcome)
+
+
+def _size_of(array: Any) -> int:
+    size: int | None = pc.sum(pc.binary_length(array)).as_py()
+    return size or 0
+
+
+def _check_topics(name: str, topics: Any, first_row: int) -> None:
+    if topics.null_count:
+        row: int = first_row + pc.index(topics.is_null(), value=True).as_py()
+        raise no_topic(name, row)

@@ -1,0 +1,228 @@
+"""Which columns make a record, as Spark's own connector names them."""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from kclient.common.config_def import describe
+from kclient.common.errors import ConfigError, InvalidTypeError
+from kclient.common.types import check_topic_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+
+class Pick(Enum):
+    """A column that is used where there is one of the usual name."""
+
+    IF_PRESENT = "if present"
+
+    def __repr__(self) -> str:
+        return "the column of that name, if there is one"
+
+
+IF_PRESENT: Final = Pick.IF_PRESENT
+Column = str | Pick | None
+"""Name of a column that must be there; `IF_PRESENT`; or None for a column that is not wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """What the columns of a table mean for its records.
+
+    Attributes:
+        topic: Topic of every record; None has it taken from a column.
+        topic_column: Column with the topic.
+        key: Column with the key.
+        value: Column with the value.
+        headers: Column with the headers.
+        partition: Column with the partition.
+    """
+
+    topic: str | None = None
+    topic_column: str | None = None
+    key: str | None = None
+    value: str = "value"
+    headers: str | None = None
+    partition: str | None = None
+
+    def roles(self) -> dict[str, str]:
+        """Return the column that is used for each part of a record, by the part's usual name."""
+        found = {
+            "topic": self.topic_column,
+            "key": self.key,
+            "value": self.value,
+            "headers": self.headers,
+            "partition": self.partition,
+        }
+        return {role: name for role, name in found.items() if name is not None}
+
+    def names(self) -> list[str]:
+        """Return the columns that are used, each once."""
+        return list(dict.fromkeys(self.roles().values()))
+
+    def renamed(self) -> "ColumnPlan":
+        """Return the same plan for a table whose columns have their usual names."""
+        return ColumnPlan(
+            topic=self.topic,
+            topic_column=self.topic_column and "topic",
+            key=self.key and "key",
+            headers=self.headers and "headers",
+            partition=self.partition and "partition",
+        )
+
+    def renaming(self, df: "DataFrame") -> "DataFrame":
+        """Return the columns of a table that are used, under their usual names."""
+        # Names are quoted: a dot would mean a field of a struct.
+        found = {role: "`" + name.replace("`", "``") + "`" for role, name in self.roles().items()}
+        return df.select([df[name].alias(role) for role, name in found.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnWishes:
+    """What the user said about columns, before there is a table to hold it against.
+
+    Attributes:
+        topic: Topic of every record, which goes over the column ``topic``; None for the column.
+        key: The column with the key.
+        value: The column with the value.
+        headers: The column with the headers.
+        partition: The column with the partition.
+    """
+
+    topic: str | None = None
+    key: Column = IF_PRESENT
+    value: str = "value"
+    headers: Column = IF_PRESENT
+    partition: Column = IF_PRESENT
+
+    def __post_init__(self) -> None:
+        if self.topic is not None:
+            check_topic_name(self.topic)
+        for what in ("key", "value", "headers", "partition"):
+            name = getattr(self, what)
+            if isinstance(name, str) and name:
+                continue
+            if what == "value" or not (name is None or isinstance(name, Pick)):
+                raise InvalidTypeError(
+                    f"{what}: got {describe(name)}, expected the name of a column"
+                    + ("" if what == "value" else " or None")
+                )
+
+    def plan(self, names: Sequence[str]) -> ColumnPlan:
+        """Choose among the columns of a table.
+
+        Raises:
+            ConfigError: A column that is needed is missing, or its name is not unique.
+        """
+        found = ColumnPlan(
+            topic=self.topic,
+            topic_column=None if self.topic is not None else _topic_column(names),
+            key=_chosen("key", self.key, names),
+            value=_present("value", self.value, names),
+            headers=_chosen("headers", self.headers, names),
+            partition=_chosen("partition", self.partition, names),
+        )
+        for name in found.names():
+            if names.count(name) > 1:
+                raise ConfigError(
+                    f"column {name!r}: got {names.count(name)} of that name, expected one"
+                )
+        return found
+
+    def checked_plan(self, fields: "Iterable[StructField]") -> ColumnPlan:
+        """Choose among the columns of a schema, and check their types.
+
+        Raises:
+            ConfigError: As `plan`, or a column has a type that cannot be sent.
+        """
+        types = [(field.name, field.dataType) for field in fields]
+        plan = self.plan([name for name, _ in types])
+        by_name = dict(types)
+        for name, is_right, expected, hint in (
+            (plan.topic_column, _is_text, "string", "cast it to string"),
+            (plan.key, _is_data, "string or binary", _CAST),
+            (plan.value, _is_data, "string or binary", _CAST),
+            (plan.headers, _is_headers, _HEADERS, "leave it out with headers=None"),
+            (plan.partition, _is_int, "int", "cast it to int"),
+        ):
+            if name is not None and not is_right(by_name[name]):
+                raise ConfigError(
+                    f"column {name!r}: got {_shown(by_name[name])}, expected {expected}; {hint}"
+                )
+        return plan
+
+
+_CAST: Final = "cast it to string, or make JSON of it with to_json(struct(...))"
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
+
+
+def _topic_column(names: Sequence[str]) -> str:
+    if "topic" in names:
+        return "topic"
+    raise ConfigError(
+        "topic: got neither an option 'topic' nor a column 'topic', expected one of them"
+        + _nearest("topic", names)
+    )
+
+
+def _chosen(what: str, wish: Column, names: Sequence[str]) -> str | None:
+    if isinstance(wish, Pick):
+        return what if what in names else None
+    return None if wish is None else _present(what, wish, names)
+
+
+def _present(what: str, name: str, names: Sequence[str]) -> str:
+    if name in names:
+        return name
+    listed = ", ".join(map(repr, names)) or "none"
+    raise ConfigError(
+        f"{what}: got no column {name!r}, expected one of the columns {listed:.200}"
+        + _nearest(name, names)
+    )
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    folded = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def _kind(data_type: Any) -> str:
+    kind: str = data_type.typeName()
+    return kind
+
+
+def _shown(data_type: Any) -> str:
+    shown: str = data_type.simpleString()
+    return shown
+
+
+def _is_text(data_type: Any) -> bool:
+    return _kind(data_type).startswith(("string", "varchar", "char"))
+
+
+def _is_data(data_type: Any) -> bool:
+    return _is_text(data_type) or _kind(data_type) == "binary"
+
+
+def _is_int(data_type: Any) -> bool:
+    return _kind(data_type) == "integer"
+
+
+def _is_headers(data_type: Any) -> bool:
+    if _kind(data_type) != "array" or _kind(data_type.elementType) != "struct":
+        return False
+    fields: list[tuple[str, Callable[[Any], bool]]] = [("key", _is_text), ("value", _is_binary)]
+    given = data_type.elementType.fields
+    return len(given) == 2 and all(
+        field.name == name and is_right(field.dataType)
+        for field, (name, is_right) in zip(given, fields, strict=True)
+    )
+
+
+def _is_binary(data_type: Any) -> bool:
+    return _kind(data_type) == "binary"

@@ -1,0 +1,100 @@
+"""The configuration of a sink's producers, on its way from the driver to the workers."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+from kclient.common.config_def import describe
+from kclient.common.errors import ConfigError
+from kclient.producer.producer_config import ProducerConfig
+
+_DEFAULTS: Final[Mapping[str, object]] = {
+    # Tasks write in bulk: larger batches are fewer requests. max.request.size holds four of them.
+    "batch.size": 262_144,
+}
+_BYTES_ONLY = "the sink hands keys and values over as bytes; convert columns in Spark"
+_REFUSED: Final[Mapping[str, str]] = {
+    "key.serializer": _BYTES_ONLY,
+    "value.serializer": _BYTES_ONLY,
+    "interceptor.classes": "objects of the driver do not reach the workers",
+    "transactional.id": "the sink's option 'delivery' decides on transactions",
+}
+_NO_ACKS: Final = frozenset({"0", 0})
+
+
+class ProducerSettings:
+    """Checked settings of a producer, which can be sent to workers and hide what they hold.
+
+    Attributes:
+        digest: Names the configuration without telling it; equal settings have equal digests.
+    """
+
+    __slots__ = ("_given", "digest")
+
+    def __init__(self, conf: object) -> None:
+        """Check what the user gave, without contacting anybody.
+
+        Args:
+            conf: Options of a producer by dotted name.
+
+        Raises:
+            ConfigError: An option is unknown, wrong or not for a sink.
+        """
+        if not isinstance(conf, Mapping):
+            raise ConfigError(
+                f"conf: got {describe(conf)}, expected a dict of producer options, such as "
+                "{'bootstrap.servers': 'host:9092'}"
+            )
+        given: dict[str, object] = {_dotted(name): value for name, value in conf.items()}
+        if len(given) < len(conf):
+            raise ConfigError("conf: an option is given twice, with dots and with underscores")
+        for name, value in given.items():
+            _check(name, value)
+        self._given = {**_DEFAULTS, **given}
+        if "batch.size" not in given:
+            self._fit_batches()
+        ProducerConfig.parse(self._given)
+        told = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
+        self.digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def config(self) -> dict[str, object]:
+        """Return the options for the producer; they may hold secrets."""
+        return dict(self._given)
+
+    def __repr__(self) -> str:
+        return f"ProducerSettings({self.digest})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProducerSettings) and self._given == other._given
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def _fit_batches(self) -> None:
+        """Let the sink's own batch size never contradict a small ``buffer.memory``."""
+        memory = self._given.get("buffer.memory")
+        digits = str(memory) if isinstance(memory, int | str) else ""
+        if digits.isdigit() and int(digits) < 4 * int(str(_DEFAULTS["batch.size"])):
+            self._given["batch.size"] = max(1, int(digits) // 4)
+
+
+def _dotted(name: object) -> str:
+    if not isinstance(name, str):
+        raise ConfigError(f"conf: got the option {describe(name)}, expected names as str")
+    return name.replace("_", ".")
+
+
+def _check(name: str, value: object) -> None:
+    if name in _REFUSED:
+        raise ConfigError(f"{name}: not an option of a Spark sink; {_REFUSED[name]}")
+    if value is not None and not isinstance(value, str | int | float):
+        # Its text would not tell two configurations apart, and may tell a secret.
+        raise ConfigError(
+            f"{name}: got an object of type {type(value).__name__}, expected str, a number, "
+            "True or False; workers get it as text"
+        )
+    if name == "acks" and not isinstance(value, bool) and value in _NO_ACKS:
+        raise ConfigError(
+            "acks: got 0, expected 'all' or 1; a sink waits for every acknowledgement, and with "
+            "acks=0 there are none"
+        )

@@ -1,0 +1,85 @@
+"""The writers behind ``df.writeStream.format("kclient")``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
+
+from kclient.spark.sink.arrow_chunks import arrow_chunks
+from kclient.spark.sink.column_plan import ColumnWishes
+from kclient.spark.sink.commit_message import CommitMessage, reports_of
+from kclient.spark.sink.row_chunks import row_chunks
+from kclient.spark.sink.source_writer import WriterPlan, planned
+from kclient.spark.sink.task_identity import current_task
+from kclient.spark.sink.write_task import write_task
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class StreamWriter(DataSourceStreamWriter):
+    """Writes micro-batches row by row, as Spark 4.0 hands them over.
+
+    Spark commits with another copy than those that wrote: only the messages link them.
+    """
+
+    def __init__(self, plan: WriterPlan) -> None:
+        self._columns = plan.columns
+        self._delivery = plan.delivery
+
+    def write(self, iterator: Iterator[Any]) -> CommitMessage:
+        """Write the rows of a Spark partition, and wait until all are acknowledged."""
+        named = self._columns
+        wishes = ColumnWishes(named.topic, named.key, named.value, named.headers, named.partition)
+        chunks = row_chunks(iterator, wishes)
+        return CommitMessage(write_task(chunks, self._delivery, current_task()))
+
+    def commit(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 (Spark's name; the reports have the number, too)
+    ) -> None:
+        """Finish a micro-batch whose tasks all succeeded."""
+        self._delivery.commit(reports_of(messages))
+
+    def abort(
+        self,
+        messages: Sequence[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803 (as above)
+    ) -> None:
+        """Finish a micro-batch that failed."""
+        self._delivery.abort(reports_of(messages))
+
+
+# Spark 4.0 has none; the plain writer then stands in as a base that changes nothing.
+_ArrowBase: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
+
+
+class StreamArrowWriter(StreamWriter, _ArrowBase):  # type: ignore[misc]  # the base depends on Spark
+    """Writes micro-batches from Arrow batches, from Spark 4.1 on."""
+
+    def write(self, iterator: Iterator[Any]) -> CommitMessage:
+        """Write the rows of a Spark partition, and wait until all are acknowledged."""
+        chunks = arrow_chunks(iterator, self._columns)
+        return CommitMessage(write_task(chunks, self._delivery, current_task()))
+
+
+def stream_writer(
+    options: Mapping[str, str],
+    schema: "StructType",
+    overwrite: bool,  # noqa: FBT001 (as Spark's own call)
+) -> DataSourceStreamWriter:
+    """Return the writer of a streaming query, or say what is wrong; nobody is contacted yet.
+
+    Args:
+        options: Options of the data source.
+        schema: Columns of what is to be written.
+        overwrite: Whether the output mode is ``complete``: as with Spark's connector, each
+            micro-batch then sends the whole result anew.
+
+    Raises:
+        ConfigError: An option or a column is wrong.
+    """
+    has_arrow = hasattr(datasource, "DataSourceStreamArrowWriter")
+    return (StreamArrowWriter if has_arrow else StreamWriter)(planned(options, schema))

@@ -1,0 +1,161 @@
+"""Reads a stretch of a partition, straight into Arrow."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kclient.common.errors import KafkaTimeoutError
+from kclient.common.runtime import Clock
+from kclient.consumer.consumer import Consumer
+from kclient.consumer.errors import LogTruncationError, OffsetsOutOfRangeError
+from kclient.spark.offsets.span import Span
+from kclient.spark.options.source_options import ReadSettings
+from kclient.spark.source.data_loss import DataLoss
+from kclient.spark.source.schema import to_spark
+
+# After so long without a record the position is looked at: what is left of a range may hold none,
+# but ends of transactions and what compaction left of removed batches.
+_GLANCE_S = 0.05
+# After so long without progress the log's ends are looked up: it may have been cut off.
+_SUSPICION_MS = 1000.0
+
+
+class RangeReader:
+    """Reads ranges of partitions with one consumer, one after the other.
+
+    A range ends where its last offset is passed. It may hold fewer records than offsets, and no
+    record at its end.
+
+    Args:
+        consumer: Reads for this reader alone.
+        settings: How to read.
+        clock: Tells how long nothing came.
+    """
+
+    def __init__(self, consumer: Consumer, settings: ReadSettings, clock: Clock) -> None:
+        self._consumer = consumer
+        self._settings = settings
+        self._clock = clock
+        self._position = 0
+        self._moved_ms = 0.0
+        self._suspicious_ms = 0.0
+
+    def read(self, span: Span) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a range, in order.
+
+        Raises:
+            DataLossError: Some are gone, and ``failOnDataLoss`` is set.
+            KafkaTimeoutError: Nothing came for ``kafkaConsumer.pollTimeoutMs``.
+            KafkaError: The topic may not be read, or a batch is broken.
+        """
+        self._go_to(span)
+        while self._position < span.end:
+            batch = self._next(span)
+            if batch is not None and batch.num_rows:
+                whole = to_spark(
+                    _before(batch, span.end), include_headers=self._settings.include_headers
+                )
+                yield from _slices(whole, self._settings.batch_rows)
+                # The time that Spark spent with the rows is not the broker's.
+                self._note_progress()
+
+    # --- inside
+
+    def _go_to(self, span: Span) -> None:
+        consumer, partition = self._consumer, span.partition
+        if not consumer.assignment():
+            # A new one connects here, with all the time there is, and says why if it cannot.
+            consumer.beginning_offsets([partition], self._settings.poll_timeout_ms / 1000.0)
+        if consumer.assignment() != {partition}:
+            consumer.assign([partition])
+            consumer.seek(partition, span.start)
+        elif consumer.position(partition) != span.start:
+            consumer.seek(partition, span.start)
+        self._position = span.start
+        self._note_progress()
+
+    def _next(self, span: Span) -> pa.RecordBatch | None:
+        before = self._position
+        try:
+            batch = self._consumer.poll_columns(_GLANCE_S)
+            self._position = self._consumer.position(span.partition, _GLANCE_S)
+        except (OffsetsOutOfRangeError, LogTruncationError):
+            batch = None
+            self._look_at_the_log(span)
+        if self._position > before:
+            self._note_progress()
+        else:
+            self._worry(span)
+        return batch
+
+    def _note_progress(self) -> None:
+        self._moved_ms = self._clock.monotonic_ms()
+        self._suspicious_ms = self._moved_ms + _SUSPICION_MS
+
+    def _worry(self, span: Span) -> None:
+        """Do what is due when nothing comes."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._moved_ms >= self._settings.poll_timeout_ms:
+            raise self._timed_out(span)
+        if now_ms >= self._suspicious_ms:
+            self._suspicious_ms = now_ms + _SUSPICION_MS
+            self._look_at_the_log(span)
+
+    def _look_at_the_log(self, span: Span) -> None:
+        """Pass over what is not there any more, or fail."""
+        partition = span.partition
+        left_s = max(
+            0.0,
+            (self._moved_ms + self._settings.poll_timeout_ms - self._clock.monotonic_ms()) / 1000.0,
+        )
+        start = self._consumer.beginning_offsets([partition], left_s)[partition]
+        end = self._consumer.end_offsets([partition], left_s)[partition]
+        goal = self._position
+        if start > self._position:
+            goal = min(start, span.end)
+            self._lose(span, goal, f"the log now begins at {start}")
+        elif end < span.end:
+            # What is left before the end may still come; what should come after it will not.
+            goal = span.end if end <= self._position else self._position
+            if goal == span.end:
+                self._lose(span, goal, f"the log now ends at {end}")
+        self._position = goal
+        self._consumer.seek(partition, goal)
+
+    def _lose(self, span: Span, goal: int, why: str) -> None:
+        loss = DataLoss(fail=self._settings.fail_on_data_loss)
+        loss.note(span.partition, goal - self._position, why)
+        loss.settle()
+
+    def _timed_out(self, span: Span) -> KafkaTimeoutError:
+        return KafkaTimeoutError(
+            f"{span.partition}: nothing came at offset {self._position} for "
+            f"{self._settings.poll_timeout_ms} ms, expected records up to {span.end}; "
+            "see kafkaConsumer.pollTimeoutMs"
+        )
+
+
+def _slices(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in pieces of about one size, none of more than `most` rows."""
+    count = -(-batch.num_rows // most)
+    if count <= 1:
+        yield batch
+        return
+    for number in range(count):
+        start = batch.num_rows * number // count
+        yield batch.slice(start, batch.num_rows * (number + 1) // count - start)
+
+
+def _before(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:
+    """Return the rows whose offsets are below `end`."""
+    offsets = batch.column("offset")
+    if offsets[-1].as_py() < end:
+        return batch
+    low, high = 0, batch.num_rows
+    while low < high:
+        middle = (low + high) // 2
+        if offsets[middle].as_py() < end:
+            low = middle + 1
+        else:
+            high = middle
+    return batch.slice(0, low)

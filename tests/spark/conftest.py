@@ -1,0 +1,89 @@
+"""One Spark session and one embedded cluster for all tests of kclient.spark."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from kclient.testing import EmbeddedCluster
+from tests.support.desk import Desk
+
+_ROOT = Path(__file__).parents[2]
+# Before 4.3 PySpark's own driver side leaves sockets of RDD jobs to the garbage collector.
+_LEAVES_SOCKETS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
+_REGISTRATION = _ROOT / "kclient" / "spark" / "registration"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the mark without pytest-xdist, too."""
+    config.addinivalue_line("markers", "xdist_group(name): tests that share a process")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep those who share the session in one process, where the runner heeds groups."""
+    for item in items:
+        if "spark" not in getattr(item, "fixturenames", ()):
+            continue
+        item.add_marker(pytest.mark.xdist_group("spark"))
+        if _LEAVES_SOCKETS:
+            item.add_marker(pytest.mark.filterwarnings("ignore:.*unclosed <socket"))
+
+
+@pytest.fixture(scope="session")
+def spark_environment() -> Iterator[pytest.MonkeyPatch]:
+    """What Spark's processes inherit: interpreter, path, address."""
+    with pytest.MonkeyPatch.context() as patch:
+        present = os.environ.get("PYTHONPATH", "")
+        path = [str(_ROOT), str(_REGISTRATION), *filter(None, [present])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        patch.syspath_prepend(str(_REGISTRATION))  # as an installed wheel would have it
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        yield patch
+
+
+@pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[EmbeddedCluster]:
+    """The one cluster that Spark's workers write to and read from."""
+    with EmbeddedCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_environment: pytest.MonkeyPatch,
+    spark_cluster: EmbeddedCluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkSession]:
+    """A session whose tasks may fail twice: 2 slots, 3 attempts.
+
+    It ends before the cluster, so that the workers' clients never look for one that is gone.
+    """
+    home = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2,3]")
+        .appName("kclient-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.local.dir", str(home / "local"))
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("FATAL")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def desk(spark_cluster: EmbeddedCluster) -> Iterator[Desk]:
+    with Desk(spark_cluster.bootstrap_servers) as made:
+        yield made

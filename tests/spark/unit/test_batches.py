@@ -1,0 +1,93 @@
+"""A batch's offsets and what is read of them, on a cluster and without a JVM."""
+
+import json
+import logging
+from collections.abc import Mapping
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+
+from kclient import TopicPartition
+from kclient.common.broker_errors import UnknownTopicOrPartitionError
+from kclient.common.errors import ConfigError
+from kclient.spark.errors import DataLossError
+from kclient.spark.options import SourceOptions
+from kclient.spark.source.batch_reader import BatchReader
+from kclient.testing import EmbeddedCluster
+from tests.support.desk import Desk, place
+from tests.support.spark_query import numbers
+from tests.support.travelled import travelled
+
+
+def reader(desk: Desk, options: Mapping[str, str]) -> BatchReader:
+    servers = {"kafka.bootstrap.servers": desk.bootstrap}
+    return BatchReader(SourceOptions.parse({**servers, **options}, streaming=False))
+
+
+def read(desk: Desk, options: Mapping[str, str]) -> list[int]:
+    """Plan, and read each range as a task does."""
+    made = reader(desk, options)
+    ranges = travelled(made.partitions())
+    return sorted(row for one in ranges for row in numbers(travelled(made).read(one)))
+
+
+def test_times(desk: Desk) -> None:
+    topic = desk.topic(2)
+    producer = desk.producer()
+    for number in range(6):
+        producer.send(
+            topic, b"%d" % number, partition=number % 2, timestamp_ms=1000 + number
+        ).result(20)
+    between = {"subscribe": topic, "startingTimestamp": "1001", "endingTimestamp": "1004"}
+    assert read(desk, between) == [1, 2, 3]
+    assert read(desk, {"subscribe": topic, "endingTimestamp": "9000"}) == list(range(6))
+    by_partition = json.dumps({topic: {"0": 1002, "1": 1005}})
+    assert read(desk, {"subscribe": topic, "startingOffsetsByTimestamp": by_partition}) == [2, 4, 5]
+    assert read(desk, {"subscribe": topic, "endingOffsetsByTimestamp": by_partition}) == [0, 1, 3]
+    with pytest.raises(ConfigError, match="startingTimestamp: got 1006"):
+        read(desk, {"subscribe": topic, "startingTimestamp": "1006"})
+
+
+def test_what_retention_removed(
+    desk: Desk, spark_cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = desk.topic()
+    desk.fill(topic, 10)
+    replicas = spark_cluster.broker.services.replica_manager
+    replicas.partition(TopicPartition(topic, 0)).delete_records(6)
+    assert read(desk, {"subscribe": topic}) == [6, 7, 8, 9]
+    named = {"subscribe": topic, "startingOffsets": json.dumps({topic: {"0": 2}})}
+    with pytest.raises(DataLossError) as caught:
+        read(desk, named)
+    assert caught.value.lost == {place(topic): 4}
+    with caplog.at_level(logging.WARNING, "kclient.spark"):
+        assert read(desk, {**named, "failOnDataLoss": "false"}) == [6, 7, 8, 9]
+    assert "4 offsets lost" in caplog.text
+
+
+def test_offsets_that_do_not_fit_are_refused(desk: Desk) -> None:
+    topic = desk.topic()
+    desk.fill(topic, 10)
+    for options, words in (
+        ({"endingOffsets": json.dumps({topic: {"0": 11}})}, "at most 10, its end"),
+        (
+            {
+                "startingOffsets": json.dumps({topic: {"0": 7}}),
+                "endingOffsets": json.dumps({topic: {"0": 5}}),
+            },
+            f"endingOffsets: got 5 for {topic}-0, expected at least 7",
+        ),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            read(desk, {"subscribe": topic, **options})
+        assert words in str(caught.value)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        read(desk, {"subscribe": f"{topic}-not"})
+
+
+def test_a_pattern_that_nothing_matches_is_an_empty_table(desk: Desk) -> None:
+    assert read(desk, {"subscribePattern": "nothing-of-this-name"}) == []
+
+
+def test_the_range_that_spark_makes_up_where_there_is_none_is_empty(desk: Desk) -> None:
+    assert list(reader(desk, {"subscribe": "t"}).read(InputPartition(None))) == []

@@ -1,0 +1,53 @@
+"""Offsets as Spark keeps them."""
+
+import json
+
+import pytest
+
+from kclient.common.errors import ConfigError
+from kclient.common.types import TopicPartition
+from kclient.spark.offsets.offset_json import LATEST, from_offset, parse_offsets, to_offset
+from kclient.spark.offsets.offset_range import OffsetRange
+from kclient.spark.offsets.span import Span
+from tests.support.travelled import travelled
+
+OFFSETS = {
+    TopicPartition("b", 10): 3,
+    TopicPartition("b", 2): 4,
+    TopicPartition("a", 0): 2**62,
+}
+
+
+def test_there_is_one_order_whatever_comes_in() -> None:
+    text = '{"a": {"0": 4611686018427387904}, "b": {"2": 4, "10": 3}}'
+    assert json.dumps(to_offset(OFFSETS)) == text
+    assert json.dumps(to_offset(dict(reversed(OFFSETS.items())))) == text
+
+
+def test_what_spark_stored_comes_back() -> None:
+    assert from_offset(json.loads(json.dumps(to_offset(OFFSETS)))) == OFFSETS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"t":5}',
+        '{"t":{"x":5}}',
+        '{"t":{"0":"5"}}',
+        '{"t":{"0":-2}}',
+        '{"/":{"0":1}}',
+    ],
+)
+def test_other_forms_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^opt: got .* expected JSON"):
+        parse_offsets("opt", text, lowest=LATEST)
+
+
+def test_a_range_travels() -> None:
+    span = Span(TopicPartition("t", 3), 5, 9)
+    sent = travelled(OffsetRange(span))
+    assert sent.span == span
+    assert (sent.span.size, repr(sent)) == (4, "OffsetRange(t-3[5:9])")

@@ -1,0 +1,216 @@
+"""One range of a partition, from any log, to its end and no further; in virtual time."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from kclient.common.errors import BootstrapError, KafkaTimeoutError
+from kclient.common.types import TopicPartition
+from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from kclient.spark.errors import DataLossError
+from kclient.spark.offsets.span import Span
+from kclient.spark.options import SourceOptions
+from kclient.spark.options.source_options import ReadSettings
+from kclient.spark.source.range_reader import RangeReader
+from kclient.spark.source.schema import arrow_schema
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
+from tests.consumer.conftest import world as world  # noqa: PLC0414 (a fixture)
+from tests.support.virtual_log_broker import VirtualLog
+
+
+def settings(**given: str) -> ReadSettings:
+    return SourceOptions.parse(
+        {"kafka.bootstrap.servers": "10.0.0.1:9092", "subscribe": "orders", **given}
+    ).reading
+
+
+class Reading:
+    """A reader on one consumer, and what came."""
+
+    def __init__(self, world: ConsumerWorld, found: ReadSettings) -> None:
+        options = {key.replace(".", "_"): value for key, value in found.consumer.items()}
+        self.world = world
+        self.consumer = world.consumer(**options)
+        self.reader = RangeReader(self.consumer, found, world.clock)
+
+    def offsets(self, start: int, end: int, partition: TopicPartition = ORDERS_0) -> list[object]:
+        return [
+            offset
+            for batch in self.reader.read(Span(partition, start, end))
+            for offset in batch.column("offset").to_pylist()
+        ]
+
+
+def reading(world: ConsumerWorld, **given: str) -> Reading:
+    return Reading(world, settings(**given))
+
+
+def marker(log: VirtualLog, producer_id: int, kind: ControlRecordType) -> None:
+    base = log.end_offset
+    batch = build_end_txn_batch(
+        EndTxnMarker(kind, 0), producer_id, 0, 1000, base_offset=base, partition_leader_epoch=1
+    )
+    log.append_bytes(base, base + 1, bytes(batch))
+
+
+def test_rows_have_the_columns_of_the_source(world: ConsumerWorld) -> None:
+    world.fill(3)
+    reader = reading(world, includeHeaders="true").reader
+    (batch,) = reader.read(Span(ORDERS_0, 1, 3))
+    assert batch.schema.equals(arrow_schema(include_headers=True))
+    row = batch.to_pylist()[0]
+    assert row["timestamp"].timestamp() == 1.001
+    row.pop("timestamp")
+    assert row == {
+        "key": b"k1",
+        "value": b"1",
+        "topic": "orders",
+        "partition": 0,
+        "offset": 1,
+        "timestampType": 0,
+        "headers": [],
+    }
+
+
+def test_a_range_ends_within_a_batch_and_the_next_one_goes_on(world: ConsumerWorld) -> None:
+    world.fill(10, 10)
+    one = reading(world)
+    assert one.offsets(3, 14) == list(range(3, 14))
+    assert one.offsets(14, 20) == list(range(14, 20))
+
+
+def test_one_consumer_reads_ranges_of_different_partitions(world: ConsumerWorld) -> None:
+    world.fill(5)
+    world.fill(7, number=1)
+    one = reading(world)
+    assert one.offsets(0, 5) == [0, 1, 2, 3, 4]
+    assert one.offsets(2, 7, ORDERS_1) == [2, 3, 4, 5, 6]
+    assert one.offsets(1, 4) == [1, 2, 3]
+
+
+def test_rows_come_in_batches_of_the_size_asked_for(world: ConsumerWorld) -> None:
+    world.fill(25)
+    reader = reading(world, arrowBatchRows="10").reader
+    assert [batch.num_rows for batch in reader.read(Span(ORDERS_0, 0, 25))] == [8, 8, 9]
+
+
+def test_holes_of_compaction_are_passed(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"a", b"b", offsets=[0, 4])
+    log.append(b"c", offsets=[20])
+    one = reading(world)
+    assert one.offsets(0, 10) == [0, 4]
+    assert one.offsets(5, 20) == []
+    assert one.offsets(5, 21) == [20]
+
+
+def test_a_range_of_aborted_records_and_markers_is_empty(world: ConsumerWorld) -> None:
+    log = world.log()
+    log.append(b"x", b"y", producer_id=5)
+    marker(log, 5, ControlRecordType.ABORT)
+    log.aborted.append((5, 0, 2))
+    log.append(b"kept", producer_id=6)
+    marker(log, 6, ControlRecordType.COMMIT)
+    one = reading(world)
+    assert one.offsets(0, 3) == []
+    assert one.offsets(0, 5) == [3]
+    assert reading(world, isolationLevel="read_uncommitted").offsets(0, 5) == [0, 1, 3]
+    assert world.clock.now_ms < 2_000
+
+
+def test_what_retention_removed_fails_with_the_count(world: ConsumerWorld) -> None:
+    world.fill(10, 10)
+    world.log().start_offset = 12
+    with pytest.raises(DataLossError) as caught:
+        reading(world).offsets(5, 18)
+    assert caught.value.lost == {ORDERS_0: 7}
+    assert "orders-0: the log now begins at 12, 7 offsets lost" in str(caught.value)
+
+
+def test_without_failing_the_rest_is_read_and_the_loss_logged(
+    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.fill(10, 10)
+    world.log().start_offset = 12
+    with caplog.at_level(logging.WARNING):
+        assert reading(world, failOnDataLoss="false").offsets(5, 18) == list(range(12, 18))
+        assert reading(world, failOnDataLoss="false").offsets(5, 10) == []
+    assert "7 offsets lost" in caplog.text
+    assert "5 offsets lost" in caplog.text
+
+
+def test_a_log_that_became_shorter_is_a_loss(world: ConsumerWorld) -> None:
+    world.fill(8)
+    with pytest.raises(DataLossError) as caught:
+        reading(world).offsets(5, 12)
+    assert caught.value.lost == {ORDERS_0: 4}
+    assert reading(world, failOnDataLoss="false").offsets(5, 12) == [5, 6, 7]
+
+
+def test_a_position_behind_the_end_is_a_loss(world: ConsumerWorld) -> None:
+    world.fill(3)
+    with pytest.raises(DataLossError) as caught:
+        reading(world).offsets(10, 12)
+    assert caught.value.lost == {ORDERS_0: 2}
+    assert reading(world, failOnDataLoss="false").offsets(10, 12) == []
+
+
+def test_records_that_were_replaced_behind_what_was_read_are_read_anew(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(4, 4)
+    one = reading(world, arrowBatchRows="4")
+    batches = one.reader.read(Span(ORDERS_0, 0, 12))
+    assert next(batches).num_rows == 4
+    log = world.log()
+    log.batches.pop()
+    log.end_offset = 4
+    log.append(b"4", b"5", b"6", b"7", b"8", b"9", b"10", b"11", epoch=2)
+    log.epoch_ends = {1: 4}
+    world.broker.epoch = 2
+    found = [offset for batch in batches for offset in batch.column("offset").to_pylist()]
+    assert found == list(range(4, 12))
+
+
+def test_a_broker_that_brings_nothing_is_given_up_on(world: ConsumerWorld) -> None:
+    world.fill(3)
+    one = reading(world, **{"kafkaConsumer.pollTimeoutMs": "7000"})
+    assert one.offsets(0, 2) == [0, 1]
+    before_ms = world.clock.now_ms
+    world.log().batches.clear()
+    with pytest.raises(KafkaTimeoutError, match="nothing came at offset 1 for 7000 ms"):
+        one.offsets(1, 3)
+    assert 7_000 <= world.clock.now_ms - before_ms < 9_000
+
+
+def test_a_broker_that_cannot_be_reached_is_named(world: ConsumerWorld) -> None:
+    found = settings(**{"kafkaConsumer.pollTimeoutMs": "5000"})
+    elsewhere = {**found.consumer, "bootstrap.servers": "10.0.0.77:9092"}
+    one = Reading(world, replace(found, consumer=elsewhere))
+    with pytest.raises(BootstrapError, match=r"10\.0\.0\.77:9092"):
+        one.offsets(0, 2)
+
+
+def test_time_that_spark_takes_does_not_count(world: ConsumerWorld) -> None:
+    world.fill(10)
+    found = replace(settings(), poll_timeout_ms=500)
+    batches = Reading(world, found).reader.read(Span(ORDERS_0, 0, 20))
+    assert next(batches).num_rows == 10
+
+    def arrive() -> None:
+        world.fill(10)
+        world.broker.arrived()
+
+    world.clock.after(2_200.0, arrive)
+    world.sleep(2_000.0)  # Spark works on the rows; nothing is there when it asks for more
+    assert next(batches).num_rows == 10
+
+
+def test_large_ranges_are_fetched_in_large_answers(world: ConsumerWorld) -> None:
+    found = settings()
+    small, large = found.consumer_for(100), found.consumer_for(1_000_000)
+    key = "max.partition.fetch.bytes"
+    assert int(small[key]) < int(large[key])
+    chosen = settings(**{"kafka.max.partition.fetch.bytes": "77777"})
+    assert chosen.consumer_for(100)[key] == chosen.consumer_for(10**6)[key] == "77777"

@@ -1,0 +1,45 @@
+"""Spark finds the source without being told, and never loses another one by it."""
+
+import importlib.util
+import logging
+import pkgutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kclient.spark.data_source import KclientDataSource
+
+REGISTRATION = Path(__file__).parents[3] / "kclient" / "spark" / "registration"
+
+
+def loaded() -> ModuleType:
+    """Import the module anew, from where the wheel takes it."""
+    place = REGISTRATION / "pyspark_kclient" / "__init__.py"
+    spec = importlib.util.spec_from_file_location("pyspark_kclient", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_spark_looks_for_modules_of_this_name() -> None:
+    names = [module.name for module in pkgutil.iter_modules([str(REGISTRATION)])]
+    assert names == ["pyspark_kclient"]
+
+
+def test_the_module_holds_the_source_under_its_format_name() -> None:
+    assert loaded().DefaultSource is KclientDataSource
+    assert KclientDataSource.name() == "kclient"
+
+
+def test_an_error_in_here_does_not_hide_the_sources_of_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "kclient.spark.data_source", None)
+    with caplog.at_level(logging.WARNING):
+        module = loaded()
+    assert not hasattr(module, "DefaultSource")
+    assert 'format("kclient") cannot be had' in caplog.text

@@ -1,0 +1,104 @@
+"""What a sink takes as configuration, and how it hides it."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from kclient.common.errors import ConfigError, InvalidArgumentError, InvalidTypeError, KafkaError
+from kclient.spark import foreach_partition_sink
+from kclient.spark.sink.delivery_modes import delivery_of
+from kclient.spark.sink.producer_settings import ProducerSettings
+
+CONF: dict[str, object] = {"bootstrap.servers": "localhost:9092"}
+
+
+def test_equal_settings_have_one_digest_whatever_their_spelling_and_order() -> None:
+    dotted = ProducerSettings({**CONF, "linger.ms": 7})
+    underscored = ProducerSettings({"linger_ms": 7, "bootstrap_servers": "localhost:9092"})
+
+    assert dotted == underscored
+    assert hash(dotted) == hash(underscored)
+    assert dotted.digest == underscored.digest
+    assert dotted.digest != ProducerSettings({**CONF, "linger.ms": 8}).digest
+
+
+def test_batches_are_large_unless_the_user_says_otherwise() -> None:
+    assert ProducerSettings(CONF).config()["batch.size"] == 262_144
+    assert ProducerSettings({**CONF, "batch.size": 1_000}).config()["batch.size"] == 1_000
+
+
+@pytest.mark.parametrize("memory", [100_000, "100000"])
+def test_the_default_batch_fits_into_a_small_memory_four_times(memory: object) -> None:
+    assert ProducerSettings({**CONF, "buffer.memory": memory}).config()["batch.size"] == 25_000
+
+
+def test_settings_show_no_value() -> None:
+    made = ProducerSettings({**CONF, "client.id": "hunter2"})
+
+    assert "hunter2" not in f"{made!r} {made} {foreach_partition_sink(made.config(), topic='t')!r}"
+
+
+def test_settings_reach_the_worker_as_they_are() -> None:
+    made = ProducerSettings({**CONF, "linger.ms": 7})
+
+    assert copy.deepcopy(made).config() == made.config()
+
+
+WRONG: list[tuple[Any, str]] = [
+    ("localhost:9092", "conf: got 'localhost:9092' (str), expected a dict"),
+    ({}, "bootstrap_servers: got nothing"),
+    ({**CONF, "linger": 5}, "unknown option 'linger'"),
+    ({**CONF, 7: 5}, "conf: got the option 7 (int), expected names as str"),
+    ({**CONF, "linger.ms": 5, "linger_ms": 5}, "given twice"),
+    ({**CONF, "linger.ms": "soon"}, "linger_ms: got 'soon'"),
+    ({**CONF, "key.serializer": "x"}, "key.serializer: not an option of a Spark sink"),
+    ({**CONF, "value.serializer": str}, "value.serializer: not an option of a Spark sink"),
+    ({**CONF, "interceptor.classes": []}, "interceptor.classes: not an option"),
+    ({**CONF, "transactional.id": "x"}, "transactional.id: not an option of a Spark sink"),
+    ({**CONF, "partitioner.class": len}, "expected str, a number, True or False"),
+    ({**CONF, "acks": 0}, "acks: got 0, expected 'all' or 1"),
+    ({**CONF, "acks": "0"}, "acks: got 0, expected 'all' or 1"),
+]
+
+
+@pytest.mark.parametrize(("conf", "text"), WRONG)
+def test_wrong_settings_are_refused_where_the_sink_is_made(conf: Any, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        foreach_partition_sink(conf, topic="t")
+
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "text"),
+    [
+        ({"topic": 7}, InvalidTypeError, "topic"),
+        ({"topic": "a b"}, InvalidArgumentError, "topic"),
+        ({"topic": "t", "key": 7}, InvalidTypeError, "key: got 7 (int), expected the name"),
+        ({"topic": "t", "value": None}, InvalidTypeError, "value: got None"),
+        ({"topic": "t", "value": ""}, InvalidTypeError, "value: got ''"),
+        ({"topic": "t", "partition": 0}, InvalidTypeError, "partition: got 0 (int)"),
+        ({"topic": "t", "flush_timeout": -1}, InvalidArgumentError, "flush_timeout: got -1"),
+        ({"topic": "t", "flush_timeout": "5"}, InvalidTypeError, "flush_timeout: got '5'"),
+        ({"topic": "t", "delivery": "at_least_once"}, ConfigError, "did you mean 'at-least-once'?"),
+        ({"topic": "t", "delivery": None}, ConfigError, "delivery: got None"),
+    ],
+)
+def test_wrong_arguments_are_refused_where_the_sink_is_made(
+    arguments: Any, kind: type[KafkaError], text: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        foreach_partition_sink(CONF, **arguments)
+
+    assert text in str(caught.value)
+
+
+def test_exactly_once_is_refused_by_name_with_why_and_when() -> None:
+    with pytest.raises(ConfigError) as caught:
+        delivery_of("exactly-once", CONF, None)
+
+    told = str(caught.value)
+    assert "'exactly-once'" in told
+    assert "a transaction for each task" in told
+    assert "follows when it has them" in told

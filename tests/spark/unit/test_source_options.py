@@ -1,0 +1,159 @@
+"""Options of the source: names in any case, one meaning each, and words that help."""
+
+import pytest
+
+from kclient.common.errors import ConfigError
+from kclient.common.types import TopicPartition
+from kclient.spark.offsets.offset_json import EARLIEST, LATEST
+from kclient.spark.options import SinkOptions, SourceOptions
+from tests.support.travelled import travelled
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def parse(given: dict[str, str], streaming: bool | None = None) -> SourceOptions:
+    return SourceOptions.parse({**SERVERS, **given}, streaming=streaming)
+
+
+def refusal(options: dict[str, str], streaming: bool | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        SourceOptions.parse(options, streaming=streaming)
+    return str(caught.value)
+
+
+def test_names_count_in_any_case() -> None:
+    found = SourceOptions.parse(
+        {
+            "kafka.bootstrap.servers": "h:1",
+            "SUBSCRIBE": "b, a",
+            "maxoffsetspertrigger": "10",
+            "kafkaconsumer.polltimeoutms": "77",
+            "fetchoffset.numretries": "5",
+            "includeHeaders": "true",
+        }
+    )
+    assert found.subscription.topics == ("a", "b")
+    assert found.limits.max_offsets == 10
+    assert found.limits.named == "maxOffsetsPerTrigger"
+    assert found.reading.poll_timeout_ms == 77
+    assert found.lookup_retries == 5
+    assert found.reading.include_headers
+
+
+def test_batches_start_at_the_earliest_and_streams_at_the_latest() -> None:
+    assert parse({"subscribe": "t"}, streaming=False).starting.everywhere == EARLIEST
+    assert parse({"subscribe": "t"}, streaming=True).starting.everywhere == LATEST
+    assert parse({"subscribe": "t"}, streaming=False).ending.everywhere == LATEST
+
+
+def test_assign_and_offsets_by_partition() -> None:
+    found = parse({"assign": '{"t":[1,0]}', "startingOffsets": '{"t":{"0":5,"1":-2}}'})
+    assert found.subscription.partitions == (TopicPartition("t", 0), TopicPartition("t", 1))
+    assert found.starting.offsets == {TopicPartition("t", 0): 5, TopicPartition("t", 1): EARLIEST}
+    assert not found.starting.may_say_latest(unmatched_is_latest=True)
+
+
+def test_a_time_wins_over_times_and_these_over_offsets() -> None:
+    several = {"startingOffsetsByTimestamp": '{"t":{"0":7}}', "startingOffsets": "earliest"}
+    assert parse({"subscribe": "t", **several}).starting.timestamps == {TopicPartition("t", 0): 7}
+    assert parse({"subscribe": "t", "startingTimestamp": "9", **several}).starting.timestamp_ms == 9
+
+
+def test_reading_is_committed_only_and_no_topic_is_created() -> None:
+    consumer = parse({"subscribe": "t"}).reading.consumer
+    assert consumer["isolation.level"] == "read_committed"
+    assert consumer["allow.auto.create.topics"] == "false"
+    assert consumer["auto.offset.reset"] == "none"
+    loose = SourceOptions.parse(
+        {**SERVERS, "subscribe": "t", "kafka.isolation.level": "read_uncommitted"}
+    )
+    assert loose.reading.consumer["isolation.level"] == "read_uncommitted"
+
+
+def test_a_trigger_delay_has_a_unit() -> None:
+    assert parse({"subscribe": "t", "maxTriggerDelay": "15m"}).limits.max_delay_ms == 900_000
+    assert parse({"subscribe": "t", "maxTriggerDelay": "250"}).limits.max_delay_ms == 250
+    assert "maxTriggerDelay: got 'soon'" in refusal(
+        {**SERVERS, "subscribe": "t", "maxTriggerDelay": "soon"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "got none of them, expected exactly one"),
+        ({"subscribe": "a", "assign": '{"a":[0]}'}, "got subscribe and assign"),
+        ({"subscribe": "a b"}, "subscribe: got 'a b'"),
+        ({"subscribePattern": "("}, "subscribePattern: got '('"),
+        ({"assign": '{"a":0}'}, "assign: got"),
+        ({"subscribe": "a", "startingOffset": "x"}, "did you mean 'startingOffsets'?"),
+        ({"subscribe": "a", "topic": "x"}, "it is an option of the sink"),
+        ({"subscribe": "a", "startingOffsets": "begin"}, "expected 'earliest', 'latest' or JSON"),
+        ({"subscribe": "a", "startingOffsets": '{"a":{"0":-3}}'}, "-1 for the end, -2 for"),
+        ({"subscribe": "a", "endingOffsets": "earliest"}, "endingOffsets: got 'earliest'"),
+        ({"subscribe": "a", "endingOffsets": '{"a":{"0":-2}}'}, "endingOffsets: got"),
+        ({"subscribe": "a", "failOnDataLoss": "no"}, "failOnDataLoss: got 'no'"),
+        ({"subscribe": "a", "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger: got '0'"),
+        ({"subscribe": "a", "kafka.group.id": "g"}, "option 'groupId'"),
+        ({"subscribe": "a", "kafka.auto.offset.reset": "latest"}, "'startingOffsets'"),
+        ({"subscribe": "a", "kafka.fetch.min.byte": "1"}, "kafka.*: unknown option"),
+        (
+            {
+                "subscribe": "a",
+                "kafka.isolation.level": "read_uncommitted",
+                "isolationLevel": "read_committed",
+            },
+            "isolationLevel: got",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_before_any_broker_is_asked(
+    given: dict[str, str], words: str
+) -> None:
+    assert words in refusal({**SERVERS, **given})
+
+
+def test_the_brokers_are_needed() -> None:
+    assert "kafka.bootstrap.servers: got nothing" in refusal({"subscribe": "a"})
+
+
+def test_a_stream_does_not_end_and_a_batch_does_not_start_at_the_end() -> None:
+    words = refusal({**SERVERS, "subscribe": "a", "endingoffsets": "latest"}, streaming=True)
+    assert "a stream does not end" in words
+    words = refusal({**SERVERS, "subscribe": "a", "startingOffsets": "latest"}, streaming=False)
+    assert "reads nothing" in words
+
+
+def test_secrets_are_not_shown() -> None:
+    secret = "hunter2"
+    options = {**SERVERS, "subscribe": "t", "kafka.client.id": secret}
+    found = SourceOptions.parse(options)
+    assert secret not in repr(found)
+    assert travelled(found) == found
+    words = refusal({**SERVERS, "subscribe": "t", "kafka.sasl.jaas.config": secret})
+    assert secret not in words
+
+
+def test_options_of_the_sink() -> None:
+    found = SinkOptions.parse({**SERVERS, "TOPIC": "out", "checkpointlocation": "/x"})
+    assert (found.topic, found.delivery) == ("out", "at-least-once")
+    assert found.producer == {"bootstrap.servers": "localhost:9092"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"delivery": "exactly-once"}, "exactly-once delivery needs transactions"),
+        ({"delivery": "sometimes"}, "expected 'at-least-once'"),
+        ({"sinkId": "x"}, "sinkId: got 'x'"),
+        ({"subscribe": "x"}, "it is an option of the source"),
+        ({"topic": "a b"}, "topic: got 'a b'"),
+        ({"topc": "a"}, "did you mean 'topic'?"),
+        ({"kafka.key.serializer": "x"}, "keys and values are bytes"),
+        ({"kafka.acks": "7"}, "kafka.*: acks: got '7'"),
+    ],
+)
+def test_what_is_wrong_with_a_sink_is_named(given: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        SinkOptions.parse({**SERVERS, **given})
+    assert words in str(caught.value)
