@@ -149,7 +149,7 @@ TOPIC_CONFIG_KEYS: Final = (
     ),
     _long("min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted."),
     _int("min.insync.replicas", 1, "Replicas that must have a record for acks=all.", low=1),
-    _switch("preallocate", "Whether segment files are made in full size."),
+    _switch("preallocate", "Accepted, without effect: segment files grow as they are written."),
     _switch("remote.log.copy.disable", "Stop copying to tiered storage."),
     _switch("remote.log.delete.on.disable", "Delete from tiered storage when it is off."),
     _switch("remote.storage.enable", "Tiered storage; not offered by this broker."),

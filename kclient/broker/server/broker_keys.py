@@ -102,7 +102,11 @@ _LOG = (
     number(
         "replica.high.watermark.checkpoint.interval.ms", _LONG, 5000, "High watermark interval."
     ),
-    boolean("log.preallocate", "Whether segments are preallocated.", default=False),
+    boolean(
+        "log.preallocate",
+        "Accepted, without effect: segment files grow as they are written.",
+        default=False,
+    ),
     names("log.cleanup.policy", ("delete",), "Kind of retention.", values=("compact", "delete")),
     boolean("log.cleaner.enable", "Whether compacted topics are compacted.", default=True),
     number("log.cleaner.backoff.ms", _LONG, 15000, "Wait where there is nothing to compact."),
