@@ -29,6 +29,10 @@ _GZIP_MEMORY: Final = 8
 # decompressor would hold the window beside the output.
 _ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
 
+# A block of zstd takes four bytes or more, and holds at most so many (RFC 8878, 3.1.1.2).
+_ZSTD_SMALLEST_BLOCK: Final = 4
+_ZSTD_BLOCK_CONTENT: Final = 128 * 1024
+
 _ZSTD_COMPRESSORS: Final = IdleCodecs(zstandard.ZstdCompressor)
 _ZSTD_DECOMPRESSORS: Final = IdleCodecs(zstandard.ZstdDecompressor)
 _ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
@@ -220,9 +224,13 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
         claimed = zstandard.frame_content_size(data)
         if claimed > limit:
             raise CompressionError(f"zstd: got {claimed} bytes, more than the limit of {limit}")
+        # What is decompressed in one piece has its output allocated beforehand, by claim or limit.
+        most = min(limit, -(-len(data) // _ZSTD_SMALLEST_BLOCK) * _ZSTD_BLOCK_CONTENT)
+        if claimed > most:
+            raise CompressionError(f"zstd: {len(data)} bytes cannot hold the {claimed} they claim")
         if claimed > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
             with _ZSTD_DECOMPRESSORS.borrow() as codec:
-                return codec.decompress(data, max_output_size=limit, allow_extra_data=False)
+                return codec.decompress(data, max_output_size=most, allow_extra_data=False)
         return _stream_zstd(data, limit)
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: the stream is broken: {error}") from error

@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
+
+from kclient.common.errors import CompressionError
+from kclient.record import CompressionType, decompress
 
 LIMIT_MIB = 32
 BOMB_MIB = 192
@@ -84,3 +88,21 @@ def test_memory_stays_within_the_limit(kind: str, name: str) -> None:
     _, grown, message = ran.stdout.split(maxsplit=2)
     assert kind.lower() in message
     assert int(grown) <= LIMIT_MIB + SLACK_MIB
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param("28b52ffda0" + (30 << 20).to_bytes(4, "little").hex() + "0100", id="claim"),
+        pytest.param("28b52ffd00a4" + "010000", id="window"),
+    ],
+)
+def test_a_few_bytes_of_zstd_have_no_more_memory_made_ready_than_they_can_fill(frame: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(CompressionError, match="zstd"):
+            decompress(CompressionType.ZSTD, bytes.fromhex(frame) + bytes(100), LIMIT_MIB << 20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
