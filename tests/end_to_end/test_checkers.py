@@ -53,6 +53,8 @@ def test_a_ledger_takes_what_is_expected() -> None:
     ledger.note_read(0, 4, b"4")  # processed, not committed, and so once more
     assert (ledger.done(0), ledger.repeated) == (6, 1)
     ledger.note_committed({0: 6})
+    ledger.note_read(0, 5, b"5", may_be_late=True)  # by a member that has not heard of its end
+    assert (ledger.done(0), ledger.repeated) == (6, 2)
     once = Ledger()
     for offset in range(6):
         once.note_read(0, offset, b"%d" % offset)

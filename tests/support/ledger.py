@@ -28,12 +28,20 @@ class Ledger:
         """Return the offset up to which every record was processed."""
         return self._done.get(partition, 0)
 
-    def note_read(self, partition: int, offset: int, value: bytes) -> None:
-        """Take a record that a member processed after the last `note_committed`."""
+    def note_read(
+        self, partition: int, offset: int, value: bytes, *, may_be_late: bool = False
+    ) -> None:
+        """Take a record that a member processed after the last `note_committed`.
+
+        Args:
+            partition: Its partition.
+            offset: Its offset.
+            value: Its value.
+            may_be_late: Whether the member may not have heard yet that another has its place.
+        """
         committed = self.committed.get(partition, 0)
-        assert offset >= committed, (
-            f"{partition}-{offset} comes again, but {committed} is committed"
-        )
+        if offset < committed:
+            assert may_be_late, f"{partition}-{offset} comes again, but {committed} is committed"
         beyond = self._beyond.setdefault(partition, set())
         done = self._done.get(partition, 0)
         if offset < done or offset in beyond:
