@@ -22,6 +22,7 @@ _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 _OTHER_PYTHON: Final = re.compile(
     r"Python in worker has different version:? (\S+) than that in driver:? ([\d.]+\d)"
 )
+_NOT_FOUND: Final = re.compile(r"Failed to find the data source: kclient\b")
 _DIED: Final = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
 
 
@@ -52,6 +53,15 @@ def _other_python(found: re.Match[str]) -> str:
     )
 
 
+def _not_found(_: re.Match[str]) -> str:
+    return (
+        "Spark does not find its data source: the interpreter that PYSPARK_DRIVER_PYTHON, else "
+        "PYSPARK_PYTHON names has no kclient or no pyarrow installed; what addPyFile ships is not "
+        "looked at, and an editable install needs kclient.spark.prepare_local_session() before "
+        "the session is made"
+    )
+
+
 def _died(_: re.Match[str]) -> str:
     return (
         "Python workers ended without a word: look into the executor's stderr; mostly memory "
@@ -63,6 +73,7 @@ _TABLE: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]
     (_NO_PROGRAM, _no_program),
     (_OTHER_PYTHON, _other_python),
     (_MISSING, _missing),
+    (_NOT_FOUND, _not_found),
     (_DIED, _died),
 )
 

@@ -150,6 +150,7 @@ def test_wrong_arguments_are_refused_before_any_job(
             "Python in worker has different version: 3.9 than that in driver: 3.11, PySpark",
             "run Python 3.9, the driver 3.11",
         ),
+        ("Failed to find the data source: kclient. Make sure", "what addPyFile ships is not"),
         ("Python worker exited unexpectedly (crashed)", "executor's stderr"),
     ],
 )
