@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kclient.common.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kclient.spark.environment.check_environment import check_environment
+    from kclient.spark.environment.environment_report import EnvironmentReport
+    from kclient.spark.environment.lag import Lag, group_lag, lag
+    from kclient.spark.environment.local_session import LocalSession, prepare_local_session
     from kclient.spark.errors import (
         DataLossError,
         UnsupportedSparkVersionError,
@@ -23,23 +27,37 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataLossError",
+    "EnvironmentReport",
+    "Lag",
+    "LocalSession",
     "UnsupportedSparkVersionError",
     "WorkerEnvironmentError",
     "WriteFailedError",
     "WriteReport",
+    "check_environment",
     "foreach_batch_sink",
     "foreach_partition_sink",
+    "group_lag",
+    "lag",
+    "prepare_local_session",
     "write_partitions",
 ]
 
 _HOMES = {
     "DataLossError": "kclient.spark.errors",
+    "EnvironmentReport": "kclient.spark.environment.environment_report",
+    "Lag": "kclient.spark.environment.lag",
+    "LocalSession": "kclient.spark.environment.local_session",
     "UnsupportedSparkVersionError": "kclient.spark.errors",
     "WorkerEnvironmentError": "kclient.spark.errors",
     "WriteFailedError": "kclient.spark.sink.write_failed_error",
     "WriteReport": "kclient.spark.sink.write_report",
+    "check_environment": "kclient.spark.environment.check_environment",
     "foreach_batch_sink": "kclient.spark.sink.foreach_batch_sink",
     "foreach_partition_sink": "kclient.spark.sink.foreach_partition_sink",
+    "group_lag": "kclient.spark.environment.lag",
+    "lag": "kclient.spark.environment.lag",
+    "prepare_local_session": "kclient.spark.environment.local_session",
     "write_partitions": "kclient.spark.sink.partition_writer",
 }
 _NEEDED = frozenset({"pyspark", "pyarrow"})

@@ -1,6 +1,6 @@
 """Errors that only the Spark side raises."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import TopicPartition
@@ -33,4 +33,12 @@ class UnsupportedSparkVersionError(ConfigError):
 
 
 class WorkerEnvironmentError(KafkaError):
-    """The Python workers of a cluster lack something that the driver has."""
+    """The Python workers of a cluster lack something that the driver has.
+
+    Attributes:
+        problems: What is missing, each with where and what to do.
+    """
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems) or (message,)

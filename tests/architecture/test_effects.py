@@ -21,17 +21,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "threading.Thread": ("common/system_tasks.py",),
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
-    "subprocess": ("cli/demo/processes.py",),
+    "subprocess": ("cli/demo/processes.py", "spark/environment/local_machine.py"),
     "asyncio": (),
     "mmap": (),
     "fcntl": ("common/system_files.py",),
-    "shutil": ("common/system_files.py",),
+    "shutil": ("common/system_files.py", "spark/environment/local_machine.py"),
     "tempfile": ("testing/", "cli/"),
     "os": (
         "common/system_files.py",
         "common/system_tasks.py",
         "network/",
         "record/__init__.py",
+        "spark/environment/local_machine.py",  # the environment variables that Spark reads
         "testing/virtual/virtual_inode.py",  # the words of an errno
         "cli/",
     ),

@@ -9,6 +9,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from kclient.spark.environment.local_machine import LocalMachine
+from kclient.spark.environment.local_session import plan_local_session
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk
 
@@ -39,6 +41,8 @@ def spark_environment() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         present = os.environ.get("PYTHONPATH", "")
         path = [str(_ROOT), str(_REGISTRATION), *filter(None, [present])]
+        for name, value in plan_local_session(LocalMachine()).settings.items():
+            patch.setenv(name, value)  # a Java, if need be that of a package
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
         patch.syspath_prepend(str(_REGISTRATION))  # as an installed wheel would have it
         patch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kclient.spark.data_source import KclientDataSource
+from kclient.spark.environment.worker_failures import told_of_workers
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
 from kclient.spark.sink.producer_settings import ProducerSettings
@@ -41,6 +42,7 @@ class ForeachBatchSink:
 
         Raises:
             ConfigError: A column is missing or has a type that cannot be sent.
+            WorkerEnvironmentError: The workers lack a package, or an interpreter that fits.
             PythonException: From Spark: a task failed as often as it may.
         """
         plan = self._wishes.checked_plan(df.schema.fields)
@@ -48,7 +50,8 @@ class ForeachBatchSink:
         if not _finds_by_itself():
             df.sparkSession.dataSource.register(KclientDataSource)
         writer = plan.renaming(df).write.format(KclientDataSource.name())
-        writer.mode("append").options(**options).save()
+        with told_of_workers("foreach_batch_sink"):
+            writer.mode("append").options(**options).save()
 
 
 def foreach_batch_sink(

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kclient.common.errors import ConfigError
+from kclient.spark.environment.worker_failures import told_of_workers
 from kclient.spark.sink.arrow_counting import COUNTS, ArrowCounting, report_of
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
@@ -58,6 +59,7 @@ def write_partitions(
         ConfigError: An option or column is unknown or wrong, or pandas is missing.
         InvalidTypeError: The name of a column or topic is not a str.
         InvalidArgumentError: No topic can have that name.
+        WorkerEnvironmentError: The workers lack a package, or an interpreter that fits.
         PythonException: From Spark: a task failed as often as it may. The text holds the
             `WriteFailedError` with the row and the reason.
     """
@@ -66,7 +68,8 @@ def write_partitions(
     plan = wishes.checked_plan(df.schema.fields)
     _require_pandas()
     counting = ArrowCounting(plan.renamed(), promise)
-    counted = plan.renaming(df).mapInArrow(counting, COUNTS).collect()
+    with told_of_workers("write_partitions"):
+        counted = plan.renaming(df).mapInArrow(counting, COUNTS).collect()
     reports = [report_of(row) for row in counted]
     promise.commit(reports)
     return WriteReport.of(reports)

@@ -1,0 +1,90 @@
+"""What `check_environment` found."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kclient.spark.environment.python_facts import PACKAGES, PythonFacts
+
+_SHIP = (
+    "install it in the interpreter that workers run, or ship an environment that has it by "
+    "spark.archives and set PYSPARK_PYTHON to the interpreter inside"
+)
+_REACH = "check name, port and firewall between the executors and the brokers"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReport:
+    """Driver and workers side by side; its text is for reading.
+
+    Attributes:
+        driver: The driver's Python.
+        workers: A Python worker for each task that answered.
+        problems: What will make jobs fail, each with what to do.
+        notes: What is worth knowing and breaks nothing.
+    """
+
+    driver: PythonFacts
+    workers: tuple[PythonFacts, ...]
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, driver: PythonFacts, workers: Sequence[PythonFacts]) -> "EnvironmentReport":
+        """Compare the workers with the driver."""
+        problems = dict.fromkeys(_problems_of_driver(driver))
+        notes: dict[str, None] = {}
+        for worker in workers:
+            problems |= dict.fromkeys(_problems(driver, worker))
+            notes |= dict.fromkeys(_notes(driver, worker))
+        return cls(driver, tuple(workers), tuple(problems), tuple(notes))
+
+    def __str__(self) -> str:
+        counted = Counter(str(worker) for worker in self.workers)
+        lines = [f"driver     {self.driver}"]
+        lines += [f"{count:3} tasks  {worker}" for worker, count in sorted(counted.items())]
+        lines += [f"PROBLEM    {problem}" for problem in self.problems]
+        lines += [f"note       {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:
+    for name in PACKAGES:
+        if driver.packages[name].problem:
+            yield (
+                f"driver: the package {name} cannot be imported "
+                f"({driver.packages[name].problem}); pip install kclient[spark]"
+            )
+    for what in driver.unreachable:
+        yield f"the driver on {driver.host} does not reach {what}; check name, port and firewall"
+
+
+def _problems(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
+    where = f"workers on {worker.host} ({worker.executable})"
+    for name in PACKAGES:
+        here, there = driver.packages[name], worker.packages[name]
+        if there.problem:
+            yield f"{where}: the package {name} cannot be imported ({there.problem}); {_SHIP}"
+        elif name != "pyarrow" and _differ(here.version, there.version):
+            yield (
+                f"{where}: {name} is {there.version}, and {here.version} on the driver; "
+                "both must run the same"
+            )
+    for what in worker.unreachable:
+        yield f"{where} do not reach {what}; {_REACH}"
+
+
+def _notes(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
+    where = f"workers on {worker.host} ({worker.executable})"
+    here, there = driver.packages["pyarrow"].version, worker.packages["pyarrow"].version
+    if _differ(here, there):
+        yield f"{where}: pyarrow is {there}, and {here} on the driver"
+    if worker.records == "python":
+        yield (
+            f"{where}: kclient runs without its compiled part, and much slower: install the wheel, "
+            "since addPyFile cannot bring compiled parts along"
+        )
+
+
+def _differ(here: str | None, there: str | None) -> bool:
+    return here is not None and there is not None and here != there
