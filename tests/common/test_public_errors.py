@@ -5,11 +5,12 @@ import pkgutil
 from collections.abc import Iterator
 
 import kclient
-from kclient import errors
+from kclient import errors, spark
 from kclient.common.errors import KafkaError
 
-# What the companion broker alone raises stays inside of it.
+# What the companion broker alone raises stays inside of it; the Spark room names its own.
 _INSIDE = "kclient.broker."
+_SPARK = "kclient.spark."
 
 
 def test_every_error_of_the_clients_is_there() -> None:
@@ -20,10 +21,19 @@ def test_every_error_of_the_clients_is_there() -> None:
         f"{kind.__module__}.{kind.__name__}"
         for kind in _kinds(KafkaError)
         if kind.__module__.startswith("kclient.")
-        and not kind.__module__.startswith(_INSIDE)
+        and not kind.__module__.startswith((_INSIDE, _SPARK))
         and getattr(errors, kind.__name__, None) is not kind
     ]
     assert missing == []
+
+
+def test_every_error_of_the_spark_room_is_there() -> None:
+    for module in pkgutil.walk_packages(spark.__path__, _SPARK):
+        if "error" in module.name:
+            importlib.import_module(module.name)
+    own = {kind.__name__ for kind in _kinds(KafkaError) if kind.__module__.startswith(_SPARK)}
+    assert own
+    assert own <= set(spark.__all__)
 
 
 def _kinds(root: type[KafkaError]) -> Iterator[type[KafkaError]]:

@@ -286,7 +286,7 @@ def test_closing_while_no_answer_comes(
 def test_a_producer_that_is_forgotten_while_no_answer_comes(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
-    sending = Sending(cluster, topic, delivery_timeout_ms=1_000)
+    sending = Sending(cluster, topic, delivery_timeout_ms=3_000)
     cluster.faults.mute()
     sending.send(5)
     task = sending.producer._thread._task

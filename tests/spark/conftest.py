@@ -20,18 +20,10 @@ _LEAVES_SOCKETS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
 _REGISTRATION = _ROOT / "kclient" / "spark" / "registration"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the mark without pytest-xdist, too."""
-    config.addinivalue_line("markers", "xdist_group(name): tests that share a process")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep those who share the session in one process, where the runner heeds groups."""
-    for item in items:
-        if "spark" not in getattr(item, "fixturenames", ()):
-            continue
-        item.add_marker(pytest.mark.xdist_group("spark"))
-        if _LEAVES_SOCKETS:
+    """Look away from what older versions of PySpark leave behind."""
+    for item in items if _LEAVES_SOCKETS else ():
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.filterwarnings("ignore:.*unclosed <socket"))
 
 
