@@ -606,7 +606,12 @@ cdef class BatchCursor:
                 f"record {self._index}: its offset delta {out.offset_delta} is not between the "
                 f"one before, {self._previous}, and the last one, {self._last_delta}"
             )
-        if base > INT64_MAX - max(out.timestamp, 0) or base < -INT64_MAX - min(out.timestamp, 0):
+        # No sum is made that might overflow: adding what is not negative is safe behind the first.
+        if (
+            base > INT64_MAX - out.timestamp or base + out.timestamp < -INT64_MAX
+            if out.timestamp >= 0
+            else base < -INT64_MAX - out.timestamp
+        ):
             raise self._batch.corrupt(f"record {self._index}: its timestamp has more than 64 bits")
         if self._index == self._count - 1 and out.next != end:
             raise self._surplus(end - out.next)

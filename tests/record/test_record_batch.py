@@ -351,3 +351,18 @@ def test_patch_for_append_keeps_to_its_batch(filled: Filled) -> None:
     assert RecordBatch(buffer).is_valid()
     with pytest.raises(CorruptRecordError):
         patch_for_append(bytearray(one[:-1]), 1, 1)
+
+
+LONGS = (-(2**63), -(2**63) + 1, -(2**63) + 2, -1, 0, 1, 2**63 - 2, 2**63 - 1)
+
+
+@pytest.mark.parametrize("base", LONGS)
+@pytest.mark.parametrize("delta", LONGS)
+def test_timestamps_at_the_edges_of_64_bits(twin: ModuleType, base: int, delta: int) -> None:
+    payload = record("00" + encode_varint(delta).hex() + "00 01 01 00")
+    batch = twin.RecordBatch(wire(payload, base_timestamp=base))
+    if abs(base + delta) < 2**63:
+        assert batch.records() == [Record(0, base + delta, None, None, [])]
+    else:
+        with pytest.raises(CorruptRecordError, match="more than 64 bits"):
+            batch.records()
