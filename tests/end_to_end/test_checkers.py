@@ -1,9 +1,13 @@
 """What the long runs are judged by finds what is planted."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.audit import Audit
+from tests.support.group_member import Membership
 from tests.support.ledger import Ledger
+from tests.support.member_process import MemberProcess, Read
 from tests.support.vital_signs import slope
 
 GOOD = [(0, 0, b"a:0"), (0, 1, b"a:1"), (1, 0, b"b:0"), (0, 2, b"c:0"), (0, 3, b"a:2")]
@@ -53,7 +57,9 @@ def test_a_ledger_takes_what_is_expected() -> None:
     ledger.note_read(0, 4, b"4")  # processed, not committed, and so once more
     assert (ledger.done(0), ledger.repeated) == (6, 1)
     ledger.note_committed({0: 6})
-    ledger.note_read(0, 5, b"5", may_be_late=True)  # by a member that has not heard of its end
+    assert not ledger.note_read(
+        0, 5, b"5", may_be_late=True
+    )  # by a member that has not heard of its end
     assert (ledger.done(0), ledger.repeated) == (6, 2)
     once = Ledger()
     for offset in range(6):
@@ -72,6 +78,20 @@ def test_a_ledger_finds_what_is_wrong() -> None:
         ledger.note_read(0, 1, b"v")
     with pytest.raises(AssertionError, match="commit back from 2 to 1"):
         ledger.note_committed({0: 1})
+
+
+def test_a_member_that_reads_what_is_anothers_is_told_in_time(tmp_path: Path) -> None:
+    with MemberProcess(
+        Membership("127.0.0.1:1", "g"), "t", tmp_path / "late", client="aiokafka"
+    ) as member:
+        record = Read(0, 1, b"v")
+        for _ in range(500):
+            member.note_late(record)
+        member.refusals.append("UNKNOWN_MEMBER_ID")
+        for _ in range(500):
+            member.note_late(record)
+        with pytest.raises(AssertionError, match="which another group member has"):
+            member.note_late(record)
 
 
 def test_growth_is_the_slope_of_the_samples() -> None:

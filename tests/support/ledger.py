@@ -30,7 +30,7 @@ class Ledger:
 
     def note_read(
         self, partition: int, offset: int, value: bytes, *, may_be_late: bool = False
-    ) -> None:
+    ) -> bool:
         """Take a record that a member processed after the last `note_committed`.
 
         Args:
@@ -38,24 +38,30 @@ class Ledger:
             offset: Its offset.
             value: Its value.
             may_be_late: Whether the member may not have heard yet that another has its place.
+
+        Returns:
+            Whether it came in time.
         """
         committed = self.committed.get(partition, 0)
         if offset < committed:
             assert may_be_late, f"{partition}-{offset} comes again, but {committed} is committed"
+            self.repeated += 1
+            return False
         beyond = self._beyond.setdefault(partition, set())
         done = self._done.get(partition, 0)
         if offset < done or offset in beyond:
             self.repeated += 1
-            return
+            return True
         self.seals[partition] += seal(partition, offset, value)
         if offset > done:
             beyond.add(offset)  # the journal of the member before this one is read after its own
-            return
+            return True
         done += 1
         while done in beyond:
             beyond.remove(done)
             done += 1
         self._done[partition] = done
+        return True
 
     def note_committed(self, positions: dict[int, int]) -> None:
         """Take the group's positions, after all reads that were before them."""

@@ -15,6 +15,7 @@ from tests.support.ledger import Ledger
 from tests.support.waiting import wait_until
 
 _END_S = 30.0
+_MOST_LATE = 500  # what one poll hands out: the commit behind it is refused
 
 
 class Read(NamedTuple):
@@ -64,6 +65,8 @@ class MemberProcess:
         self.assignments = 0
         self.begun: dict[int, int] = {}
         self._expected: dict[int, int] = {}
+        self._told = (0, 0, 0)  # what the broker had let it know when it was late last
+        self._late = 0  # how many records it has read too late since then
         journal.touch()
         self._journal = journal.open("rb")
         self._rest = b""
@@ -105,6 +108,16 @@ class MemberProcess:
         assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self._said()}"
         self.read += len(fresh)
         return fresh
+
+    def note_late(self, record: Read) -> None:
+        """Take that a record was another's already: the broker has to tell the member soon."""
+        told = (self.assignments, len(self.refusals), len(self.owned))
+        if told != self._told:
+            self._told, self._late = told, 0
+        self._late += 1
+        assert self._late <= _MOST_LATE, (
+            f"{self.name} read {record}, which another group member has"
+        )
 
     def leave(self) -> None:
         """Let it unsubscribe."""
@@ -227,7 +240,8 @@ class GroupHistory:
         # let them stand still for that long; where they begin is the broker's word.
         may_be_late = member.client != "kclient" and record.offset != begun
         try:
-            self.ledger.note_read(*record, may_be_late=may_be_late)
+            if not self.ledger.note_read(*record, may_be_late=may_be_late):
+                member.note_late(record)
         except AssertionError as error:
             error.add_note(f"{member.name} read it, and had begun with the partition at {begun}")
             raise
