@@ -6,6 +6,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from kclient.spark.options.source_options import SourceOptions
+from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.schema import check_schema, spark_schema
 from kclient.spark.source.stream_readers import make_stream_reader
@@ -22,6 +23,7 @@ class KclientDataSource(DataSource):
         """Return what stands in ``format(...)``."""
         return "kclient"
 
+    @settled_objects()
     def schema(self) -> StructType:
         """Return the columns; the options are checked here, as soon as Spark asks.
 
@@ -31,6 +33,7 @@ class KclientDataSource(DataSource):
         options = SourceOptions.parse(self.options)
         return spark_schema(include_headers=options.reading.include_headers)
 
+    @settled_objects()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch.
 
@@ -52,12 +55,14 @@ class KclientDataSource(DataSource):
         check_schema(schema, include_headers=options.reading.include_headers)
         return make_stream_reader(options)
 
+    @settled_objects()
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":  # noqa: FBT001
         """Return what writes a batch; see the sink."""
         from kclient.spark.sink.batch_writer import batch_writer  # noqa: PLC0415
 
         return batch_writer(self.options, schema, overwrite)
 
+    @settled_objects()
     def streamWriter(  # noqa: N802 (Spark's)
         self,
         schema: StructType,

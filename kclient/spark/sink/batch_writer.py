@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from kclient.common.errors import ConfigError
 from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
+from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.source_writer import WriterPlan, planned
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task
@@ -33,6 +34,7 @@ class BatchWriter(DataSourceArrowWriter):
         chunks = arrow_chunks(iterator, self._columns)
         return CommitMessage(write_task(chunks, self._delivery, task))
 
+    @settled_objects()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Finish a job whose tasks all succeeded."""
         self._delivery.commit(reports_of(messages))

@@ -10,6 +10,7 @@ from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import ColumnWishes
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
 from kclient.spark.sink.row_chunks import row_chunks
+from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.source_writer import WriterPlan, planned
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task
@@ -35,6 +36,7 @@ class StreamWriter(DataSourceStreamWriter):
         chunks = row_chunks(iterator, wishes)
         return CommitMessage(write_task(chunks, self._delivery, current_task()))
 
+    @settled_objects()
     def commit(
         self,
         messages: Sequence[WriterCommitMessage | None],

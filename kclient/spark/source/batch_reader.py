@@ -31,6 +31,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @settled_objects()
     def partitions(self) -> list[InputPartition]:
         """Return what each task is to read.
 

@@ -1,7 +1,10 @@
 """What a worker keeps anyway is left out of garbage collection."""
 
 import gc
+import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 
@@ -42,6 +45,31 @@ def test_the_first_task_of_a_worker_settles_what_was_there_and_what_it_has_made(
         more = [[number] for number in range(1_000)]
     assert gc.get_freeze_count() <= after  # though those of the second one are still there
     assert len(more) == len(made)
+
+
+@pytest.mark.parametrize("name", ["pyspark.daemon", "pyspark.worker"])
+def test_the_processes_that_plan_a_query_have_no_task_and_are_workers(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = ModuleType("__main__")
+    main.__spec__ = ModuleSpec(name, None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    with settled_objects():
+        assert gc.get_freeze_count() > 0
+
+
+def test_after_each_task_the_finders_of_archives_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forgotten: list[int] = []
+    monkeypatch.setattr(module, "TaskContext", _Worker)
+    monkeypatch.setattr(module, "forget_archive_finders", lambda: forgotten.append(1))
+
+    for count in (1, 2):
+        with settled_objects():
+            assert len(forgotten) == count - 1
+        assert len(forgotten) == count
 
 
 def test_outside_of_tasks_nothing_is_settled() -> None:
