@@ -16,7 +16,6 @@ class _Capability(NamedTuple):
 
 _CAPABILITIES: dict[str, _Capability] = {
     "data-source": _Capability((4, 0), "use foreach_partition_sink or foreach_batch_sink"),
-    "stream-arrow-writer": _Capability((4, 1), "streaming writers get rows there"),
     "admission-control": _Capability(
         (4, 2), "an older Spark offers a source no way to limit a micro-batch"
     ),

@@ -1,15 +1,13 @@
-"""The writers behind ``df.writeStream.format("kclient")``."""
+"""The writer behind ``df.writeStream.format("kclient")``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 
 from kclient.spark.sink.arrow_chunks import arrow_chunks
-from kclient.spark.sink.column_plan import ColumnWishes
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
-from kclient.spark.sink.row_chunks import row_chunks
 from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.source_writer import WriterPlan, planned
 from kclient.spark.sink.task_identity import current_task
@@ -19,8 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class StreamWriter(DataSourceStreamWriter):
-    """Writes micro-batches row by row, as Spark 4.0 hands them over.
+# Spark 4.0 has no name for a writer of streams that takes Arrow. But it asks of every writer, be it
+# of a stream, whether it is a batch's that does, and then hands Arrow over. Rows cost six times as
+# much, most of it before they are here.
+_Base: Any = getattr(
+    datasource,
+    "DataSourceStreamArrowWriter",
+    type("_", (datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter), {}),
+)
+
+
+class StreamWriter(_Base):  # type: ignore[misc]  # the base depends on Spark
+    """Writes micro-batches from Arrow batches.
 
     Spark commits with another copy than those that wrote: only the messages link them.
     """
@@ -31,9 +39,7 @@ class StreamWriter(DataSourceStreamWriter):
 
     def write(self, iterator: Iterator[Any]) -> CommitMessage:
         """Write the rows of a Spark partition, and wait until all are acknowledged."""
-        named = self._columns
-        wishes = ColumnWishes(named.topic, named.key, named.value, named.headers, named.partition)
-        chunks = row_chunks(iterator, wishes)
+        chunks = arrow_chunks(iterator, self._columns)
         return CommitMessage(write_task(chunks, self._delivery, current_task()))
 
     @settled_objects()
@@ -54,24 +60,11 @@ class StreamWriter(DataSourceStreamWriter):
         self._delivery.abort(reports_of(messages))
 
 
-# Spark 4.0 has none; the plain writer then stands in as a base that changes nothing.
-_ArrowBase: Any = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
-
-
-class StreamArrowWriter(StreamWriter, _ArrowBase):  # type: ignore[misc]  # the base depends on Spark
-    """Writes micro-batches from Arrow batches, from Spark 4.1 on."""
-
-    def write(self, iterator: Iterator[Any]) -> CommitMessage:
-        """Write the rows of a Spark partition, and wait until all are acknowledged."""
-        chunks = arrow_chunks(iterator, self._columns)
-        return CommitMessage(write_task(chunks, self._delivery, current_task()))
-
-
 def stream_writer(
     options: Mapping[str, str],
     schema: "StructType",
     overwrite: bool,  # noqa: FBT001 (as Spark's own call)
-) -> DataSourceStreamWriter:
+) -> StreamWriter:
     """Return the writer of a streaming query, or say what is wrong; nobody is contacted yet.
 
     Args:
@@ -83,5 +76,4 @@ def stream_writer(
     Raises:
         ConfigError: An option or a column is wrong.
     """
-    has_arrow = hasattr(datasource, "DataSourceStreamArrowWriter")
-    return (StreamArrowWriter if has_arrow else StreamWriter)(planned(options, schema))
+    return StreamWriter(planned(options, schema))

@@ -21,7 +21,7 @@ def test_an_old_spark_is_told_which_version_can() -> None:
 @pytest.mark.parametrize("version", ["4.2.0", "4.2.1", "4.3.0", "4.10.0", "5.0.0.dev0"])
 def test_newer_ones_may(version: str) -> None:
     require("admission-control", "maxOffsetsPerTrigger", version)
-    assert supports("stream-arrow-writer", version)
+    assert supports("admission-control", version)
 
 
 def test_the_installed_one_is_judged_without_a_version() -> None:
