@@ -18,8 +18,14 @@ def data_column(name: str, column: Sequence[Any], first_row: int) -> list[bytes 
     Raises:
         WriteFailedError: A row holds something else.
     """
-    if set(map(type, column)) <= _PLAIN:
+    kinds = set(map(type, column))
+    if kinds <= _PLAIN:
         return list(column)
+    if len(kinds) == 1:  # a call for each row would cost several times as much
+        if bytearray in kinds:  # binary, as PySpark unpickles it
+            return list(map(bytes, column))
+        if str in kinds:
+            return list(map(str.encode, column))
     return [_data(name, value, row) for row, value in enumerate(column, first_row)]
 
 
