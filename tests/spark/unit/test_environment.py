@@ -42,7 +42,12 @@ def test_workers_like_the_driver_are_no_problem() -> None:
     report = EnvironmentReport.of(DRIVER, [worker(), worker()])
     assert report.problems == ()
     assert report.notes == ()
-    assert "2 tasks  node: Python 3.11.7 (/env/bin/python)" in str(report)
+    assert "2 tasks on 1 executor  node: Python 3.11.7 (/env/bin/python)" in str(report)
+
+
+def test_executors_on_one_machine_are_told_apart_by_their_directories() -> None:
+    places = [replace(worker(), directory=f"/work/{number}") for number in (0, 1, 1)]
+    assert "3 tasks on 2 executors  node: " in str(EnvironmentReport.of(DRIVER, places))
 
 
 def test_what_is_missing_is_told_once_with_where_and_what_to_do() -> None:
@@ -78,6 +83,7 @@ def test_the_driver_is_looked_at_too() -> None:
 def test_a_probe_tells_of_this_process() -> None:
     facts = PythonFacts.read(make_probe((), 1.0)(0))
     assert facts.executable == sys.executable
+    assert facts.directory == str(Path.cwd())
     assert facts.records == IMPLEMENTATION
     assert facts.unreachable == ()
     assert not any(package.problem for package in facts.packages.values())
