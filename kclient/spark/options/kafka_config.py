@@ -1,8 +1,12 @@
 """From ``kafka.*`` options to the configuration of a client."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
+from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.common.errors import ConfigError
+
+Value = TypeVar("Value")
 
 _PREFIX = "kafka."
 
@@ -59,3 +63,8 @@ def kafka_config(options: Mapping[str, str], owned: Mapping[str, str]) -> dict[s
             "or more"
         )
     return config
+
+
+def admin_config(consumer: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what an admin client understands of a consumer's configuration, by dotted name."""
+    return {key: value for key, value in consumer.items() if key in ADMIN_CONFIG.keys}

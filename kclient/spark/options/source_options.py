@@ -168,7 +168,7 @@ class ReadSettings:
         What a large answer brings beyond a small range would be thrown away.
         """
         key = "max.partition.fetch.bytes"
-        if offsets > _SMALL_RANGE or self.consumer[key] != _CONSUMER[key]:
+        if offsets > _SMALL_RANGE or self.consumer[key] != CONSUMER_DEFAULTS[key]:
             return self.consumer
         return {**self.consumer, key: str(_SMALL_FETCH)}
 
@@ -269,7 +269,11 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
             f"isolationLevel: got {level!r} here and {spelled!r} as kafka.isolation.level, "
             "expected one of them"
         )
-    consumer = {**_CONSUMER, **kafka, "isolation.level": level or spelled or "read_committed"}
+    consumer = {
+        **CONSUMER_DEFAULTS,
+        **kafka,
+        "isolation.level": level or spelled or "read_committed",
+    }
     consumer |= _FIXED
     try:
         ConsumerConfig.parse(consumer)
@@ -285,7 +289,7 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
 
 
 # A range is known to be there: few large answers, and none that waits for what comes after it.
-_CONSUMER: Mapping[str, str] = {
+CONSUMER_DEFAULTS: Mapping[str, str] = {
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": str(8 * 1024 * 1024),
 }

@@ -11,7 +11,7 @@ from kclient.network.system_runtime import system_runtime
 from kclient.spark.offsets.offset_range import OffsetRange
 from kclient.spark.offsets.span import Span
 from kclient.spark.options.source_options import ReadSettings, SourceOptions
-from kclient.spark.sink.settled_objects import settled_objects
+from kclient.spark.settled_objects import settled_objects
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.consumer_cache import ConsumerCache
 from kclient.spark.source.data_loss import DataLoss
@@ -84,7 +84,7 @@ def read_range(settings: ReadSettings, partition: InputPartition) -> Iterator[pa
     span = partition.span
     config = settings.consumer_for(span.size)
     with settled_objects(), consumers().borrow(config) as consumer:
-        yield from RangeReader(consumer, settings, system_runtime().clock).read(span)
+        yield from RangeReader(consumer, settings, system_runtime()).read(span)
 
 
 @cache

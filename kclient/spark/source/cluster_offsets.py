@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from kclient.admin.admin_client import AdminClient
-from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.admin.admin_types import TopicDescription
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import RetriableError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
+from kclient.spark.options.kafka_config import admin_config
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.options.subscription import Subscription
 
@@ -114,10 +114,6 @@ class ClusterOffsets:
 
     def _admin_client(self) -> AdminClient:
         if self._admin is None:
-            config = {
-                key: value
-                for key, value in self._options.reading.consumer.items()
-                if key in ADMIN_CONFIG.keys
-            }
+            config = admin_config(self._options.reading.consumer)
             self._admin = AdminClient(config, runtime=self._runtime)
         return self._admin
