@@ -1,0 +1,16 @@
+"""Whether Spark finds ``format("kclient")`` by itself, as it looks for data sources."""
+
+import pkgutil
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = "pyspark_kclient"
+"""The top-level package that Spark imports to look for the source."""
+
+REGISTRATION: Final = Path(__file__).parent / "registration"
+"""Where that package lies in a checkout; an installed wheel has it beside `kclient`."""
+
+
+def is_found() -> bool:
+    """Return whether Spark finds the data source in this process's environment as it is."""
+    return any(module.name == PACKAGE for module in pkgutil.iter_modules())
