@@ -47,9 +47,16 @@ class ToolsFor(Protocol):
     ) -> KafkaTools: ...
 
 
+def _is_of_spark(path: Path) -> bool:
+    """Spark takes its time, and what depends on Kafka's version is shown without it."""
+    return path.relative_to(Path(__file__).parent).parts[0].startswith("spark")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kafka" in metafunc.fixturenames:
         versions = (GIVEN,) if given_bootstrap() else chosen_versions()
+        if _is_of_spark(metafunc.definition.path):
+            versions = versions[:1]
         metafunc.parametrize("kafka", versions, indirect=True, scope="session")
 
 
