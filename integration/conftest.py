@@ -23,6 +23,7 @@ from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient
+from tests.support.heeded_interrupts import heed_interrupts
 
 GIVEN = "given"
 _CLUSTERS = pytest.StashKey[list[KafkaCluster]]()
@@ -45,6 +46,10 @@ class ToolsFor(Protocol):
         client_properties: Mapping[str, str] | None = None,
         version: str = ...,
     ) -> KafkaTools: ...
+
+
+def pytest_configure() -> None:
+    heed_interrupts()
 
 
 def _is_of_spark(path: Path) -> bool:
