@@ -38,7 +38,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash foreign-suites bench bench-recovery build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash spark-kills foreign-suites bench bench-recovery build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -103,6 +103,13 @@ soak: build-ext
 .PHONY: crash
 crash: build-ext
 	$(RUN) -m tests.support.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Kill Spark's driver and executors at every point of their jobs, and count: KILLS_ARGS='--only driver/stream'.
+KILLS_ARGS ?=
+
+.PHONY: spark-kills
+spark-kills: build-ext
+	$(RUN) -m integration.spark_kills $(KILLS_ARGS)
 
 # Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
 SEEDS ?= 200
