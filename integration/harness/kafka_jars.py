@@ -20,7 +20,7 @@ class KafkaJars:
     def __init__(self, version: str, cache: Path) -> None:
         self.version = version
         options = [f"-Dkafka.version={version}"]
-        if int(version.split(".")[0]) >= 4:
+        if int(version.split(".", 1)[0]) >= 4:
             options += ["--activate-profiles", "log4j2"]
         home = cache / "kafka" / version
         self._jars = MavenJars(f"Apache Kafka {version}", POM, home, options)
