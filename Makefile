@@ -148,7 +148,7 @@ bench: build-ext
 bench-recovery: build-ext
 	$(RUN) -m integration.benchmarks.recovery $(BENCH_ARGS)
 
-# With Spark's own Kafka connector and with confluent-kafka; make bench-spark BENCH_ARGS='--only write --size 1000'
+# With Spark's own Kafka connector and with confluent-kafka; make bench-spark BENCH_ARGS='--rounds 3 --size 1000'
 # The Spark is one whose connector Maven finds complete, in an environment of its own.
 SPARK ?= 4.0.0
 SPARK_VENV ?= .cache/spark-$(SPARK)
