@@ -39,7 +39,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash spark-kills foreign-suites bench bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -113,6 +113,14 @@ KILLS_ARGS ?=
 .PHONY: spark-kills
 spark-kills: build-ext
 	$(RUN) -m integration.spark_kills $(KILLS_ARGS)
+
+# The notebook-style example and the Spark tests on each version of Spark, in environments of their own, which take
+# half a gigabyte each; they stay in .spark-versions for the next time. make spark-versions VERSIONS='4.0 4.3'
+VERSIONS ?= 4.0 4.1 4.2 4.3
+
+.PHONY: spark-versions
+spark-versions: build-ext
+	$(RUN) -m integration.spark_versions $(VERSIONS)
 
 # Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
 SEEDS ?= 200
