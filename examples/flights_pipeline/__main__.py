@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from examples.flights_pipeline.pipeline import run
@@ -21,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ninterrupted: query, session and broker are stopped", file=sys.stderr)
         return INTERRUPTED
-    except (KafkaError, PySparkException, OSError) as error:
+    except (KafkaError, PySparkException, Py4JError, OSError) as error:
         print(f"flights_pipeline: {error}", file=sys.stderr)
         return FAILED
     return 0 if result.matches else MISMATCH

@@ -27,7 +27,7 @@ from examples.flights_pipeline.statistics import (
     start_query,
     stream_of_flights,
 )
-from examples.flights_pipeline.topics import create_topics
+from examples.flights_pipeline.topics import check_topics, create_topics
 from examples.flights_pipeline.writer import write_end_mark, write_flights
 from kclient.cli.demo.flights import airline_names
 from kclient.spark import check_environment
@@ -53,6 +53,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
     directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
     with ExitStack() as ending:
         bootstrap = ending.enter_context(kafka(settings, progress))
+        check_topics(bootstrap, settings)
         if spark is None:
             spark = ending.enter_context(spark_session(settings, progress))
         session = separate(spark)
@@ -63,7 +64,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         checkpoint = settings.checkpoint or str(directory / "checkpoint")
         batches = compute(session, flights, bootstrap, settings, checkpoint, progress)
         too_late = _too_late(batches)
-        progress.say("stream", f"{len(batches)} micro-batches, {too_late} rows came too late")
+        progress.say("stream", f"stopped; {too_late} rows came too late to be counted")
         with ResultTable(directory / "statistics.sqlite") as table:
             records = collect(bootstrap, settings.statistics_topic, settings.group, table)
             found = table.statistics()
@@ -76,7 +77,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         flights=len(flights),
         statistics=found,
         records=records,
-        batches=len(batches),
+        batches=len({batch.batchId for batch in batches}),
         too_late=too_late,
         differences=tuple(wrong),
         report=report,
@@ -124,6 +125,7 @@ def compute(
         return list(query.recentProgress)
     finally:
         query.stop()
+        lines.await_end()
         session.streams.removeListener(lines)
 
 
@@ -133,7 +135,7 @@ def verdict(found: Statistics, wrong: Sequence[str]) -> str:
         return f"all {len(found):,} statistics are what pandas finds in the source"
     rest = [f"... and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
     return "\n".join(
-        [f"{len(wrong):,} figures are NOT those of the source:", *wrong[:SHOWN], *rest]
+        [f"figures that are NOT those of the source: {len(wrong):,}", *wrong[:SHOWN], *rest]
     )
 
 

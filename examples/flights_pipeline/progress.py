@@ -44,6 +44,11 @@ class BatchLines(StreamingQueryListener):
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._ended = threading.Event()
+
+    def await_end(self) -> None:
+        """Wait until all has been said of a query that was stopped."""
+        self._ended.wait(timeout=10)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
         """The query's start is told by who starts it."""
@@ -61,4 +66,5 @@ class BatchLines(StreamingQueryListener):
         )
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
-        """Its end is told by who stops it, its failure raised there."""
+        """There is no more to say; a failure is raised where the query is waited for."""
+        self._ended.set()

@@ -2,17 +2,30 @@
 
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from kclient import AdminClient, NewTopic
-from kclient.errors import ConfigError, TopicExistsError
+from kclient.errors import ConfigError
 
 PARTITIONS = 4
 
 
-def create_topics(bootstrap: str, settings: PipelineSettings) -> None:
-    """Create both topics.
+def check_topics(bootstrap: str, settings: PipelineSettings) -> None:
+    """Make sure that the topics are not there yet: what is in them would be counted, too.
 
     Raises:
-        ConfigError: There is one of that name; its records would be counted, too.
+        ConfigError: One of them is.
+        KafkaError: Kafka cannot be asked.
     """
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        names = {topic.name for topic in admin.list_topics()}
+    present = sorted(names & {settings.flights_topic, settings.statistics_topic})
+    if present:
+        raise ConfigError(
+            f"topics: got {', '.join(present)}, expected none of them at {bootstrap}; give another "
+            f"--prefix, or kclient topics delete {' '.join(present)}"
+        )
+
+
+def create_topics(bootstrap: str, settings: PipelineSettings) -> None:
+    """Create both topics."""
     topics = [
         NewTopic(settings.flights_topic, num_partitions=PARTITIONS),
         # The last figure of each key is what counts: Kafka may forget the ones before it.
@@ -23,11 +36,4 @@ def create_topics(bootstrap: str, settings: PipelineSettings) -> None:
         ),
     ]
     with AdminClient(bootstrap_servers=bootstrap) as admin:
-        try:
-            admin.create_topics(topics)
-        except TopicExistsError as error:
-            names = f"{settings.flights_topic} {settings.statistics_topic}"
-            raise ConfigError(
-                f"topics: got {error}, expected new ones; give another --prefix, or "
-                f"kclient topics delete {names}"
-            ) from error
+        admin.create_topics(topics)

@@ -6,6 +6,7 @@ from examples.flights_pipeline.report.summary import Summary, Totals
 from examples.flights_pipeline.report.svg import drawing, tag, text, tooltip
 
 WIDTH = 900
+DARKEST = 40.0  # minutes; a carrier of two flights with a longer one would pale all the rest
 _LEFT = 190  # where labels of carriers end
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -66,10 +67,12 @@ def bars_by_carrier(carriers: Mapping[str, Totals], names: Mapping[str, str]) ->
 
 
 def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
-    """Return a square for each carrier and month, the darker the longer the mean delay."""
+    """Return a square for each carrier and month, the darker the longer the mean delay.
+
+    From `DARKEST` on it gets no darker.
+    """
     row, months = 24, sorted({month for _, month in summary.months})
     width = (WIDTH - _LEFT - 20) / max(1, len(months))
-    worst = max([1.0, *(totals.mean_delay for totals in summary.months.values())])
     drawn = [
         text(_MONTHS[int(month[5:7]) - 1], _LEFT + 10 + number * width, 14)
         for number, month in enumerate(months)
@@ -79,6 +82,7 @@ def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
         for number, month in enumerate(months):
             totals = summary.months.get((code, month))
             if totals is not None:
+                shade = min(1.0, max(0.0, totals.mean_delay / DARKEST))
                 drawn.append(
                     tag(
                         "rect",
@@ -88,7 +92,7 @@ def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
                         width=width - 2,
                         height=row - 2,
                         class_="heat",
-                        fill_opacity=f"{0.06 + 0.94 * max(0.0, totals.mean_delay) / worst:.3f}",
+                        fill_opacity=f"{0.06 + 0.94 * shade:.3f}",
                     )
                 )
     height = row * (len(summary.carriers) + 1)

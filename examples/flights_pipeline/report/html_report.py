@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 
 from examples.flights_pipeline.figures import LATE_MINUTES
-from examples.flights_pipeline.report.charts import bars_by_carrier, heat_map, line_by_day
+from examples.flights_pipeline.report.charts import DARKEST, bars_by_carrier, heat_map, line_by_day
 from examples.flights_pipeline.report.summary import Summary, Totals
 from examples.flights_pipeline.report.svg import tag
 
@@ -45,7 +45,7 @@ def html_report(summary: Summary, names: Mapping[str, str], verdict: str) -> str
         line_by_day(summary.days),
         tag("h2", "Mean delay by carrier"),
         bars_by_carrier(summary.carriers, names),
-        tag("h2", "Mean delay by carrier and month"),
+        tag("h2", f"Mean delay by carrier and month, darkest from {DARKEST:.0f} minutes on"),
         heat_map(summary, names),
         tag("h2", "Figures"),
         _table({**carriers, "all": summary.all}),

@@ -83,7 +83,7 @@ def test_what_is_missing_or_too_much_is_named(expected: Statistics) -> None:
         "2014-01-01 AA LGA: got 7 flights, expected nothing",
     ]
     assert verdict(found, lines).splitlines() == [
-        "2 figures are NOT those of the source:",
+        "figures that are NOT those of the source: 2",
         *lines,
     ]
 
@@ -91,5 +91,5 @@ def test_what_is_missing_or_too_much_is_named(expected: Statistics) -> None:
 def test_a_long_list_is_cut_and_counted(expected: Statistics) -> None:
     shown = verdict(expected, [f"line {number}" for number in range(25)]).splitlines()
 
-    assert shown[0] == "25 figures are NOT those of the source:"
+    assert shown[0] == "figures that are NOT those of the source: 25"
     assert shown[-2:] == ["line 9", "... and 15 more"]

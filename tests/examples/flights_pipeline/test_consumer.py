@@ -10,7 +10,7 @@ from examples.flights_pipeline.consumer import collect
 from examples.flights_pipeline.figures import Cell, Figures
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.result_table import ResultTable
-from examples.flights_pipeline.topics import PARTITIONS, create_topics
+from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
 from kclient.errors import ConfigError
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk, place
@@ -127,8 +127,14 @@ def test_what_was_not_committed_is_read_again_and_counts_once(
 
 
 def test_topics_with_other_records_are_refused(desk: Desk, settings: PipelineSettings) -> None:
-    with pytest.raises(ConfigError, match="give another --prefix, or kclient topics delete"):
-        create_topics(desk.bootstrap, settings)
+    check_topics(desk.bootstrap, PipelineSettings(prefix="new-"))
+
+    with pytest.raises(ConfigError) as caught:
+        check_topics(desk.bootstrap, settings)
+
+    names = [settings.statistics_topic, settings.flights_topic]
+    assert f"topics: got {', '.join(names)}, expected none of them" in str(caught.value)
+    assert f"another --prefix, or kclient topics delete {' '.join(names)}" in str(caught.value)
 
 
 def test_only_the_last_value_of_a_key_needs_to_be_kept(

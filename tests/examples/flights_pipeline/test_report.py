@@ -111,14 +111,25 @@ def test_the_line_rises_with_the_delay() -> None:
     assert heights[0] > heights[1] > heights[2]
 
 
-def test_the_map_is_darkest_where_the_delay_is_longest() -> None:
-    squares = shapes(heat_map(Summary.of(STATISTICS), NAMES), "rect")
+def test_the_map_is_the_darker_the_longer_the_delay() -> None:
+    days = {
+        **STATISTICS,
+        Cell("2013-02-01", "HA", "JFK"): Figures(1, 0, 1, 40, 40, 40.0),
+        Cell("2013-03-01", "HA", "JFK"): Figures(1, 0, 1, 1_301, 1_301, 1_301.0),
+    }
+    squares = shapes(heat_map(Summary.of(days), NAMES), "rect")
 
     shade = {
         (square.findtext("title") or "")[:10]: float(square.get("fill-opacity", 0))
         for square in squares
     }
-    assert shade == {"UA 2013-02": 1.0, "UA 2013-01": 0.436, "HA 2013-01": 0.06}
+    assert shade == {
+        "UA 2013-01": 0.154,
+        "UA 2013-02": 0.295,
+        "HA 2013-01": 0.06,
+        "HA 2013-02": 1.0,
+        "HA 2013-03": 1.0,
+    }
 
 
 class Page(HTMLParser):
