@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 EXAMPLE = Path(__file__).parents[2] / "examples" / "spark_notebook.py"
 
 
+@pytest.mark.timeout(400)  # minutes on a busy machine, seconds on a quiet one
 def test_the_notebook_runs_to_its_last_cell(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

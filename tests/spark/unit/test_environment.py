@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe
 from kclient.spark.environment.reachability import unreachable
 from kclient.spark.environment.worker_failures import explained, told_of_workers
+from kclient.spark.environment.worker_program import WorkerProgram
 from kclient.spark.errors import WorkerEnvironmentError
 from kclient.testing import EmbeddedCluster
 from tests.support.travelled import travelled
@@ -183,3 +187,29 @@ def test_the_error_keeps_its_cause_and_travels() -> None:
     there = travelled(caught.value)
     assert str(there) == str(caught.value)
     assert there.problems == caught.value.problems != (str(there),)
+
+
+def test_the_sessions_interpreter_is_the_users_again_behind_each_question() -> None:
+    context: Any = SimpleNamespace(pythonExec="the user's")
+    with pytest.raises(OSError, match="whatever"), WorkerProgram("it", "a", context).in_use():
+        assert context.pythonExec == "a"
+        raise OSError("whatever")
+    assert context.pythonExec == "the user's"
+
+
+def test_a_second_question_waits_for_the_first() -> None:
+    context: Any = SimpleNamespace(pythonExec="the user's")
+    has_entered = Event()
+
+    def ask() -> str:
+        with WorkerProgram("second", "b", context).in_use():
+            has_entered.set()
+            return str(context.pythonExec)
+
+    with ThreadPoolExecutor(1) as thread:
+        with WorkerProgram("first", "a", context).in_use():
+            second = thread.submit(ask)
+            assert not has_entered.wait(0.3)
+            assert context.pythonExec == "a"
+        assert second.result(20) == "b"
+    assert context.pythonExec == "the user's"

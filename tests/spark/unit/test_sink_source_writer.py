@@ -64,6 +64,25 @@ def test_a_stream_gets_arrow_batches_where_spark_has_them() -> None:
 
 
 @pytest.mark.parametrize("make", [batch_writer, stream_writer])
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"topic": None}, "topic: got neither an option 'topic' nor a column 'topic'"),
+        ({"delivery": "exactly-once"}, "exactly-once"),
+        ({"kafka.acks": "0"}, "acks: got 0, expected 'all' or 1"),
+        ({"kafka.bootstrap.servers": None}, "kafka.bootstrap.servers: got nothing"),
+    ],
+)
+def test_wrong_options_are_refused_where_the_writer_is_made(
+    make: Any, options: dict[str, str | None], text: str
+) -> None:
+    given = {name: value for name, value in (OPTIONS | options).items() if value is not None}
+
+    with pytest.raises(ConfigError, match=text):
+        make(given, PLAIN, overwrite=False)
+
+
+@pytest.mark.parametrize("make", [batch_writer, stream_writer])
 def test_wrong_columns_are_refused_where_the_writer_is_made(make: Any) -> None:
     bad = T.StructType([T.StructField("value", T.LongType())])
 
