@@ -191,9 +191,16 @@ def test_the_error_keeps_its_cause_and_travels() -> None:
 
 def test_the_sessions_interpreter_is_the_users_again_behind_each_question() -> None:
     context: Any = SimpleNamespace(pythonExec="the user's")
-    with pytest.raises(OSError, match="whatever"), WorkerProgram("it", "a", context).in_use():
-        assert context.pythonExec == "a"
-        raise OSError("whatever")
+    found = []
+
+    def fail() -> None:
+        with WorkerProgram("it", "a", context).in_use():
+            found.append(context.pythonExec)
+            raise OSError("whatever")
+
+    with pytest.raises(OSError, match="whatever"):
+        fail()
+    assert found == ["a"]
     assert context.pythonExec == "the user's"
 
 
