@@ -12,7 +12,7 @@ from kclient.spark.options.delivery_option import (
     NEEDS_TRANSACTIONS,
     check_delivery,
 )
-from kclient.spark.options.kafka_config import SINK_OWNED, kafka_config
+from kclient.spark.options.kafka_config import SINK_OWNED, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, unavailable
 
 
@@ -112,10 +112,7 @@ class SinkOptions:
             except KafkaError as error:
                 raise ConfigError(str(error)) from None
         producer = kafka_config(options, SINK_OWNED)
-        try:
-            ProducerConfig.parse(producer)
-        except ConfigError as error:
-            raise ConfigError(f"kafka.*: {error}") from None
+        checked_config(producer, ProducerConfig.parse)
         return cls(
             producer=producer,
             topic=topic,

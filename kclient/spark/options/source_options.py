@@ -9,7 +9,7 @@ from kclient.common.config_def import ConfigKey, choice, switch, text, whole_num
 from kclient.common.errors import ConfigError
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.spark.offsets.position_spec import PositionSpec, parse_position
-from kclient.spark.options.kafka_config import SOURCE_OWNED, kafka_config
+from kclient.spark.options.kafka_config import SOURCE_OWNED, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, duration_ms
 from kclient.spark.options.subscription import Subscription, parse_subscription
 
@@ -275,10 +275,7 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
         "isolation.level": level or spelled or "read_committed",
     }
     consumer |= _FIXED
-    try:
-        ConsumerConfig.parse(consumer)
-    except ConfigError as error:
-        raise ConfigError(f"kafka.*: {error}") from None
+    checked_config(consumer, ConsumerConfig.parse)
     return ReadSettings(
         consumer=consumer,
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
