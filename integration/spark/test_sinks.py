@@ -126,7 +126,7 @@ class Writing:
 
     def _run(self, writer: DataStreamWriter) -> None:
         writer = writer.option("checkpointLocation", str(self._directory / "checkpoint"))
-        assert writer.trigger(availableNow=True).start().awaitTermination(60)
+        assert writer.trigger(availableNow=True).start().awaitTermination(120)
 
     def _conf(self, codec: str) -> Mapping[str, object]:
         return {"bootstrap.servers": self._bootstrap, "compression.type": codec}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition as ForeignPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 Topic = Callable[..., str]
 
 EARLIEST = {"startingOffsets": "earliest"}
-_ENOUGH = 60
+_ENOUGH = 120
 
 
 class Copying:
@@ -40,26 +40,32 @@ class Copying:
         self._foreign = foreign
         self._running: StreamingQuery | None = None
 
-    def start(self, options: Mapping[str, str], *, to_the_end: bool = False) -> StreamingQuery:
+    def start(
+        self, options: Mapping[str, str], *, to_the_end: bool = False, **sink: str
+    ) -> StreamingQuery:
         servers = {"kafka.bootstrap.servers": self._bootstrap}
         reader = self._spark.readStream.format("kclient").options(**servers)
-        frame = reader.options(subscribe=self.source, includeHeaders="true", **options).load()
+        if "subscribePattern" not in options:
+            reader.option("subscribe", self.source)
+        frame = reader.options(includeHeaders="true", **options).load()
         writer = frame.select("key", "value", "headers").writeStream.format("kclient")
-        writer = writer.options(**servers, topic=self.target)
+        writer = writer.options(**servers, topic=self.target, **sink)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         self._running = writer.trigger(availableNow=True).start() if to_the_end else writer.start()
         return self._running
 
-    def run(self, options: Mapping[str, str]) -> StreamingQuery:
+    def run(self, options: Mapping[str, str], **sink: str) -> StreamingQuery:
         """Copy what is there."""
-        query = self.start(options, to_the_end=True)
+        query = self.start(options, to_the_end=True, **sink)
         assert query.awaitTermination(_ENOUGH)
         return query
 
-    def fill(self, numbers: Iterable[int], partition: int, how: Sending = PLAIN) -> None:
+    def fill(
+        self, numbers: Iterable[int], partition: int, how: Sending = PLAIN, topic: str = ""
+    ) -> None:
         """Let the other client write; the header tells where to."""
         self._foreign.produce(
-            self.source,
+            topic or self.source,
             [
                 ForeignRecord(
                     b"%d" % number,
@@ -144,6 +150,18 @@ def test_partitions_that_come_while_a_stream_runs(
     assert query.exception() is None
 
 
+def test_topics_that_come_while_a_stream_of_a_pattern_runs(
+    copying: Copying, foreign_admin: AdminClient
+) -> None:
+    copying.fill(range(10), 0)
+    copying.start({**EARLIEST, "subscribePattern": f"{copying.source}(-more)?"})
+    copying.await_copied(range(10))
+    more = f"{copying.source}-more"
+    foreign_admin.create_topics([NewTopic(more, 1)], operation_timeout=30)[more].result(30)
+    copying.fill(range(10, 20), 0, topic=more)
+    copying.await_copied(range(20))
+
+
 def test_a_stream_of_the_latest_reads_what_came_while_it_was_down(copying: Copying) -> None:
     copying.fill(range(20), 0)
     copying.start({})
@@ -177,3 +195,9 @@ def test_a_loss_ends_a_stream_with_its_count(copying: Copying, foreign_admin: Ad
     assert "17 offsets lost" in str(caught.value)
     copying.run({**EARLIEST, "failOnDataLoss": "false"})
     assert copying.copied() == Counter([*range(30), *range(47, 60)])
+
+
+def test_exactly_once_is_refused_by_name(copying: Copying) -> None:
+    with pytest.raises(PySparkException, match="delivery: got 'exactly-once'"):
+        copying.run(EARLIEST, delivery="exactly-once")
+    assert copying.copied() == Counter()
