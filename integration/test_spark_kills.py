@@ -11,9 +11,10 @@ import pytest
 from integration.conftest import StartCluster
 from integration.harness.discovery import NEWEST
 from integration.harness.running_kafka import RunningKafka
-from integration.spark_kills.cells import CELLS, SHORT, Twice, named
+from integration.spark_kills.cells import CELLS, SHORT, Cell, Twice, named
 from integration.spark_kills.crash_points import Arming, CrashPoints, Facts, Point
 from integration.spark_kills.jobs import Kind
+from integration.spark_kills.judgement import faults_of, replay_faults
 from integration.spark_kills.matrix import Matrix
 from integration.spark_kills.report import lines_of
 from integration.spark_kills.workload import Count, count
@@ -72,6 +73,44 @@ def test_what_is_lost_double_or_strange_is_counted() -> None:
     expected = Counter([b"0", b"1", b"2"])
     assert count(Counter([b"0", b"1", b"2"]), expected) == Count(0, 0, 0)
     assert count(Counter([b"0", b"0", b"0", b"2", b"7"]), expected) == Count(1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("twice", "duplicates", "fits"),
+    [
+        (Twice.NOTHING, 0, True),
+        (Twice.NOTHING, 1, False),
+        (Twice.SOME, 0, False),
+        (Twice.SOME, 39, True),
+        (Twice.SOME, 40, False),
+        (Twice.ALL, 39, False),
+        (Twice.ALL, 40, True),
+    ],
+)
+def test_duplicates_are_held_to_what_the_documentation_says(
+    twice: Twice, duplicates: int, fits: bool
+) -> None:
+    cell = Cell(Kind.STREAM, Point.MID_TASK, twice)
+    faults = faults_of(cell, Count(0, duplicates, 0), duplicates, 40)
+    assert faults == ([] if fits else [f"{duplicates} duplicates of 40, expected {twice}"])
+
+
+def test_losses_strangers_and_what_was_not_foreseen_are_faults() -> None:
+    cell = Cell(Kind.STREAM, Point.MID_TASK, Twice.SOME)
+    assert faults_of(cell, Count(1, 20, 0), 20, 40) == ["1 records are lost"]
+    assert faults_of(cell, Count(0, 20, 2), 20, 40) == ["2 records are none of the job's"]
+    expected = ["20 duplicates, 19 were to be expected"]
+    assert faults_of(cell, Count(0, 20, 0), 19, 40) == expected
+
+
+def test_a_second_life_begins_with_what_was_planned() -> None:
+    plans = [("0", "4"), ("4", "8")]
+    assert replay_faults(Point.PLANNED, plans, [("4", "8"), ("8", "9")]) == []
+    assert replay_faults(Point.PLANNED, plans, [("4", "9")]) == [
+        "planned ('4', '8'), but read ('4', '9')"
+    ]
+    assert replay_faults(Point.NEXT_PLAN, plans, [("8", "9")]) == []
+    assert replay_faults(Point.NEXT_PLAN, plans, [("4", "8")]) == ["began at 4, but 8 was done"]
 
 
 def test_the_matrix_kills_drivers_and_executors_in_batch_and_streaming() -> None:

@@ -48,11 +48,15 @@ def main(given: Sequence[str]) -> int:
     with Matrix(directory) as matrix:
         for cell in cells * chosen.times:
             try:
-                results.append(matrix.run(cell))
-                faults += [f"{cell.name}: {fault}" for fault in results[-1].faults]
+                result = matrix.run(cell)
             except HarnessError as error:
+                told = "did not come to its end"
                 faults.append(f"{cell.name}: {error}")
-            print(f"{time.monotonic() - started:7.1f} s  {cell.name}", flush=True)
+            else:
+                told = f"{result.count.lost} lost, {result.count.duplicates} twice"
+                results.append(result)
+                faults += [f"{cell.name}: {fault}" for fault in result.faults]
+            print(f"{time.monotonic() - started:7.1f} s  {cell.name}: {told}", flush=True)
     for line in lines_of(results):
         print(line)
     for fault in faults:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from integration.harness.errors import HarnessError
 from integration.harness.running_kafka import RunningKafka
-from integration.spark_kills.cells import BATCH, Cell, Twice
-from integration.spark_kills.crash_points import Arming, Facts, Point
+from integration.spark_kills.cells import BATCH, Cell
+from integration.spark_kills.crash_points import Arming, Facts
 from integration.spark_kills.driver_sessions import DriverSessions
 from integration.spark_kills.jobs import Job, Kind
+from integration.spark_kills.judgement import faults_of, replay_faults
 from integration.spark_kills.workload import PARTITIONS, Count, Workload, count
 
 RECORDS = 1_200
@@ -19,8 +20,6 @@ OTHER_CAP = 600
 """Most records of a micro-batch in the second life: what was planned before must stay as it was."""
 _OLD_RECORDS = 100
 _FOR_EVER = {"retention.ms": "-1"}  # the records' own times are long ago
-
-Plans = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,6 @@ class Result:
     whole: int
     seconds: float
     faults: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Death:
-    """What was found between two lives."""
-
-    facts: Facts
-    left: int
-    plans: Plans
-    committed: int
 
 
 class Trial:
@@ -97,24 +86,24 @@ class Trial:
         predicted = facts.acknowledged if cell.executor else self._second_life(facts, faults)
         found = count(self._workload.read(job.output), self._workload.expected(cell.kind))
         whole = self._whole(facts)
-        faults += _judged(cell, found, predicted, whole)
+        faults += faults_of(cell, found, predicted, whole)
         return Result(cell, found, predicted, whole, time.monotonic() - started, faults)
 
     def _second_life(self, facts: Facts, faults: list[str]) -> int:
         """Run the job again; return how many duplicates that must have made."""
         cell, job = self._cell, self._job
         left = self._workload.read(job.output).total()
-        death = _Death(facts, left, job.points.plans(), _committed(job.checkpoint))
+        plans, committed = job.points.plans(), _committed(job.checkpoint)
         if cell.latest:
             self._workload.fill(job.source)
         if not self._sessions.run(replace(job, cap=OTHER_CAP)):
             msg = f"{cell.name}: the second life ended early\n{self._sessions.said()}"
             raise HarnessError(msg)
         if cell.streams:
-            faults += _replay_faults(cell, death, job.points.plans())
+            faults += replay_faults(cell.point, plans, job.points.plans())
         if cell.kind is Kind.WINDOWS:
             return facts.sent
-        return left - death.committed
+        return left - committed
 
     def _whole(self, facts: Facts) -> int:
         """Return how many records are repeated."""
@@ -122,34 +111,6 @@ class Trial:
             return facts.sent
         everything = CAP if self._cell.streams else RECORDS
         return everything // PARTITIONS if self._cell.executor else everything
-
-
-def _judged(cell: Cell, found: Count, predicted: int, whole: int) -> list[str]:
-    faults = []
-    if found.lost:
-        faults.append(f"{found.lost} records are lost")
-    if found.strange:
-        faults.append(f"{found.strange} records are none of the job's")
-    if found.duplicates != predicted:
-        faults.append(f"{found.duplicates} duplicates, {predicted} were to be expected")
-    fits = {
-        Twice.NOTHING: found.duplicates == 0,
-        Twice.SOME: 0 < found.duplicates < whole,
-        Twice.ALL: found.duplicates == whole > 0,
-    }
-    if not fits[cell.twice]:
-        faults.append(f"{found.duplicates} duplicates of {whole}, expected {cell.twice}")
-    return faults
-
-
-def _replay_faults(cell: Cell, death: _Death, after: Plans) -> list[str]:
-    """Tell whether the second life read first what it had to."""
-    last, first = death.plans[-1], after[0]
-    if cell.point is Point.NEXT_PLAN:
-        if first[0] == last[1]:
-            return []
-        return [f"began at {first[0]}, but {last[1]} was done"]
-    return [] if first == last else [f"planned {last}, but read {first}"]
 
 
 def _committed(checkpoint: Path) -> int:
