@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kclient.spark.source.batch_reader import consumers
+from kclient.spark.source.read_range import consumers
 
 
 @pytest.fixture(scope="session", autouse=True)
