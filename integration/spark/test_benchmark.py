@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row as SparkRow
+from pyspark.sql import SparkSession
 
 from integration.benchmarks.measuring import CellError
 from integration.benchmarks.spark.__main__ import arguments, chosen_contenders
@@ -167,6 +168,7 @@ def test_cpu_time_is_that_of_all_descendants_but_those_set_apart() -> None:
 def _row(operation: Operation, side: str, how: str, *runs: tuple[float, float]) -> Row:
     made = Row(Contender(operation, side, how, lambda *_: None))
     made.runs = [Run(1000, seconds, cpu, 0.5) for seconds, cpu in runs]
+    made.warm = [Run(1000, 1, 3, 0.5), Run(1000, 1, 2, 0.5)]
     made.small = [Run(10, 0.25, 0.125, 0.0)]
     return made
 
@@ -189,17 +191,17 @@ def test_ratios_are_taken_round_by_round_to_the_best_of_the_others() -> None:
 def test_the_table() -> None:
     header, rule, ours, *others = table(_ROWS).splitlines()
     assert header.count("|") == rule.count("|") == ours.count("|")
-    assert "10 rows take" in header
+    assert "first run | 10 rows |" in header
     assert ours == (
         "| mapInArrow | kclient write_partitions | 0 (0..1) | 1.00 (0.50..2.00) | 1 (0..1)"
-        " | 1.00 (0.50..2.00) | 2.0 (1.0..4.0) | 0.5 | 0.25 s, 0.12 CPU s |"
+        " | 1.00 (0.50..2.00) | 2.0 (1.0..4.0) | 0.5 | 1.0 s, 3.0 CPU s | 0.25 s, 0.12 CPU s |"
     )
     assert [line.split(" | ")[3] for line in others] == ["", "", ""]
 
 
 def test_the_head_names_what_was_measured() -> None:
     told = head("Spark 4.0.0", ["connector-4.0.0"], "4.3.1", Plan(size=1000), _OUTCOME)
-    for part in ("Spark 4.0.0", "connector-4.0.0", "Kafka 4.3.1", "1000 bytes", "0.5, 1.5"):
+    for part in ("Spark 4.0.0", "connector-4.0.0", "Kafka 4.3.1", "1000 bytes", "0.5 to 1.5"):
         assert part in told
 
 
@@ -245,6 +247,10 @@ class _Bench:
         )
         self.filled: list[int] = []
         self.counted: list[int] = []
+        self.compared: list[int] = []
+
+    def check_values(self, _: str, count: int) -> None:
+        self.compared.append(count)
 
     def fill(self, counts: list[int]) -> None:
         self.filled = counts
@@ -256,27 +262,56 @@ class _Bench:
             raise CellError(msg)
 
 
-def _order(plan: Plan, operation: Operation) -> tuple[list[tuple[str, int]], Outcome, _Bench]:
+def _run(plan: Plan, *operations: Operation) -> tuple[list[tuple[str, int]], Outcome, _Bench]:
+    """Returns who was called with how many rows, in order."""
     calls: list[tuple[str, int]] = []
-    contenders = [
-        Contender(operation, side, "", lambda _, count, __, side=side: calls.append((side, count)))  # type: ignore[misc]  # mypy cannot infer it
-        for side in ("kclient", "other")
-    ]
+
+    def contender(operation: Operation, side: str) -> Contender:
+        name = f"{operation.name} {side}"
+        return Contender(operation, side, "", lambda _, count, __: calls.append((name, count)))
+
+    contenders = [contender(one, side) for one in operations for side in ("kclient", "other")]
     bench = _Bench(plan)
-    outcome = Runner(cast("Workbench", bench), CpuLedger(), lambda _: None).run(contenders)
-    return calls, outcome, bench
+    return (
+        calls,
+        Runner(cast("Workbench", bench), CpuLedger(), lambda _: None).run(contenders),
+        bench,
+    )
 
 
 def test_contenders_take_turns_and_warm_rounds_are_not_counted() -> None:
-    calls, outcome, bench = _order(Plan(rows=20_000, warm=1, rounds=2), READ)
+    calls, outcome, bench = _run(Plan(rows=20_000, warm=1, rounds=2), READ, WRITE)
     assert bench.filled == [4_000, 20_000]
-    assert [count for _, count in calls[::2]] == [4_000, 20_000, 20_000, 20_000, 4_000, 4_000]
-    assert [side for side, _ in calls[::2]] == ["kclient", "other"] * 3
-    assert all(one[0] != other[0] for one, other in zip(calls[::2], calls[1::2], strict=True))
-    assert [len(row.runs) for row in outcome.rows] == [2, 2]
-    assert [len(row.small) for row in outcome.rows] == [2, 2]
+    assert bench.compared == [4_000] * 2
+    assert bench.counted == [4_000] * 2 + [10_000] * 6 + [4_000] * 4
+    full = {READ: 20_000, WRITE: 10_000}
+    assert calls == [
+        (f"{operation.name} {side}", count)
+        for operation in (READ, WRITE)
+        for number, count in enumerate([4_000, *[full[operation]] * 3, 4_000, 4_000])
+        for side in (("kclient", "other"), ("other", "kclient"))[number % 2]
+    ]
+    assert [(len(row.warm), len(row.runs), len(row.small)) for row in outcome.rows] == [
+        (1, 2, 2)
+    ] * 4
+    assert [row.first for row in outcome.rows] == [row.warm[0] for row in outcome.rows]
+
+
+def test_the_values_that_were_written_are_compared(kafka: RunningKafka, tmp_path: Path) -> None:
+    bench = Workbench(cast("SparkSession", None), kafka, Plan(size=30, partitions=2), tmp_path)
+    bench.fill([5])
+    topic = bench.source(5)
+    bench.check_values(topic, 5)
+    for wrong in (4, 6):
+        with pytest.raises(CellError, match=f"those of {wrong} rows"):
+            bench.check_values(topic, wrong)
+        with pytest.raises(CellError, match=f"got 5 records on the broker, expected {wrong}"):
+            bench.check_count(topic, wrong)
+    foreach_partition(_settings(kafka), topic)(iter([SparkRow(value=bytearray(b"x"))]))
+    with pytest.raises(CellError, match="those of 6 rows"):
+        bench.check_values(topic, 6)
 
 
 def test_a_wrong_count_ends_the_program() -> None:
     with pytest.raises(CellError, match="stream copy by kclient: got 12 records"):
-        _order(Plan(rows=26), COPY)
+        _run(Plan(rows=26), COPY)

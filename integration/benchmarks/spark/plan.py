@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-# The first round moves so few, and their values are compared one by one; the last ones tell what
-# a query costs that has hardly anything to do.
-SMALL = 4_000
+_SMALL = 4_000
 SMALL_ROUNDS = 3
 
 
@@ -24,6 +22,13 @@ class Plan:
     partitions: int = 4
     warm: int = 3
     rounds: int = 5
+
+    @property
+    def small(self) -> int:
+        """The rows of the first round, whose values are compared one by one, and of the last ones,
+        which tell what a job costs that has hardly anything to do.
+        """
+        return min(_SMALL, self.rows // 2)
 
     def rows_of(self, *, from_topic: bool) -> int:
         """Returns the rows of a full run: what is made by Spark is half of what is read."""

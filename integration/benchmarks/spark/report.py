@@ -15,7 +15,7 @@ from integration.benchmarks.spread import Spread
 
 _HEAD = (
     "| case | who | 1,000 rows a CPU second | × | 1,000 rows a second | × | CPU s"
-    " | broker's CPU s | {small:,} rows take |"
+    " | broker's CPU s | first run | {small:,} rows |"
 )
 _PACKAGES = ("kclient", "confluent-kafka", "pyarrow")
 
@@ -30,7 +30,7 @@ def head(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: O
     """
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     machine = f"{os.cpu_count()} cores, {platform.machine()}"
-    before, after = outcome.load
+    least, most = outcome.load
     return f"""\
 {told}; local[{SLOTS}].
 {packages}, Python {platform.python_version()}; {", ".join(connector) or "no connector"}.
@@ -39,11 +39,11 @@ Apache Kafka {kafka}, one node on the same machine ({machine}).
 idempotent.
 {plan.rows:,} rows read or copied, {plan.rows // 2:,} written. {plan.warm} full rounds to warm up, \
 then median (min..max) of
-{plan.rounds}; contenders take turns, every other round in reverse order.
-Load of the machine before and after the counted rounds: {before:.1f}, {after:.1f}.
+{plan.rounds}; contenders take turns, every other round in reverse order, one case after the other.
+Load of the machine in the counted rounds: {least:.1f} to {most:.1f}.
 CPU seconds are those of driver, JVM and Python processes; the broker's are beside them.
 ×: median (min..max) of the ratios, one a round, to the best of the others in the same case by rows
-a CPU second."""
+a CPU second. First run: the first one of full size."""
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -96,6 +96,7 @@ def _cells(row: Row, against: Row | None) -> list[str]:
         clock,
         _text((run.cpu_seconds for run in row.runs), ".1f"),
         f"{statistics.median(run.broker_cpu_seconds for run in row.runs):.1f}",
+        f"{row.first.seconds:.1f} s, {row.first.cpu_seconds:.1f} CPU s",
         _short(row.small),
     ]
 
@@ -122,6 +123,7 @@ def as_json(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome
                     "operation": row.contender.operation.name,
                     "contender": row.contender.name,
                     "ours": row.contender.ours,
+                    "warm": [dataclasses.asdict(run) for run in row.warm],
                     "runs": [dataclasses.asdict(run) for run in row.runs],
                     "small": [dataclasses.asdict(run) for run in row.small],
                 }

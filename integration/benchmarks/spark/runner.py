@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from integration.benchmarks.measuring import CellError
-from integration.benchmarks.spark.contenders import Contender
+from integration.benchmarks.spark.contenders import Contender, Operation
 from integration.benchmarks.spark.cpu_ledger import CpuLedger
-from integration.benchmarks.spark.plan import SMALL, SMALL_ROUNDS
+from integration.benchmarks.spark.plan import SMALL_ROUNDS
 from integration.benchmarks.spark.workbench import Workbench
-from tests.support.foreign_confluent import ConfluentClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +38,35 @@ class Run:
 
 @dataclass(slots=True)
 class Row:
-    """The measurements of a contender, one per counted round; then those of few rows."""
+    """The measurements of a contender, one per round.
+
+    Attributes:
+        warm: of full rounds that do not count, but for the first one, which tells what a job costs
+            that runs once.
+        runs: of those that count.
+        small: of a few rows, at the end.
+    """
 
     contender: Contender
+    warm: list[Run] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     small: list[Run] = field(default_factory=list)
+
+    @property
+    def first(self) -> Run:
+        """The first full run."""
+        return (self.warm or self.runs)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All measurements, and how busy the machine was before and after the counted rounds."""
+    """All measurements, and the least and the most load of the machine in what counts."""
 
     rows: list[Row]
     load: tuple[float, float]
+
+
+Use = Callable[[Row, Run, str], None]
 
 
 class Runner:
@@ -63,68 +78,70 @@ class Runner:
         self._bench = bench
         self._ledger = ledger
         self._progress = progress
-        self._round = 0
+        self._loads: list[float] = []
 
     def run(self, contenders: Sequence[Contender]) -> Outcome:
-        """Returns the measurements.
+        """Returns the measurements, one operation after the other.
+
+        Spark ends Python workers that had nothing to do for a minute; in rounds through all
+        operations chance would decide who finds some.
 
         Raises:
             CellError: when a single record is missing, repeated or wrong.
         """
         plan, rows = self._bench.plan, [Row(one) for one in contenders]
-        small = min(SMALL, plan.rows // 2)
-        self._bench.fill(sorted({small, plan.rows}))
-        self._all(rows, "small", small, self._check_values)
-        for number in range(plan.warm):
-            self._all(rows, f"warm-up {number + 1}", None, lambda *_: None)
-        before = os.getloadavg()[0]
-        for number in range(plan.rounds):
-            self._all(rows, f"round {number + 1}", None, lambda row, run, _: row.runs.append(run))
-        after = os.getloadavg()[0]
-        for number in range(min(SMALL_ROUNDS, plan.rounds)):
-            name = f"small {number + 1}"
-            self._all(rows, name, small, lambda row, run, _: row.small.append(run))
-        return Outcome(rows, (before, after))
+        self._bench.fill(sorted({plan.small, plan.rows}))
+        for operation in dict.fromkeys(one.operation for one in contenders):
+            self._measure(operation, [row for row in rows if row.contender.operation == operation])
+        return Outcome(rows, (min(self._loads), max(self._loads)))
 
-    def _all(
-        self,
-        rows: Sequence[Row],
-        title: str,
-        count: int | None,
-        use: Callable[[Row, Run, str], None],
-    ) -> None:
-        """Runs every contender; every other round in reverse order, against drift."""
-        for row in rows if self._round % 2 == 0 else rows[::-1]:
-            operation = row.contender.operation
-            name = f"{operation.name} by {row.contender.name}"
-            number = count or self._bench.plan.rows_of(from_topic=operation.from_topic)
-            try:
-                run = self._one(row, number, use)
-            except CellError as error:
-                raise CellError(f"{name}: {error}") from error
-            told = f"{run.seconds:.2f} s, {run.cpu_seconds:.2f} CPU s"
-            self._progress(f"{title}, {name}: {told}, load {os.getloadavg()[0]:.1f}")
-        self._round += 1
+    def _measure(self, operation: Operation, rows: Sequence[Row]) -> None:
+        plan, check = self._bench.plan, self._check_values
+        full = plan.rows_of(from_topic=operation.from_topic)
+        rounds: list[tuple[str, int, Use]] = [("small", plan.small, check)]
+        rounds += [(f"warm-up {number + 1}", full, _warm) for number in range(plan.warm)]
+        rounds += [(f"round {number + 1}", full, self._counted) for number in range(plan.rounds)]
+        rounds += [("small", plan.small, _small)] * min(SMALL_ROUNDS, plan.rounds)
+        for number, (title, count, use) in enumerate(rounds):
+            # Every other round in reverse order, against drift.
+            for row in rows if number % 2 == 0 else rows[::-1]:
+                self._one(row, count, title, use)
 
-    def _one(self, row: Row, count: int, use: Callable[[Row, Run, str], None]) -> Run:
-        kafka, writes = self._bench.kafka, row.contender.operation.to_topic
-        topic = kafka.create_topic(self._bench.plan.partitions) if writes else ""
+    def _one(self, row: Row, count: int, title: str, use: Use) -> None:
+        name = f"{row.contender.operation.name} by {row.contender.name}"
+        writes, partitions = row.contender.operation.to_topic, self._bench.plan.partitions
+        topic = self._bench.kafka.create_topic(partitions) if writes else ""
+        try:
+            run = self._timed(row.contender, count, topic)
+            if writes:
+                self._bench.check_count(topic, count)
+            use(row, run, topic)
+        except CellError as error:
+            raise CellError(f"{name}: {error}") from error
+        if writes:
+            self._bench.kafka.delete_topic(topic)
+        told = f"{run.seconds:.2f} s, {run.cpu_seconds:.2f} CPU s"
+        self._progress(f"{title}, {name}: {told}, load {os.getloadavg()[0]:.1f}")
+
+    def _timed(self, contender: Contender, count: int, topic: str) -> Run:
+        kafka = self._bench.kafka
         cpu, broker, started = self._ledger.seconds(), kafka.cpu_seconds(), time.perf_counter()
-        row.contender.job(self._bench, count, topic)
+        contender.job(self._bench, count, topic)
         seconds = time.perf_counter() - started
-        run = Run(count, seconds, self._ledger.seconds() - cpu, kafka.cpu_seconds() - broker)
-        if writes:
-            self._bench.check_count(topic, count)
-        use(row, run, topic)
-        if writes:
-            kafka.delete_topic(topic)
-        return run
+        return Run(count, seconds, self._ledger.seconds() - cpu, kafka.cpu_seconds() - broker)
+
+    def _counted(self, row: Row, run: Run, _: str) -> None:
+        row.runs.append(run)
+        self._loads.append(os.getloadavg()[0])
 
     def _check_values(self, _: Row, run: Run, topic: str) -> None:
-        if not topic:
-            return  # a job that reads has compared what it saw
-        stored = ConfluentClient(self._bench.kafka.bootstrap).read_all(topic)
-        expected = [self._bench.value(number) for number in range(run.rows)]
-        if sorted(record.value or b"" for record in stored) != expected:
-            msg = "the topic holds other values than were written"
-            raise CellError(msg)
+        if topic:  # a job that only reads has compared what it saw
+            self._bench.check_values(topic, run.rows)
+
+
+def _warm(row: Row, run: Run, _: str) -> None:
+    row.warm.append(run)
+
+
+def _small(row: Row, run: Run, _: str) -> None:
+    row.small.append(run)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from integration.benchmarks.measuring import CellError, end_offsets
 from integration.benchmarks.spark.plan import Plan
 from integration.harness.running_kafka import RunningKafka
+from tests.support.foreign_confluent import ConfluentClient
 
 _PATIENCE = 120
 
@@ -77,4 +78,16 @@ class Workbench:
         stored = sum(end_offsets(self.kafka.bootstrap, topic, self.plan.partitions).values())
         if stored != count:
             msg = f"{topic}: got {stored} records on the broker, expected {count}"
+            raise CellError(msg)
+
+    def check_values(self, topic: str, count: int) -> None:
+        """Reads `topic` with another client.
+
+        Raises:
+            CellError: when it does not hold the values of `count` rows, each of them once.
+        """
+        stored = ConfluentClient(self.kafka.bootstrap).read_all(topic)
+        expected = [self.value(number) for number in range(count)]
+        if sorted(record.value or b"" for record in stored) != expected:
+            msg = f"{topic}: got other values than those of {count} rows, each of them once"
             raise CellError(msg)
