@@ -42,6 +42,14 @@ def test_not_more_often_than_the_option_says() -> None:
     assert ask.calls == 3
 
 
+def test_repetitions_are_as_far_apart_as_the_option_says() -> None:
+    made = cluster(**{"fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "60"})
+    clock = system_runtime().clock
+    before_ms = clock.monotonic_ms()
+    assert made.retried(Flaky(2, KafkaTimeoutError("late"))) == "answer"
+    assert clock.monotonic_ms() - before_ms >= 120
+
+
 def test_what_will_not_pass_is_not_asked_for_again() -> None:
     ask = Flaky(1, TopicAuthorizationError("t: may not be read"))
     with pytest.raises(TopicAuthorizationError):

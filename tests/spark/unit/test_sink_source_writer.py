@@ -9,6 +9,7 @@ from pyspark.sql import datasource as api
 from pyspark.sql import types as T  # noqa: N812 (its customary name)
 
 from kclient.common.errors import ConfigError
+from kclient.spark.sink.at_least_once import AtLeastOnce
 from kclient.spark.sink.batch_writer import batch_writer
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
 from kclient.spark.sink.source_writer import FOREACH_BATCH_ID, planned
@@ -50,6 +51,13 @@ def test_the_batchs_number_of_foreach_batch_is_no_option_of_the_users() -> None:
 
     assert found.batch_id == 7
     assert planned(OPTIONS, PLAIN).batch_id is None
+
+
+def test_a_task_waits_for_its_last_rows_as_long_as_the_option_says() -> None:
+    for option, seconds in (({"deliverytimeoutms": "1500"}, 1.5), ({}, None)):
+        delivery = planned({**OPTIONS, **option}, PLAIN).delivery
+        assert isinstance(delivery, AtLeastOnce)
+        assert delivery._flush_timeout == seconds
 
 
 def test_a_batch_cannot_overwrite_a_topic() -> None:
