@@ -57,8 +57,23 @@ def test_what_will_not_pass_is_not_asked_for_again() -> None:
     assert ask.calls == 1
 
 
-def test_a_cluster_that_cannot_be_reached_is_named() -> None:
-    made = cluster(**{"kafka.default.api.timeout.ms": "300", "fetchOffset.numRetries": "0"})
+def test_a_cluster_that_was_never_reached_is_named_and_not_asked_again() -> None:
+    made = cluster(**{"kafka.default.api.timeout.ms": "300"})
+    asked = []
+
+    def ask() -> object:
+        asked.append(1)
+        return made.partitions()
+
     with pytest.raises(BootstrapError, match=r"127\.0\.0\.1:1"):
-        made.partitions()
+        made.retried(ask)
     made.close()
+    assert len(asked) == 1
+
+
+def test_a_cluster_that_has_answered_before_is_asked_again() -> None:
+    made = cluster()
+    assert made.retried(Flaky(0, BootstrapError(""))) == "answer"
+    ask = Flaky(3, BootstrapError("away"))
+    assert made.retried(ask) == "answer"
+    assert ask.calls == 4
