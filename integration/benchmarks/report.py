@@ -4,11 +4,11 @@ import dataclasses
 import json
 import os
 import platform
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from integration.benchmarks.runner import Row, Settings
+from integration.benchmarks.spread import Spread
 
 _COLUMNS = (
     ("client", "<30"),
@@ -22,23 +22,6 @@ _COLUMNS = (
     ("peak MB", ">8"),
     ("broker", ">7"),
 )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Spread:
-    """Median and range."""
-
-    median: float
-    lowest: float
-    highest: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Spread":
-        ordered = sorted(values)
-        return cls(statistics.median(ordered), ordered[0], ordered[-1])
-
-    def range_text(self, form: str) -> str:
-        return f"{self.lowest:{form}}..{self.highest:{form}}"
 
 
 def head(versions: Sequence[str], kafka_version: str, settings: Settings) -> str:

@@ -85,7 +85,12 @@ def topic_names(batch: Any, first: int) -> Any:
         row = first + import_module("pyarrow.compute").index(names.is_null(), value=True).as_py()
         raise InvalidArgumentError(f"topic: row {row}: got null, expected a topic name")
     for name in names.unique():
-        check_topic_name(name.as_py())
+        try:
+            check_topic_name(name.as_py())
+        except InvalidArgumentError as error:
+            row = first + import_module("pyarrow.compute").index(names, name).as_py()
+            problem = str(error).removeprefix("topic: ")
+            raise InvalidArgumentError(f"topic: row {row}: {problem}") from None
     return names
 
 

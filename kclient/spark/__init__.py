@@ -1,5 +1,14 @@
 """kclient for Apache Spark: sinks, sources and help for PySpark 4, without a jar.
 
+``format("kclient")`` reads and writes tables and streams; Spark finds it without this package being
+imported. What is here goes with it:
+
+- to begin: `prepare_local_session` (one machine), `check_environment` (what do the workers lack?)
+- to write: `write_partitions` (counts come back), `foreach_batch_sink`, `foreach_partition_sink`
+- to watch: `lag` of a streaming query, `group_lag` of its commits
+
+Rows arrive at least once, however they are written: Spark runs a failed task again.
+
 Nothing here is imported before it is used: worker processes import this package often. PySpark and
 pyarrow are needed from the first use on (``pip install kclient[spark]``).
 """

@@ -6,10 +6,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.sink.settled_objects import settled_objects
+from kclient.spark.settled_objects import settled_objects
 from kclient.spark.source.batch_reader import BatchReader
+from kclient.spark.source.make_stream_reader import make_stream_reader
 from kclient.spark.source.schema import check_schema, spark_schema
-from kclient.spark.source.stream_readers import make_stream_reader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter

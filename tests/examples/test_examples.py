@@ -12,10 +12,12 @@ EXPECTED = {
     "orders.py": "ada        1495.00",
     "columns.py": "read 100,000 records, sum of the values 4,999,950,000",
 }
+# It needs a JVM: tests/spark/test_notebook_example.py.
+WITH_SPARK = {"spark_notebook.py"}
 
 
 def test_every_example_is_here() -> None:
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXPECTED)
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*EXPECTED, *WITH_SPARK}
 
 
 @pytest.mark.parametrize("name", EXPECTED)

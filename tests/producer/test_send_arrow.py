@@ -540,7 +540,7 @@ def test_rows_count_from_the_beginning_of_the_table(
     [
         (None, InvalidArgumentError, "topic: got None, expected a name, or a column 'topic'"),
         (["t", None, "u"], InvalidArgumentError, "topic: row 1: got null, expected a topic name"),
-        (["t", "a/b", "u"], InvalidArgumentError, "topic: got 'a/b'"),
+        (["t", "a/b", "u"], InvalidArgumentError, "topic: row 1: got 'a/b'"),
         ([1, 2, 3], InvalidTypeError, "topic: got Arrow type int64, expected string"),
         ([b"t"] * 3, InvalidTypeError, "topic: got Arrow type binary, expected string"),
     ],

@@ -9,6 +9,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from kclient.spark.discovery import REGISTRATION
 from kclient.spark.environment.local_machine import LocalMachine
 from kclient.spark.environment.local_session import plan_local_session
 from kclient.testing import EmbeddedCluster
@@ -17,7 +18,6 @@ from tests.support.desk import Desk
 _ROOT = Path(__file__).parents[2]
 # Before 4.3 PySpark's own driver side leaves sockets of RDD jobs to the garbage collector.
 _LEAVES_SOCKETS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
-_REGISTRATION = _ROOT / "kclient" / "spark" / "registration"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,11 +32,11 @@ def spark_environment() -> Iterator[pytest.MonkeyPatch]:
     """What Spark's processes inherit: interpreter, path, address."""
     with pytest.MonkeyPatch.context() as patch:
         present = os.environ.get("PYTHONPATH", "")
-        path = [str(_ROOT), str(_REGISTRATION), *filter(None, [present])]
+        path = [str(_ROOT), str(REGISTRATION), *filter(None, [present])]
         for name, value in plan_local_session(LocalMachine()).settings.items():
             patch.setenv(name, value)  # a Java, if need be that of a package
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
-        patch.syspath_prepend(str(_REGISTRATION))  # as an installed wheel would have it
+        patch.syspath_prepend(str(REGISTRATION))  # as an installed wheel would have it
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

@@ -130,11 +130,3 @@ def test_a_loss_ends_a_stream_with_its_count(
     assert "DataLossError" in words
     assert "3 offsets lost" in words
     assert streams.finish({**options, "failOnDataLoss": False}) == [[8, 9]]
-
-
-def test_options_that_a_stream_cannot_have(streams: Streams) -> None:
-    words = failure(lambda: streams.finish({"subscribe": "t", "endingOffsets": "latest"}))
-    assert "a stream does not end" in words
-    if not LIMITED:
-        words = failure(lambda: streams.finish({"subscribe": "t", "maxOffsetsPerTrigger": 5}))
-        assert "expected 4.2 or newer" in words

@@ -19,7 +19,8 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
 from kclient.spark.options.kafka_config import SINK_OWNED, SOURCE_OWNED
 from kclient.spark.options.sink_options import SINK_TABLE
-from kclient.spark.options.source_options import SOURCE_TABLE
+from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
+from kclient.spark.sink.producer_settings import PRODUCER_DEFAULTS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -129,12 +130,14 @@ def spark_page() -> str:
             " nothing: the source joins no group.\n"
         ),
     ]
-    for title, table, client, owned in (
-        ("Source", SOURCE_TABLE, "consumers", SOURCE_OWNED),
-        ("Sink", SINK_TABLE, "producers", SINK_OWNED),
+    for title, table, client, owned, defaults in (
+        ("Source", SOURCE_TABLE, "consumers", SOURCE_OWNED, CONSUMER_DEFAULTS),
+        ("Sink", SINK_TABLE, "producers", SINK_OWNED, PRODUCER_DEFAULTS),
     ):
         parts.append(f"## {title}\n")
         parts.append(config_table(table.rows.values()))
+        others = ", ".join(f"`kafka.{key}` = `{value}`" for key, value in defaults.items())
+        parts.append(f"Keys of {client} with another default here: {others}.\n")
         parts.append(f"These keys of {client} are not to be set:\n")
         parts.append("| key | why |\n|---|---|")
         parts.append("\n".join(f"| `kafka.{key}` | {cell(why)} |" for key, why in owned.items()))

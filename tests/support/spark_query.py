@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kclient.spark.options import SourceOptions
-from kclient.spark.source.stream_reader import StreamReader, UnlimitedStreamReader
+from kclient.spark.source.stream_reader import StreamReader
+from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
 from tests.support.desk import Desk
 from tests.support.travelled import travelled
 

@@ -12,7 +12,7 @@ from kclient.common.errors import ConfigError
 from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import PythonFacts, make_probe
 from kclient.spark.environment.worker_failures import told_of_workers
-from kclient.spark.environment.worker_program import programs
+from kclient.spark.environment.worker_program import WorkerProgram, programs
 from kclient.spark.errors import WorkerEnvironmentError
 
 if TYPE_CHECKING:
@@ -60,17 +60,21 @@ def check_environment(
     probe = make_probe(servers, float(timeout))
     workers: list[PythonFacts] = []
     for program in programs(spark):
-        with told_of_workers(f"environment, with {program.name}", hint=""), program.in_use():
-            workers += _ask(spark, probe, count)
+        with told_of_workers(f"environment, with {program.name}", hint=""):
+            workers += _ask(spark, probe, count, program)
     report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers)
     if report.problems:
         raise WorkerEnvironmentError(f"environment:\n{report}", report.problems)
     return report
 
 
-def _ask(spark: "SparkSession", probe: Callable[[object], str], count: int) -> list[PythonFacts]:
+def _ask(
+    spark: "SparkSession", probe: Callable[[object], str], count: int, program: WorkerProgram
+) -> list[PythonFacts]:
     ask = udf(probe, "string", useArrow=False)
-    rows = spark.range(0, count, 1, count).select(ask(col("id")).alias("told")).collect()
+    with program.in_use():  # a function takes its interpreter along when a column is made of it
+        told = ask(col("id")).alias("told")
+    rows = spark.range(0, count, 1, count).select(told).collect()
     return [PythonFacts.read(row["told"]) for row in rows]
 
 

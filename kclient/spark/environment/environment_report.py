@@ -1,6 +1,5 @@
 """What `check_environment` found."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -40,12 +39,19 @@ class EnvironmentReport:
         return cls(driver, tuple(workers), tuple(problems), tuple(notes))
 
     def __str__(self) -> str:
-        counted = Counter(str(worker) for worker in self.workers)
+        alike: dict[str, list[PythonFacts]] = {}
+        for worker in self.workers:
+            alike.setdefault(str(worker), []).append(worker)
         lines = [f"driver     {self.driver}"]
-        lines += [f"{count:3} tasks  {worker}" for worker, count in sorted(counted.items())]
+        lines += [f"{_counted(workers)}  {told}" for told, workers in sorted(alike.items())]
         lines += [f"PROBLEM    {problem}" for problem in self.problems]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def _counted(workers: Sequence[PythonFacts]) -> str:
+    executors = len({(worker.host, worker.directory) for worker in workers})
+    return f"{len(workers):3} tasks on {executors} executor{'s' if executors > 1 else ''}"
 
 
 def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:

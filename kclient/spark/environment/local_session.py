@@ -1,19 +1,14 @@
 """Prepares this process for a session in Spark's local mode."""
 
-import pkgutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
 
+from kclient.spark.discovery import REGISTRATION, is_found
 from kclient.spark.environment.java_home import find_java
 from kclient.spark.environment.local_machine import LocalMachine
 from kclient.spark.environment.machine import Machine
 from kclient.spark.spark_version import spark_version
-
-_REGISTRATION: Final = Path(__file__).parents[1] / "registration"
-_FOUND_AS: Final = "pyspark_kclient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +70,8 @@ def plan_local_session(machine: Machine) -> LocalSession:
         settings["PYSPARK_DRIVER_PYTHON"] = python  # Spark has it run data sources
     if not machine.variable("SPARK_LOCAL_IP"):
         settings["SPARK_LOCAL_IP"] = "127.0.0.1"
-    path = () if _is_found() else (str(_REGISTRATION),)
+    path = () if is_found() else (str(REGISTRATION),)
     if path:
         present = machine.variable("PYTHONPATH")
         settings["PYTHONPATH"] = ":".join(filter(None, [present, *path]))
     return LocalSession(settings, path, f"Spark {version} on {java}, workers run {python}")
-
-
-def _is_found() -> bool:
-    """Return whether Spark finds the data source in the environment as it is."""
-    return any(module.name == _FOUND_AS for module in pkgutil.iter_modules())

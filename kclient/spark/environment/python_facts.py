@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
 
 PACKAGES = ("pyspark", "pyarrow", "kclient")
@@ -38,6 +39,7 @@ class PythonFacts:
         executable: Path of the interpreter.
         python: Version of Python: ``3.11.7``.
         packages: By name.
+        directory: Where it runs. Executors on one machine have a directory each.
         records: How kclient's records are coded there: ``compiled`` or ``python``; empty without.
         unreachable: What of the Kafka cluster it cannot reach, in words.
     """
@@ -46,6 +48,7 @@ class PythonFacts:
     executable: str
     python: str
     packages: dict[str, Package]
+    directory: str = ""
     records: str = ""
     unreachable: tuple[str, ...] = field(default=())
 
@@ -102,6 +105,7 @@ def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], s
             "executable": sys.executable,
             "python": platform.python_version(),
             "packages": packages,
+            "directory": str(Path.cwd()),
             "records": records,
             "unreachable": unreachable,
         }

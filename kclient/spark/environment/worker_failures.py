@@ -56,9 +56,9 @@ def _other_python(found: re.Match[str]) -> str:
 def _not_found(_: re.Match[str]) -> str:
     return (
         "Spark does not find its data source: the interpreter that PYSPARK_DRIVER_PYTHON, else "
-        "PYSPARK_PYTHON names has no kclient or no pyarrow installed; what addPyFile ships is not "
-        "looked at, and an editable install needs kclient.spark.prepare_local_session() before "
-        "the session is made"
+        "PYSPARK_PYTHON names is not there, or has no kclient or no pyarrow; what addPyFile ships "
+        "is not looked at, and an editable install needs kclient.spark.prepare_local_session() "
+        "before the session is made"
     )
 
 

@@ -6,17 +6,26 @@ the driver's JVM names, and there ``PYSPARK_DRIVER_PYTHON`` goes first: on the e
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
+
+from kclient.network.system_runtime import system_runtime
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _DEFAULT = "python3"
+
+
+@cache
+def _turn() -> AbstractContextManager[object]:
+    """Return what one thread at a time holds; two would take each other's change for the past."""
+    return system_runtime().tasks.condition()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +44,22 @@ class WorkerProgram:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let functions that are made in the block be run by this interpreter."""
+        """Let columns that are made of functions in the block be run by this interpreter.
+
+        PySpark asks the session's context for it, and has no other way to name one. So the block
+        is to be short: no job runs in it, other callers wait, and the context is as it was behind
+        it, whatever happens. A column that another thread makes meanwhile gets this one, too.
+        """
         if self.context is None:
             yield
             return
-        before = self.context.pythonExec
-        self.context.pythonExec = self.path
-        try:
-            yield
-        finally:
-            self.context.pythonExec = before
+        with _turn():
+            before = self.context.pythonExec
+            self.context.pythonExec = self.path
+            try:
+                yield
+            finally:
+                self.context.pythonExec = before
 
 
 def programs(spark: "SparkSession") -> list[WorkerProgram]:

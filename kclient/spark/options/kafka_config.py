@@ -1,8 +1,17 @@
 """From ``kafka.*`` options to the configuration of a client."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.common.errors import ConfigError
+
+# How the clients' errors name a key: as the keyword that it is in Python.
+_NAMED = re.compile(r"([a-z_]+): ")
+_SUGGESTED = re.compile(r"(?<=did you mean )'([a-z_]+)'")
+
+Value = TypeVar("Value")
 
 _PREFIX = "kafka."
 
@@ -59,3 +68,32 @@ def kafka_config(options: Mapping[str, str], owned: Mapping[str, str]) -> dict[s
             "or more"
         )
     return config
+
+
+def checked_config(config: dict[str, str], parse: Callable[[Mapping[str, str]], object]) -> None:
+    """Refuse what a client would refuse, in the spelling that Spark's users know.
+
+    Args:
+        config: Configuration of a client, by dotted name.
+        parse: Checks it.
+
+    Raises:
+        ConfigError: A key is unknown or has a value of the wrong form.
+    """
+    try:
+        parse(config)
+    except ConfigError as error:
+        words = _SUGGESTED.sub(lambda found: f"'{_as_option(found[1])}'", str(error))
+        named = _NAMED.match(words)
+        if named is None or _as_option(named[1]) not in {_PREFIX + key for key in config}:
+            raise ConfigError(f"{_PREFIX}*: {words}") from None
+        raise ConfigError(f"{_as_option(named[1])}: {words[named.end() :]}") from None
+
+
+def _as_option(keyword: str) -> str:
+    return _PREFIX + keyword.replace("_", ".")
+
+
+def admin_config(consumer: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what an admin client understands of a consumer's configuration, by dotted name."""
+    return {key: value for key, value in consumer.items() if key in ADMIN_CONFIG.keys}

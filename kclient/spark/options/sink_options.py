@@ -7,28 +7,19 @@ from kclient.common.config_def import ConfigKey, switch, text, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
 from kclient.producer.producer_config import ProducerConfig
-from kclient.spark.options.kafka_config import SINK_OWNED, kafka_config
+from kclient.spark.options.delivery_option import (
+    AT_LEAST_ONCE,
+    NEEDS_TRANSACTIONS,
+    check_delivery,
+)
+from kclient.spark.options.kafka_config import SINK_OWNED, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, unavailable
 
-_EXACTLY_ONCE = "exactly-once delivery needs transactions, which this version's producer lacks"
 
-
-def _delivery() -> ConfigKey:
-    def convert(raw: object) -> str:
-        word = str(raw).strip().lower()
-        if word == "exactly-once":
-            raise ValueError(_EXACTLY_ONCE)
-        if word != "at-least-once":
-            raise ValueError
-        return word
-
-    return ConfigKey(
-        "delivery",
-        convert,
-        "'at-least-once'",
-        "at-least-once",
-        "What holds where Spark repeats a task: its rows are sent again.",
-    )
+def _delivery(raw: object) -> str:
+    word = str(raw).strip().lower()
+    check_delivery(word)
+    return word
 
 
 _ROWS: tuple[ConfigKey, ...] = (
@@ -40,16 +31,23 @@ _ROWS: tuple[ConfigKey, ...] = (
         None,
         "Whether the column 'headers' is sent; left out, it is where there is one.",
     ),
-    _delivery(),
+    ConfigKey(
+        "delivery",
+        _delivery,
+        f"'{AT_LEAST_ONCE}'",
+        AT_LEAST_ONCE,
+        "What holds where Spark repeats a task: its rows are sent again.",
+    ),
     whole_number(
         "deliveryTimeoutMs",
         None,
-        "How long a task waits for the delivery of its rows; None as long as the producer.",
+        "How long a task waits for its last acknowledgements. Without it, as long as the "
+        "producer's delivery.timeout.ms lets records wait.",
         low=1,
     ),
-    unavailable("exactlyOnceCommit", _EXACTLY_ONCE),
-    unavailable("sinkId", _EXACTLY_ONCE),
-    unavailable("transactionalIdPrefix", _EXACTLY_ONCE),
+    unavailable("exactlyOnceCommit", NEEDS_TRANSACTIONS),
+    unavailable("sinkId", NEEDS_TRANSACTIONS),
+    unavailable("transactionalIdPrefix", NEEDS_TRANSACTIONS),
 )
 
 # Spark's own, which it passes on to the writer.
@@ -114,10 +112,7 @@ class SinkOptions:
             except KafkaError as error:
                 raise ConfigError(str(error)) from None
         producer = kafka_config(options, SINK_OWNED)
-        try:
-            ProducerConfig.parse(producer)
-        except ConfigError as error:
-            raise ConfigError(f"kafka.*: {error}") from None
+        checked_config(producer, ProducerConfig.parse)
         return cls(
             producer=producer,
             topic=topic,

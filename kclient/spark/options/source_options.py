@@ -9,7 +9,7 @@ from kclient.common.config_def import ConfigKey, choice, switch, text, whole_num
 from kclient.common.errors import ConfigError
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.spark.offsets.position_spec import PositionSpec, parse_position
-from kclient.spark.options.kafka_config import SOURCE_OWNED, kafka_config
+from kclient.spark.options.kafka_config import SOURCE_OWNED, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, duration_ms
 from kclient.spark.options.subscription import Subscription, parse_subscription
 
@@ -168,7 +168,7 @@ class ReadSettings:
         What a large answer brings beyond a small range would be thrown away.
         """
         key = "max.partition.fetch.bytes"
-        if offsets > _SMALL_RANGE or self.consumer[key] != _CONSUMER[key]:
+        if offsets > _SMALL_RANGE or self.consumer[key] != CONSUMER_DEFAULTS[key]:
             return self.consumer
         return {**self.consumer, key: str(_SMALL_FETCH)}
 
@@ -269,12 +269,13 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
             f"isolationLevel: got {level!r} here and {spelled!r} as kafka.isolation.level, "
             "expected one of them"
         )
-    consumer = {**_CONSUMER, **kafka, "isolation.level": level or spelled or "read_committed"}
+    consumer = {
+        **CONSUMER_DEFAULTS,
+        **kafka,
+        "isolation.level": level or spelled or "read_committed",
+    }
     consumer |= _FIXED
-    try:
-        ConsumerConfig.parse(consumer)
-    except ConfigError as error:
-        raise ConfigError(f"kafka.*: {error}") from None
+    checked_config(consumer, ConsumerConfig.parse)
     return ReadSettings(
         consumer=consumer,
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
@@ -285,7 +286,7 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
 
 
 # A range is known to be there: few large answers, and none that waits for what comes after it.
-_CONSUMER: Mapping[str, str] = {
+CONSUMER_DEFAULTS: Mapping[str, str] = {
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": str(8 * 1024 * 1024),
 }

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kclient.common.errors import KafkaError
+from kclient.producer.errors import UnknownPartitionError
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.delivery import PendingRows, RowSender
 from kclient.spark.sink.row_chunk import unsent
@@ -75,6 +76,9 @@ class ArrowChunk:
         first, last = self.first_row, self.first_row + self.rows - 1
         try:
             outcome = sender.send_arrow(self.topic, self.batch)
+        except UnknownPartitionError as error:
+            wanted = pc.index(self.batch.column("partition"), error.partition).as_py()
+            raise unsent(self.topic, first + wanted, first + wanted, error) from error
         except KafkaError as error:
             raise unsent(self.topic, first, last, error) from error
         yield PendingRows(self.topic, first, last, outcome)

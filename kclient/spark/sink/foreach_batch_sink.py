@@ -1,20 +1,19 @@
 """A sink for `DataStreamWriter.foreachBatch`."""
 
-import pkgutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kclient.spark.data_source import KclientDataSource
+from kclient.spark.discovery import is_found
 from kclient.spark.environment.worker_failures import told_of_workers
+from kclient.spark.options.delivery_option import AT_LEAST_ONCE
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
-from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
+from kclient.spark.sink.delivery_modes import delivery_of
 from kclient.spark.sink.producer_settings import ProducerSettings
 from kclient.spark.sink.source_writer import FOREACH_BATCH_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_FOUND_AS: Final = "pyspark_kclient"
 
 
 class ForeachBatchSink:
@@ -47,7 +46,7 @@ class ForeachBatchSink:
         """
         plan = self._wishes.checked_plan(df.schema.fields)
         options = {**self._options, **_kafka(self._settings), FOREACH_BATCH_ID: str(batch_id)}
-        if not _finds_by_itself():
+        if not is_found():  # Spark 4.0 refuses to have one registered that it has found
             df.sparkSession.dataSource.register(KclientDataSource)
         writer = plan.renaming(df).write.format(KclientDataSource.name())
         with told_of_workers("foreach_batch_sink"):
@@ -100,14 +99,6 @@ def foreach_batch_sink(
     if flush_timeout is not None:
         options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
     return ForeachBatchSink(ProducerSettings(conf), wishes, options)
-
-
-def _finds_by_itself() -> bool:
-    """Return whether Spark finds the data source as it looks for those that are installed.
-
-    Spark 4.0 refuses to have one registered that it has found.
-    """
-    return any(module.name == _FOUND_AS for module in pkgutil.iter_modules())
 
 
 def _kafka(settings: ProducerSettings) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kclient.spark.options.delivery_option import AT_LEAST_ONCE
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
 from kclient.spark.sink.delivery import Delivery
-from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
+from kclient.spark.sink.delivery_modes import delivery_of
 from kclient.spark.sink.row_chunks import row_chunks
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from kclient.common.errors import ConfigError
 from kclient.spark.environment.worker_failures import told_of_workers
+from kclient.spark.options.delivery_option import AT_LEAST_ONCE
 from kclient.spark.sink.arrow_counting import COUNTS, ArrowCounting, report_of
 from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnWishes
-from kclient.spark.sink.delivery_modes import AT_LEAST_ONCE, delivery_of
+from kclient.spark.sink.delivery_modes import delivery_of
 from kclient.spark.sink.write_report import WriteReport
 
 if TYPE_CHECKING:

@@ -7,17 +7,11 @@ from typing import Final
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
 from kclient.producer.producer_config import ProducerConfig
+from kclient.spark.options.kafka_config import SINK_OWNED
 
-_DEFAULTS: Final[Mapping[str, object]] = {
+PRODUCER_DEFAULTS: Final[Mapping[str, object]] = {
     # Tasks write in bulk: larger batches are fewer requests. max.request.size holds four of them.
     "batch.size": 262_144,
-}
-_BYTES_ONLY = "the sink hands keys and values over as bytes; convert columns in Spark"
-_REFUSED: Final[Mapping[str, str]] = {
-    "key.serializer": _BYTES_ONLY,
-    "value.serializer": _BYTES_ONLY,
-    "interceptor.classes": "objects of the driver do not reach the workers",
-    "transactional.id": "the sink's option 'delivery' decides on transactions",
 }
 _NO_ACKS: Final = frozenset({"0", 0})
 
@@ -50,7 +44,7 @@ class ProducerSettings:
             raise ConfigError("conf: an option is given twice, with dots and with underscores")
         for name, value in given.items():
             _check(name, value)
-        self._given = {**_DEFAULTS, **given}
+        self._given = {**PRODUCER_DEFAULTS, **given}
         if "batch.size" not in given:
             self._fit_batches()
         ProducerConfig.parse(self._given)
@@ -74,7 +68,7 @@ class ProducerSettings:
         """Let the sink's own batch size never contradict a small ``buffer.memory``."""
         memory = self._given.get("buffer.memory")
         digits = str(memory) if isinstance(memory, int | str) else ""
-        if digits.isdigit() and int(digits) < 4 * int(str(_DEFAULTS["batch.size"])):
+        if digits.isdigit() and int(digits) < 4 * int(str(PRODUCER_DEFAULTS["batch.size"])):
             self._given["batch.size"] = max(1, int(digits) // 4)
 
 
@@ -85,8 +79,8 @@ def _dotted(name: object) -> str:
 
 
 def _check(name: str, value: object) -> None:
-    if name in _REFUSED:
-        raise ConfigError(f"{name}: not an option of a Spark sink; {_REFUSED[name]}")
+    if name in SINK_OWNED:
+        raise ConfigError(f"{name}: got a value, expected none; {SINK_OWNED[name]}")
     if value is not None and not isinstance(value, str | int | float):
         # Its text would not tell two configurations apart, and may tell a secret.
         raise ConfigError(

@@ -1,12 +1,16 @@
 """Rows as lists, one for each column of a record."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import KafkaError
 from kclient.spark.sink.delivery import PendingOutcome, PendingRows, RowSender
 from kclient.spark.sink.row_values import Headers
 from kclient.spark.sink.write_failed_error import WriteFailedError
+
+_ROW = re.compile(r"\brow (\d+)(: )?")  # as the producer names one
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,20 @@ class RowChunk:
         first, last = self.first_row, self.first_row + self.rows - 1
         try:
             outcome = sender.send_many(topic, self.values, self.keys)
+        except RecordTooLargeError as error:
+            row = first + self._largest()
+            raise unsent(topic, row, row, error) from error
         except KafkaError as error:
             raise unsent(topic, first, last, error) from error
         return PendingRows(topic, first, last, outcome)
+
+    def _largest(self) -> int:
+        keys = self.keys or [None] * self.rows
+        sizes = [
+            len(value or b"") + len(key or b"")
+            for value, key in zip(self.values, keys, strict=True)
+        ]
+        return sizes.index(max(sizes))
 
     def _sending(self, sender: RowSender) -> "_SendRow":
         return _SendRow(self, sender)
@@ -98,11 +113,20 @@ def size_of(column: Sequence[bytes | None]) -> int:
 
 
 def unsent(topic: str | None, first_row: int, last_row: int, cause: KafkaError) -> WriteFailedError:
-    """Return the error that names the rows which could not be queued."""
+    """Return the error that names the row which could not be queued, or those it is among.
+
+    A row that the cause names is counted from the first of these; here it is counted from the first
+    of the Spark partition.
+    """
+    words = str(cause)
+    named = _ROW.search(words)
+    if named is not None and first_row < last_row:
+        first_row = last_row = first_row + int(named[1])
+        words = _ROW.sub("" if named[2] else f"row {first_row}", words, count=1)
     where = "" if topic is None else f"topic {topic!r}, "
     where += (
         f"row {first_row}" if first_row == last_row else f"batch of rows {first_row} to {last_row}"
     )
     return WriteFailedError(
-        f"{where}: {cause}", topic=topic, first_row=first_row, last_row=last_row
+        f"{where}: {words}", topic=topic, first_row=first_row, last_row=last_row
     )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
+from kclient.spark.settled_objects import settled_objects
 from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
-from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.source_writer import WriterPlan, planned
 from kclient.spark.sink.task_identity import current_task
 from kclient.spark.sink.write_task import write_task

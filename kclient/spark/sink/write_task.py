@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from kclient.spark.settled_objects import settled_objects
 from kclient.spark.sink.delivery import Chunk, Delivery
-from kclient.spark.sink.settled_objects import settled_objects
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 

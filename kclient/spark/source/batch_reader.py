@@ -1,7 +1,6 @@
 """``spark.read.format("kclient")``."""
 
 from collections.abc import Iterator
-from functools import cache
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -10,14 +9,13 @@ from kclient.common.errors import ConfigError
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.offsets.offset_range import OffsetRange
 from kclient.spark.offsets.span import Span
-from kclient.spark.options.source_options import ReadSettings, SourceOptions
-from kclient.spark.sink.settled_objects import settled_objects
+from kclient.spark.options.source_options import SourceOptions
+from kclient.spark.settled_objects import settled_objects
 from kclient.spark.source.cluster_offsets import ClusterOffsets
-from kclient.spark.source.consumer_cache import ConsumerCache
 from kclient.spark.source.data_loss import DataLoss
 from kclient.spark.source.offset_resolver import OffsetResolver, check_topics
 from kclient.spark.source.range_planner import split
-from kclient.spark.source.range_reader import RangeReader
+from kclient.spark.source.read_range import read_range
 from kclient.spark.source.retention import check_retention
 
 
@@ -71,24 +69,3 @@ class BatchReader(DataSourceReader):
         spans = check_retention(spans, cluster, loss)
         loss.settle()
         return spans
-
-
-def read_range(settings: ReadSettings, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one range, with a consumer of this process.
-
-    Args:
-        settings: How to read.
-        partition: The range; Spark makes up one of its own where there are none.
-    """
-    if not isinstance(partition, OffsetRange):
-        return
-    span = partition.span
-    config = settings.consumer_for(span.size)
-    with settled_objects(), consumers().borrow(config) as consumer:
-        yield from RangeReader(consumer, settings, system_runtime().clock).read(span)
-
-
-@cache
-def consumers() -> ConsumerCache:
-    """Return the consumers of this process."""
-    return ConsumerCache(system_runtime())

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from kclient.admin.admin_client import AdminClient
-from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.admin.admin_types import TopicDescription
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
-from kclient.common.errors import RetriableError
+from kclient.common.errors import BootstrapError, RetriableError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
+from kclient.spark.options.kafka_config import admin_config
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.options.subscription import Subscription
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 class ClusterOffsets:
     """A view of the cluster, for the process that plans; it connects when it is first asked.
 
-    Whatever may pass by itself is asked for again, as ``fetchOffset.*`` say.
+    A look-up as a whole goes through `retried`; its parts fail at once.
 
     Args:
         options: The source's options.
@@ -35,13 +35,21 @@ class ClusterOffsets:
         self._runtime = runtime
         self._admin: AdminClient | None = None
         self._consumer: Consumer | None = None
+        self._has_answered = False
 
     def partitions(self) -> dict[TopicPartition, str]:
         """Return the partitions that are subscribed to and exist, each with its topic's id.
 
         An id is empty where the brokers tell none. Topics that do not exist are left out.
         """
-        return self.retried(self._partitions)
+        wanted = self._options.subscription
+        found: dict[TopicPartition, str] = {}
+        for topic in self._describe(wanted):
+            for info in topic.partitions:
+                found[TopicPartition(topic.name, info.partition)] = topic.topic_id or ""
+        if wanted.partitions:
+            return {one: found[one] for one in wanted.partitions if one in found}
+        return dict(sorted(found.items()))
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offsets."""
@@ -63,16 +71,22 @@ class ClusterOffsets:
         }
 
     def retried(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` gives, asking again while it fails in a way that may pass."""
+        """Return what `ask` gives, asking again while it fails in a way that may pass.
+
+        How often and at what distance is said by ``fetchOffset.*``. Brokers that have never
+        answered are not asked again: their addresses are wrong rather than that they are away.
+        """
         pause = self._runtime.tasks.condition()
         for _ in range(self._options.lookup_retries):
             try:
-                return ask()
+                return self._answer(ask)
             except RetriableError as error:
+                if isinstance(error, BootstrapError) and not self._has_answered:
+                    raise
                 _log.warning("look-up of offsets failed, asking again: %s", error)
             with pause:
                 pause.wait(self._options.lookup_interval_ms / 1000.0)
-        return ask()
+        return self._answer(ask)
 
     def close(self) -> None:
         """Close the connections; they are made anew if something is asked for again."""
@@ -87,15 +101,10 @@ class ClusterOffsets:
 
     # --- inside
 
-    def _partitions(self) -> dict[TopicPartition, str]:
-        wanted = self._options.subscription
-        found: dict[TopicPartition, str] = {}
-        for topic in self._describe(wanted):
-            for info in topic.partitions:
-                found[TopicPartition(topic.name, info.partition)] = topic.topic_id or ""
-        if wanted.partitions:
-            return {one: found[one] for one in wanted.partitions if one in found}
-        return dict(sorted(found.items()))
+    def _answer(self, ask: Callable[[], T]) -> T:
+        found = ask()
+        self._has_answered = True
+        return found
 
     def _describe(self, wanted: Subscription) -> list[TopicDescription]:
         admin = self._admin_client()
@@ -114,10 +123,6 @@ class ClusterOffsets:
 
     def _admin_client(self) -> AdminClient:
         if self._admin is None:
-            config = {
-                key: value
-                for key, value in self._options.reading.consumer.items()
-                if key in ADMIN_CONFIG.keys
-            }
+            config = admin_config(self._options.reading.consumer)
             self._admin = AdminClient(config, runtime=self._runtime)
         return self._admin

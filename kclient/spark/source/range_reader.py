@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kclient.common.errors import KafkaTimeoutError
-from kclient.common.runtime import Clock
+from kclient.common.runtime import Runtime
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.errors import LogTruncationError, OffsetsOutOfRangeError
 from kclient.spark.offsets.span import Span
 from kclient.spark.options.source_options import ReadSettings
 from kclient.spark.source.data_loss import DataLoss
+from kclient.spark.source.partition_presence import is_there
 from kclient.spark.source.schema import to_spark
 
 # After so long without a record the position is looked at: what is left of a range may hold none,
@@ -18,6 +19,9 @@ from kclient.spark.source.schema import to_spark
 _GLANCE_S = 0.05
 # After so long without progress the log's ends are looked up: it may have been cut off.
 _SUSPICION_MS = 1000.0
+# A partition is gone when the brokers did not know it so often in a row: one that was made a moment
+# ago is not known to each of them at once.
+_LOOKS_FOR_GONE = 3
 
 
 class RangeReader:
@@ -29,16 +33,18 @@ class RangeReader:
     Args:
         consumer: Reads for this reader alone.
         settings: How to read.
-        clock: Tells how long nothing came.
+        runtime: Door to the world.
     """
 
-    def __init__(self, consumer: Consumer, settings: ReadSettings, clock: Clock) -> None:
+    def __init__(self, consumer: Consumer, settings: ReadSettings, runtime: Runtime) -> None:
         self._consumer = consumer
         self._settings = settings
-        self._clock = clock
+        self._runtime = runtime
+        self._clock = runtime.clock
         self._position = 0
         self._moved_ms = 0.0
         self._suspicious_ms = 0.0
+        self._looks_in_vain = 0
 
     def read(self, span: Span) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range, in order.
@@ -63,15 +69,17 @@ class RangeReader:
 
     def _go_to(self, span: Span) -> None:
         consumer, partition = self._consumer, span.partition
+        self._position = span.start
+        self._note_progress()
         if not consumer.assignment():
             # A new one connects here, with all the time there is, and says why if it cannot.
-            consumer.beginning_offsets([partition], self._settings.poll_timeout_ms / 1000.0)
+            while self._position < span.end and self._log_bounds(span) is None:
+                continue
         if consumer.assignment() != {partition}:
             consumer.assign([partition])
             consumer.seek(partition, span.start)
         elif consumer.position(partition) != span.start:
             consumer.seek(partition, span.start)
-        self._position = span.start
         self._note_progress()
 
     def _next(self, span: Span) -> pa.RecordBatch | None:
@@ -91,6 +99,7 @@ class RangeReader:
     def _note_progress(self) -> None:
         self._moved_ms = self._clock.monotonic_ms()
         self._suspicious_ms = self._moved_ms + _SUSPICION_MS
+        self._looks_in_vain = 0
 
     def _worry(self, span: Span) -> None:
         """Do what is due when nothing comes."""
@@ -103,13 +112,10 @@ class RangeReader:
 
     def _look_at_the_log(self, span: Span) -> None:
         """Pass over what is not there any more, or fail."""
-        partition = span.partition
-        left_s = max(
-            0.0,
-            (self._moved_ms + self._settings.poll_timeout_ms - self._clock.monotonic_ms()) / 1000.0,
-        )
-        start = self._consumer.beginning_offsets([partition], left_s)[partition]
-        end = self._consumer.end_offsets([partition], left_s)[partition]
+        bounds = self._log_bounds(span)
+        if bounds is None:
+            return
+        partition, (start, end) = span.partition, bounds
         goal = self._position
         if start > self._position:
             goal = min(start, span.end)
@@ -121,6 +127,33 @@ class RangeReader:
                 self._lose(span, goal, f"the log now ends at {end}")
         self._position = goal
         self._consumer.seek(partition, goal)
+
+    def _log_bounds(self, span: Span) -> tuple[int, int] | None:
+        """Return where the log begins and ends now; None where nobody says so within a second.
+
+        A partition that does not exist any more is passed over as a whole, or the task fails.
+        """
+        partition = span.partition
+        over_ms = self._moved_ms + self._settings.poll_timeout_ms
+        left_ms = max(0.0, over_ms - self._clock.monotonic_ms())
+        wait_s = min(left_ms, _SUSPICION_MS) / 1000.0
+        try:
+            start = self._consumer.beginning_offsets([partition], wait_s)[partition]
+            end = self._consumer.end_offsets([partition], wait_s)[partition]
+        except KafkaTimeoutError:
+            if left_ms <= _SUSPICION_MS:
+                raise
+        else:
+            self._looks_in_vain = 0
+            return start, end
+        if is_there(self._settings.consumer, partition, self._runtime):
+            self._looks_in_vain = 0
+            return None
+        self._looks_in_vain += 1
+        if self._looks_in_vain >= _LOOKS_FOR_GONE:
+            self._lose(span, span.end, "the partition does not exist any more")
+            self._position = span.end
+        return None
 
     def _lose(self, span: Span, goal: int, why: str) -> None:
         loss = DataLoss(fail=self._settings.fail_on_data_loss)

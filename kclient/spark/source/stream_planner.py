@@ -72,7 +72,7 @@ class StreamPlanner:
             ConfigError: Offsets that were named do not fit the partitions that there are.
         """
         options = self._options
-        partitions = self._cluster.partitions()
+        partitions = self._cluster.retried(self._cluster.partitions)
         check_topics(options.subscription, partitions)
         if options.starting.may_say_latest(unmatched_is_latest=options.unmatched_is_latest):
             return UNRESOLVED

@@ -10,9 +10,9 @@ from kclient.network.system_runtime import system_runtime
 from kclient.spark.offsets.offset_json import from_offset
 from kclient.spark.offsets.offset_range import OffsetRange
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.source.batch_reader import read_range
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.lag_commits import LagCommits
+from kclient.spark.source.read_range import read_range
 from kclient.spark.source.size_sample import SizeSample
 from kclient.spark.source.stream_planner import UNRESOLVED, StreamPlanner
 
@@ -96,26 +96,3 @@ class StreamReader(DataSourceStreamReader):
         if self._planning is not None:
             self._planning.close()
             self._planning = None
-
-
-class UnlimitedStreamReader(StreamReader):
-    """The stream of Spark 4.0 and 4.1, which tell a source neither the start nor a limit."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options)
-        self._is_start_due: bool | None = None
-
-    def initialOffset(self) -> StoredOffset:  # noqa: N802 (Spark's)
-        """Return where the stream starts."""
-        found = super().initialOffset()
-        if self._is_start_due is None:  # Spark asks twice
-            self._is_start_due = found == UNRESOLVED
-        return found
-
-    # Spark below 4.2 calls it without arguments, and tells the two forms apart by them.
-    def latestOffset(self) -> StoredOffset:  # type: ignore[override]  # noqa: N802
-        """Return where the next micro-batch ends."""
-        if self._is_start_due:
-            self._is_start_due = False
-            return dict(self.planner.resolved_start())
-        return dict(self.planner.latest())

@@ -71,7 +71,10 @@ def test_a_flipped_bit_in_an_old_segment_is_the_readers_to_see(tmp_path: Path, c
         data_dir=tmp_path, config={"log.flush.offset.checkpoint.interval.ms": 10}
     ) as cluster:
         write_segments(cluster)
-        wait_until(lambda: "t 0 120" in checkpoint.read_text(), "the flush has been noted")
+        wait_until(
+            lambda: checkpoint.exists() and "t 0 120" in checkpoint.read_text(),
+            "the flush has been noted",
+        )
         cluster.stop() if clean else cluster.kill()
         flip(tmp_path, 40, header=False)
         cluster.start()

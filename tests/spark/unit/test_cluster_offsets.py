@@ -42,6 +42,14 @@ def test_not_more_often_than_the_option_says() -> None:
     assert ask.calls == 3
 
 
+def test_repetitions_are_as_far_apart_as_the_option_says() -> None:
+    made = cluster(**{"fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "60"})
+    clock = system_runtime().clock
+    before_ms = clock.monotonic_ms()
+    assert made.retried(Flaky(2, KafkaTimeoutError("late"))) == "answer"
+    assert clock.monotonic_ms() - before_ms >= 120
+
+
 def test_what_will_not_pass_is_not_asked_for_again() -> None:
     ask = Flaky(1, TopicAuthorizationError("t: may not be read"))
     with pytest.raises(TopicAuthorizationError):
@@ -49,8 +57,23 @@ def test_what_will_not_pass_is_not_asked_for_again() -> None:
     assert ask.calls == 1
 
 
-def test_a_cluster_that_cannot_be_reached_is_named() -> None:
-    made = cluster(**{"kafka.default.api.timeout.ms": "300", "fetchOffset.numRetries": "0"})
+def test_a_cluster_that_was_never_reached_is_named_and_not_asked_again() -> None:
+    made = cluster(**{"kafka.default.api.timeout.ms": "300"})
+    asked = []
+
+    def ask() -> object:
+        asked.append(1)
+        return made.partitions()
+
     with pytest.raises(BootstrapError, match=r"127\.0\.0\.1:1"):
-        made.partitions()
+        made.retried(ask)
     made.close()
+    assert len(asked) == 1
+
+
+def test_a_cluster_that_has_answered_before_is_asked_again() -> None:
+    made = cluster()
+    assert made.retried(Flaky(0, BootstrapError(""))) == "answer"
+    ask = Flaky(3, BootstrapError("away"))
+    assert made.retried(ask) == "answer"
+    assert ask.calls == 4

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +24,7 @@ from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe
 from kclient.spark.environment.reachability import unreachable
 from kclient.spark.environment.worker_failures import explained, told_of_workers
+from kclient.spark.environment.worker_program import WorkerProgram
 from kclient.spark.errors import WorkerEnvironmentError
 from kclient.testing import EmbeddedCluster
 from tests.support.travelled import travelled
@@ -42,7 +46,12 @@ def test_workers_like_the_driver_are_no_problem() -> None:
     report = EnvironmentReport.of(DRIVER, [worker(), worker()])
     assert report.problems == ()
     assert report.notes == ()
-    assert "2 tasks  node: Python 3.11.7 (/env/bin/python)" in str(report)
+    assert "2 tasks on 1 executor  node: Python 3.11.7 (/env/bin/python)" in str(report)
+
+
+def test_executors_on_one_machine_are_told_apart_by_their_directories() -> None:
+    places = [replace(worker(), directory=f"/work/{number}") for number in (0, 1, 1)]
+    assert "3 tasks on 2 executors  node: " in str(EnvironmentReport.of(DRIVER, places))
 
 
 def test_what_is_missing_is_told_once_with_where_and_what_to_do() -> None:
@@ -78,6 +87,7 @@ def test_the_driver_is_looked_at_too() -> None:
 def test_a_probe_tells_of_this_process() -> None:
     facts = PythonFacts.read(make_probe((), 1.0)(0))
     assert facts.executable == sys.executable
+    assert facts.directory == str(Path.cwd())
     assert facts.records == IMPLEMENTATION
     assert facts.unreachable == ()
     assert not any(package.problem for package in facts.packages.values())
@@ -177,3 +187,36 @@ def test_the_error_keeps_its_cause_and_travels() -> None:
     there = travelled(caught.value)
     assert str(there) == str(caught.value)
     assert there.problems == caught.value.problems != (str(there),)
+
+
+def test_the_sessions_interpreter_is_the_users_again_behind_each_question() -> None:
+    context: Any = SimpleNamespace(pythonExec="the user's")
+    found = []
+
+    def fail() -> None:
+        with WorkerProgram("it", "a", context).in_use():
+            found.append(context.pythonExec)
+            raise OSError("whatever")
+
+    with pytest.raises(OSError, match="whatever"):
+        fail()
+    assert found == ["a"]
+    assert context.pythonExec == "the user's"
+
+
+def test_a_second_question_waits_for_the_first() -> None:
+    context: Any = SimpleNamespace(pythonExec="the user's")
+    has_entered = Event()
+
+    def ask() -> str:
+        with WorkerProgram("second", "b", context).in_use():
+            has_entered.set()
+            return str(context.pythonExec)
+
+    with ThreadPoolExecutor(1) as thread:
+        with WorkerProgram("first", "a", context).in_use():
+            second = thread.submit(ask)
+            assert not has_entered.wait(0.3)
+            assert context.pythonExec == "a"
+        assert second.result(20) == "b"
+    assert context.pythonExec == "the user's"

@@ -1,6 +1,7 @@
 """The lag, from what a query tells of itself and from what the brokers tell."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def test_the_progress_tells_the_lag_by_partition() -> None:
     assert found == {TopicPartition("t", 0): 0, TopicPartition("t", 1): 10}
     assert found.total == 10
     assert str(found) == "10 behind (t-0: 0, t-1: 10)"
+
+
+@pytest.mark.usefixtures("on_42")
+@pytest.mark.parametrize("text", [json.dumps, str])
+def test_a_progress_over_spark_connect_tells_offsets_as_text(text: Callable[[object], str]) -> None:
+    found = of(told(text({"t": {"0": 5}}), text({"t": {"0": 8}})), told("rate: {5"))
+    assert found == {TopicPartition("t", 0): 3}
 
 
 @pytest.mark.usefixtures("on_42")

@@ -1,12 +1,14 @@
 """One range of a partition, from any log, to its end and no further; in virtual time."""
 
 import logging
+from collections import deque
 from dataclasses import replace
 
 import pytest
 
 from kclient.common.errors import BootstrapError, KafkaTimeoutError
 from kclient.common.types import TopicPartition
+from kclient.protocol.api_keys import ApiKey
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.spark.errors import DataLossError
 from kclient.spark.offsets.span import Span
@@ -17,6 +19,8 @@ from kclient.spark.source.schema import arrow_schema
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 from tests.consumer.conftest import world as world  # noqa: PLC0414 (a fixture)
 from tests.support.virtual_log_broker import VirtualLog
+
+UNKNOWN_TOPIC = 3
 
 
 def settings(**given: str) -> ReadSettings:
@@ -32,7 +36,7 @@ class Reading:
         options = {key.replace(".", "_"): value for key, value in found.consumer.items()}
         self.world = world
         self.consumer = world.consumer(**options)
-        self.reader = RangeReader(self.consumer, found, world.clock)
+        self.reader = RangeReader(self.consumer, found, world.runtime)
 
     def offsets(self, start: int, end: int, partition: TopicPartition = ORDERS_0) -> list[object]:
         return [
@@ -182,6 +186,43 @@ def test_a_broker_that_brings_nothing_is_given_up_on(world: ConsumerWorld) -> No
     with pytest.raises(KafkaTimeoutError, match="nothing came at offset 1 for 7000 ms"):
         one.offsets(1, 3)
     assert 7_000 <= world.clock.now_ms - before_ms < 9_000
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before", "meanwhile"])
+@pytest.mark.parametrize("left", [[], [1]], ids=["topic", "partition"])
+def test_a_partition_that_is_deleted_is_a_loss_and_soon_told(
+    world: ConsumerWorld, left: list[int], is_first: bool
+) -> None:
+    world.fill(5)
+    world.fill(5, number=1)
+
+    def delete() -> None:
+        if left:
+            world.broker.topics["orders"] = left
+        else:
+            world.broker.topics.pop("orders")
+        world.broker.failures = {
+            api: deque([UNKNOWN_TOPIC] * 10_000) for api in (ApiKey.FETCH, ApiKey.LIST_OFFSETS)
+        }
+
+    partition = ORDERS_1 if left else ORDERS_0
+    strict, lax = reading(world), reading(world, failOnDataLoss="false")
+    if not is_first:
+        assert strict.offsets(0, 2, partition) == lax.offsets(0, 2, partition) == [0, 1]
+    delete()
+    before_ms = world.clock.now_ms
+    with pytest.raises(DataLossError, match="does not exist any more, 3 offsets lost") as caught:
+        strict.offsets(2, 5, partition)
+    assert caught.value.lost == {partition: 3}
+    assert lax.offsets(2, 5, partition) == []
+    assert world.clock.now_ms - before_ms < 20_000
+
+
+def test_a_topic_that_not_every_broker_knows_yet_is_waited_for(world: ConsumerWorld) -> None:
+    world.fill(5)
+    leaders = world.broker.topics.pop("orders")
+    world.clock.after(2_000.0, lambda: world.broker.topics.update(orders=leaders))
+    assert reading(world).offsets(0, 5) == [0, 1, 2, 3, 4]
 
 
 def test_a_broker_that_cannot_be_reached_is_named(world: ConsumerWorld) -> None:

@@ -10,8 +10,7 @@ from types import ModuleType
 import pytest
 
 from kclient.spark.data_source import KclientDataSource
-
-REGISTRATION = Path(__file__).parents[3] / "kclient" / "spark" / "registration"
+from kclient.spark.discovery import REGISTRATION, is_found
 
 
 def loaded() -> ModuleType:
@@ -28,6 +27,14 @@ def loaded() -> ModuleType:
 def test_spark_looks_for_modules_of_this_name() -> None:
     names = [module.name for module in pkgutil.iter_modules([str(REGISTRATION)])]
     assert names == ["pyspark_kclient"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_it_is_found_where_spark_finds_it(monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
+    path = [entry for entry in sys.path if Path(entry) != REGISTRATION]
+    monkeypatch.setattr(sys, "path", [*path, str(REGISTRATION)] if is_there else path)
+    names = {module.name for module in pkgutil.iter_modules()}
+    assert is_found() is ("pyspark_kclient" in names) is is_there
 
 
 def test_the_module_holds_the_source_under_its_format_name() -> None:

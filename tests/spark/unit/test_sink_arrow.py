@@ -10,6 +10,7 @@ from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from tests.spark.unit.fake_producer import FakeProducer
+from tests.support.desk import Desk
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -77,5 +78,56 @@ def test_a_batch_that_the_producer_refuses_is_named_with_the_cause() -> None:
     with pytest.raises(WriteFailedError) as caught:
         list(last.send(producer))
 
-    assert str(caught.value) == "topic 't', batch of rows 2 to 3: partition: row 1: got 9"
+    assert str(caught.value) == "topic 't', row 3: partition: got 9"
     assert caught.value.__cause__ is refusal
+    assert (caught.value.first_row, caught.value.last_row) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("column", "plan", "words"),
+    [
+        (
+            {"value": pa.array(["a", "x" * 2_000_000])},
+            ColumnPlan(topic="t"),
+            "topic 't', row 4: got 2000093 bytes with its batch's header, expected at most",
+        ),
+        (
+            {"partition": pa.array([0, 17], pa.int32())},
+            ColumnPlan(topic="t", partition="partition"),
+            "topic 't', row 4: partition: got 17, expected 0 to 0",
+        ),
+        (
+            {"partition": pa.array([0, -2], pa.int32())},
+            ColumnPlan(topic="t", partition="partition"),
+            "topic 't', row 4: partition: got -2, expected 0 to",
+        ),
+        (
+            {"topic": pa.array(["t", "no pe"])},
+            ColumnPlan(topic_column="topic"),
+            "row 4: topic: got 'no pe', expected 1 to 249 of",
+        ),
+        (
+            {
+                "headers": pa.array(
+                    [None, [{"key": None, "value": b"x"}]],
+                    pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+                )
+            },
+            ColumnPlan(topic="t", headers="headers"),
+            "topic 't', row 4: headers: row 4 has a header without a name",
+        ),
+    ],
+)
+def test_the_row_that_a_producer_refuses_is_counted_from_the_first_of_the_partition(
+    desk: Desk, column: dict[str, Any], plan: ColumnPlan, words: str
+) -> None:
+    three = batch(value=pa.array(["a"] * 3), partition=pa.array([0] * 3, pa.int32()))
+    three = three.append_column("topic", pa.array(["t"] * 3))
+    three = three.append_column("headers", pa.nulls(3, HEADERS))
+    bad = batch(**{"value": pa.array(["a", "b"]), **column})
+
+    with pytest.raises(WriteFailedError) as caught:
+        [list(chunk.send(desk.producer())) for chunk in arrow_chunks([three, bad], plan)]
+
+    assert str(caught.value).startswith(words)
+    assert caught.value.first_row == caught.value.last_row == 4

@@ -10,6 +10,7 @@ from kclient.spark.sink.column_plan import ColumnWishes
 from kclient.spark.sink.row_chunks import row_chunks
 from kclient.spark.sink.write_failed_error import WriteFailedError
 from tests.spark.unit.fake_producer import FakeProducer
+from tests.support.desk import Desk
 
 
 def sent(rows: list[Any], wishes: ColumnWishes) -> FakeProducer:
@@ -116,6 +117,14 @@ def test_a_row_that_cannot_be_sent_is_named_but_not_shown(bad: Row, text: str) -
 
     assert text in str(caught.value)
     assert (caught.value.first_row, caught.value.last_row) == (70, 70)
+
+
+def test_a_row_that_is_too_large_for_a_request_is_named(desk: Desk) -> None:
+    rows = [Row(value="small")] * 70 + [Row(value="x" * 2_000_000), Row(value="y")]
+    chunks = row_chunks(iter(rows), ColumnWishes(topic="t"))
+
+    with pytest.raises(WriteFailedError, match=r"^topic 't', row 70: record: got 2\d{6} bytes"):
+        [list(chunk.send(desk.producer())) for chunk in chunks]
 
 
 def test_what_is_no_row_is_refused() -> None:

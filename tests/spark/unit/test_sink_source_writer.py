@@ -9,6 +9,7 @@ from pyspark.sql import datasource as api
 from pyspark.sql import types as T  # noqa: N812 (its customary name)
 
 from kclient.common.errors import ConfigError
+from kclient.spark.sink.at_least_once import AtLeastOnce
 from kclient.spark.sink.batch_writer import batch_writer
 from kclient.spark.sink.commit_message import CommitMessage, reports_of
 from kclient.spark.sink.source_writer import FOREACH_BATCH_ID, planned
@@ -52,6 +53,13 @@ def test_the_batchs_number_of_foreach_batch_is_no_option_of_the_users() -> None:
     assert planned(OPTIONS, PLAIN).batch_id is None
 
 
+def test_a_task_waits_for_its_last_rows_as_long_as_the_option_says() -> None:
+    for option, seconds in (({"deliverytimeoutms": "1500"}, 1.5), ({}, None)):
+        delivery = planned({**OPTIONS, **option}, PLAIN).delivery
+        assert isinstance(delivery, AtLeastOnce)
+        assert delivery._flush_timeout == seconds
+
+
 def test_a_batch_cannot_overwrite_a_topic() -> None:
     with pytest.raises(ConfigError, match="mode: got 'overwrite', expected 'append'"):
         batch_writer(OPTIONS, PLAIN, overwrite=True)
@@ -65,6 +73,25 @@ def test_a_stream_gets_arrow_batches_from_every_spark() -> None:
     else:  # Spark 4.0 tells by this one alone, for streams as for batches
         assert isinstance(writer, api.DataSourceArrowWriter)
         assert isinstance(writer, api.DataSourceStreamWriter)
+
+
+@pytest.mark.parametrize("make", [batch_writer, stream_writer])
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"topic": None}, "topic: got neither an option 'topic' nor a column 'topic'"),
+        ({"delivery": "exactly-once"}, "exactly-once"),
+        ({"kafka.acks": "0"}, "acks: got 0, expected 'all' or 1"),
+        ({"kafka.bootstrap.servers": None}, "kafka.bootstrap.servers: got nothing"),
+    ],
+)
+def test_wrong_options_are_refused_where_the_writer_is_made(
+    make: Any, options: dict[str, str | None], text: str
+) -> None:
+    given = {name: value for name, value in (OPTIONS | options).items() if value is not None}
+
+    with pytest.raises(ConfigError, match=text):
+        make(given, PLAIN, overwrite=False)
 
 
 @pytest.mark.parametrize("make", [batch_writer, stream_writer])

@@ -96,7 +96,9 @@ def test_a_trigger_delay_has_a_unit() -> None:
         ({"subscribe": "a", "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger: got '0'"),
         ({"subscribe": "a", "kafka.group.id": "g"}, "option 'groupId'"),
         ({"subscribe": "a", "kafka.auto.offset.reset": "latest"}, "'startingOffsets'"),
-        ({"subscribe": "a", "kafka.fetch.min.byte": "1"}, "kafka.*: unknown option"),
+        ({"subscribe": "a", "kafka.fetch.min.byte": "1"}, "did you mean 'kafka.fetch.min.bytes'?"),
+        ({"subscribe": "a", "kafka.fetch.max.wait.ms": "x"}, "kafka.fetch.max.wait.ms: got 'x'"),
+        ({"subscribe": "a", "kafka.acks": "1"}, "kafka.*: unknown option 'acks' for Consumer"),
         (
             {
                 "subscribe": "a",
@@ -146,11 +148,14 @@ def test_options_of_the_sink() -> None:
         ({"delivery": "exactly-once"}, "exactly-once delivery needs transactions"),
         ({"delivery": "sometimes"}, "expected 'at-least-once'"),
         ({"sinkId": "x"}, "sinkId: got 'x'"),
+        ({"exactlyOnceCommit": "task"}, "exactlyOnceCommit: got 'task'"),
+        ({"transactionalIdPrefix": "x"}, "exactly-once delivery needs transactions"),
+        ({"deliveryTimeoutMs": "0"}, "deliveryTimeoutMs: got '0'"),
         ({"subscribe": "x"}, "it is an option of the source"),
         ({"topic": "a b"}, "topic: got 'a b'"),
         ({"topc": "a"}, "did you mean 'topic'?"),
         ({"kafka.key.serializer": "x"}, "keys and values are bytes"),
-        ({"kafka.acks": "7"}, "kafka.*: acks: got '7'"),
+        ({"kafka.acks": "7"}, "kafka.acks: got '7'"),
     ],
 )
 def test_what_is_wrong_with_a_sink_is_named(given: dict[str, str], words: str) -> None:

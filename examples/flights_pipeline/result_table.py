@@ -1,0 +1,54 @@
+"""Where the consumer keeps what it has read: a table of SQLite with a row for each key."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from examples.flights_pipeline.figures import Cell, Figures, Statistics
+
+
+class ResultTable:
+    """A table in a file, in which the last value of each key wins.
+
+    Args:
+        file: The file; it is made if it is not there.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._connection = sqlite3.connect(file)
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS statistics (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def __len__(self) -> int:
+        """Number of keys."""
+        row: tuple[int] = self._connection.execute("SELECT count(*) FROM statistics").fetchone()
+        return row[0]
+
+    def put(self, records: Iterable[tuple[str, str]]) -> None:
+        """Insert or replace values by their keys; when it returns, they are in the file."""
+        with self._connection:  # one transaction
+            self._connection.executemany(
+                "INSERT INTO statistics VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                records,
+            )
+
+    def statistics(self) -> Statistics:
+        """Return all figures."""
+        rows = self._connection.execute("SELECT key, value FROM statistics")
+        return {Cell(*key.split(" ")): Figures.from_json(json.loads(value)) for key, value in rows}

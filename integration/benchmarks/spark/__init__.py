@@ -1,0 +1,1 @@
+"""Compares kclient on Spark with what else there is: `make bench-spark`."""

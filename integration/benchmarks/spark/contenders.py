@@ -1,0 +1,80 @@
+"""Who takes part in what."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from integration.benchmarks.spark import jobs
+from integration.benchmarks.spark.workbench import Workbench
+
+Job = Callable[[Workbench, int, str], None]
+
+KCLIENT, CONNECTOR, CONFLUENT = "kclient", "Spark's connector", "confluent-kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is done.
+
+    Attributes:
+        from_topic: whether it reads a topic, else Spark makes the rows.
+        to_topic: whether it writes one.
+    """
+
+    name: str
+    from_topic: bool
+    to_topic: bool
+
+
+READ = Operation("batch read", from_topic=True, to_topic=False)
+WRITE = Operation("batch write", from_topic=False, to_topic=True)
+COPY = Operation("stream copy", from_topic=True, to_topic=True)
+ROWS = Operation("foreachPartition", from_topic=False, to_topic=True)
+ARROW = Operation("mapInArrow", from_topic=False, to_topic=True)
+OPERATIONS = (READ, WRITE, COPY, ROWS, ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Somebody's way to do an operation.
+
+    Attributes:
+        side: whose.
+        how: which of its ways, where there are several.
+        job: moves so many rows, into a topic where the operation writes.
+    """
+
+    operation: Operation
+    side: str
+    how: str
+    job: Job
+
+    @property
+    def name(self) -> str:
+        return f"{self.side} {self.how}".rstrip()
+
+    @property
+    def ours(self) -> bool:
+        return self.side == KCLIENT
+
+
+_ours = jobs.FormatJobs("kclient")
+# The connector's consumers wait half a second for more once they have read all there is.
+_theirs = jobs.FormatJobs("kafka", reading={"kafka.fetch.max.wait.ms": "10"})
+# As large as kclient's sinks make theirs.
+_large = jobs.FormatJobs("kafka", writing={"kafka.batch.size": "262144"})
+
+CONTENDERS = (
+    Contender(READ, KCLIENT, "", _ours.read),
+    Contender(READ, CONNECTOR, "", _theirs.read),
+    Contender(WRITE, KCLIENT, "", _ours.write),
+    Contender(WRITE, CONNECTOR, "", _theirs.write),
+    Contender(WRITE, CONNECTOR, "batch.size 256 KiB", _large.write),
+    Contender(COPY, KCLIENT, "", _ours.copy),
+    Contender(COPY, KCLIENT, "foreachBatch", _ours.copy_by_batches),
+    Contender(COPY, CONNECTOR, "", _theirs.copy),
+    Contender(ROWS, KCLIENT, "", jobs.kclient_rows),
+    Contender(ROWS, CONFLUENT, "", jobs.confluent_rows),
+    Contender(ARROW, KCLIENT, "write_partitions", jobs.kclient_arrow),
+    Contender(ARROW, CONFLUENT, "produce", jobs.confluent_arrow),
+    Contender(ARROW, CONFLUENT, "produce_batch", jobs.confluent_arrow_batches),
+)

@@ -1,0 +1,147 @@
+"""The order of things: a small round that is looked at closely, warm-up, counted rounds."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from integration.benchmarks.measuring import CellError
+from integration.benchmarks.spark.contenders import Contender, Operation
+from integration.benchmarks.spark.cpu_ledger import CpuLedger
+from integration.benchmarks.spark.plan import SMALL_ROUNDS
+from integration.benchmarks.spark.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement.
+
+    Attributes:
+        cpu_seconds: of driver, JVM and Python processes, without the broker.
+        broker_cpu_seconds: of the broker; 0 where it is not ours.
+    """
+
+    rows: int
+    seconds: float
+    cpu_seconds: float
+    broker_cpu_seconds: float
+
+    @property
+    def per_second(self) -> float:
+        return self.rows / self.seconds
+
+    @property
+    def per_cpu_second(self) -> float:
+        # Of a run too short for the kernel's clock no more is known than that it took no tick.
+        return self.rows / max(self.cpu_seconds, 0.01)
+
+
+@dataclass(slots=True)
+class Row:
+    """The measurements of a contender, one per round.
+
+    Attributes:
+        warm: of full rounds that do not count, but for the first one, which tells what a job costs
+            that runs once.
+        runs: of those that count.
+        small: of a few rows, at the end.
+    """
+
+    contender: Contender
+    warm: list[Run] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    small: list[Run] = field(default_factory=list)
+
+    @property
+    def first(self) -> Run:
+        """The first full run."""
+        return (self.warm or self.runs)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All measurements, and the least and the most load of the machine in what counts."""
+
+    rows: list[Row]
+    load: tuple[float, float]
+
+
+Use = Callable[[Row, Run, str], None]
+
+
+class Runner:
+    """Measures contenders in one Spark session against one Kafka."""
+
+    def __init__(
+        self, bench: Workbench, ledger: CpuLedger, progress: Callable[[str], None]
+    ) -> None:
+        self._bench = bench
+        self._ledger = ledger
+        self._progress = progress
+        self._loads: list[float] = []
+
+    def run(self, contenders: Sequence[Contender]) -> Outcome:
+        """Returns the measurements, one operation after the other.
+
+        Spark ends Python workers that had nothing to do for a minute; in rounds through all
+        operations chance would decide who finds some.
+
+        Raises:
+            CellError: when a single record is missing, repeated or wrong.
+        """
+        plan, rows = self._bench.plan, [Row(one) for one in contenders]
+        self._bench.fill(sorted({plan.small, plan.rows}))
+        for operation in dict.fromkeys(one.operation for one in contenders):
+            self._measure(operation, [row for row in rows if row.contender.operation == operation])
+        return Outcome(rows, (min(self._loads), max(self._loads)))
+
+    def _measure(self, operation: Operation, rows: Sequence[Row]) -> None:
+        plan, check = self._bench.plan, self._check_values
+        full = plan.rows_of(from_topic=operation.from_topic)
+        rounds: list[tuple[str, int, Use]] = [("small", plan.small, check)]
+        rounds += [(f"warm-up {number + 1}", full, _warm) for number in range(plan.warm)]
+        rounds += [(f"round {number + 1}", full, self._counted) for number in range(plan.rounds)]
+        rounds += [("small", plan.small, _small)] * min(SMALL_ROUNDS, plan.rounds)
+        for number, (title, count, use) in enumerate(rounds):
+            # Every other round in reverse order, against drift.
+            for row in rows if number % 2 == 0 else rows[::-1]:
+                self._one(row, count, title, use)
+
+    def _one(self, row: Row, count: int, title: str, use: Use) -> None:
+        name = f"{row.contender.operation.name} by {row.contender.name}"
+        writes, partitions = row.contender.operation.to_topic, self._bench.plan.partitions
+        topic = self._bench.kafka.create_topic(partitions) if writes else ""
+        try:
+            run = self._timed(row.contender, count, topic)
+            if writes:
+                self._bench.check_count(topic, count)
+            use(row, run, topic)
+        except CellError as error:
+            raise CellError(f"{name}: {error}") from error
+        if writes:
+            self._bench.kafka.delete_topic(topic)
+        told = f"{run.seconds:.2f} s, {run.cpu_seconds:.2f} CPU s"
+        self._progress(f"{title}, {name}: {told}, load {os.getloadavg()[0]:.1f}")
+
+    def _timed(self, contender: Contender, count: int, topic: str) -> Run:
+        kafka = self._bench.kafka
+        cpu, broker, started = self._ledger.seconds(), kafka.cpu_seconds(), time.perf_counter()
+        contender.job(self._bench, count, topic)
+        seconds = time.perf_counter() - started
+        return Run(count, seconds, self._ledger.seconds() - cpu, kafka.cpu_seconds() - broker)
+
+    def _counted(self, row: Row, run: Run, _: str) -> None:
+        row.runs.append(run)
+        self._loads.append(os.getloadavg()[0])
+
+    def _check_values(self, _: Row, run: Run, topic: str) -> None:
+        if topic:  # a job that only reads has compared what it saw
+            self._bench.check_values(topic, run.rows)
+
+
+def _warm(row: Row, run: Run, _: str) -> None:
+    row.warm.append(run)
+
+
+def _small(row: Row, run: Run, _: str) -> None:
+    row.small.append(run)

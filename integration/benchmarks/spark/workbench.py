@@ -1,0 +1,93 @@
+"""What a job of the benchmark works with: session, addresses, rows and topics to read."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from integration.benchmarks.measuring import CellError, end_offsets
+from integration.benchmarks.spark.plan import Plan
+from integration.harness.running_kafka import RunningKafka
+from tests.support.foreign_confluent import ConfluentClient
+
+_PATIENCE = 120
+
+
+class Workbench:
+    """One per run of the benchmark."""
+
+    def __init__(
+        self, spark: SparkSession, kafka: RunningKafka, plan: Plan, directory: Path
+    ) -> None:
+        self.spark = spark
+        self.kafka = kafka
+        self.plan = plan
+        self._directory = directory
+        self._sources: dict[int, str] = {}
+
+    def rows(self, count: int) -> DataFrame:
+        """Returns `count` rows with the column `value`: their numbers, filled up with zeros."""
+        number = f.col("id").cast("string")
+        value = f.lpad(number, self.plan.size, "0").cast("binary").alias("value")
+        return self.spark.range(0, count, 1, self.plan.partitions).select(value)
+
+    def value(self, number: int) -> bytes:
+        """Returns the value of row `number`."""
+        return b"%0*d" % (self.plan.size, number)
+
+    def checkpoint(self) -> str:
+        """Returns a new directory for the checkpoint of a query."""
+        return tempfile.mkdtemp(dir=self._directory, prefix="checkpoint-")
+
+    def source(self, count: int) -> str:
+        """Returns the topic that `fill` made for `count` rows."""
+        return self._sources[count]
+
+    def fill(self, counts: Sequence[int]) -> None:
+        """Makes a topic for each count that holds so many rows, the same as `rows` has.
+
+        Raises:
+            CellError: when a topic does not hold them afterwards.
+        """
+        servers = {"bootstrap.servers": self.kafka.bootstrap}
+        producer = Producer({**servers, "queue.buffering.max.messages": 500_000})
+        for count in counts:
+            topic = self._sources[count] = self.kafka.create_topic(self.plan.partitions)
+            for number in range(count):
+                self._send(producer, topic, number)
+            producer.flush(_PATIENCE)
+            self.check_count(topic, count)
+
+    def _send(self, producer: Producer, topic: str, number: int) -> None:
+        while True:
+            try:
+                producer.produce(topic, self.value(number), partition=number % self.plan.partitions)
+                return
+            except BufferError:
+                producer.poll(0.05)
+
+    def check_count(self, topic: str, count: int) -> None:
+        """Asks the broker.
+
+        Raises:
+            CellError: when `topic` does not hold `count` records.
+        """
+        stored = sum(end_offsets(self.kafka.bootstrap, topic, self.plan.partitions).values())
+        if stored != count:
+            msg = f"{topic}: got {stored} records on the broker, expected {count}"
+            raise CellError(msg)
+
+    def check_values(self, topic: str, count: int) -> None:
+        """Reads `topic` with another client.
+
+        Raises:
+            CellError: when it does not hold the values of `count` rows, each of them once.
+        """
+        stored = ConfluentClient(self.kafka.bootstrap).read_all(topic)
+        expected = [self.value(number) for number in range(count)]
+        if sorted(record.value or b"" for record in stored) != expected:
+            msg = f"{topic}: got other values than those of {count} rows, each of them once"
+            raise CellError(msg)

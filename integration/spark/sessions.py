@@ -1,0 +1,35 @@
+"""Sessions on a standalone cluster of this machine."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from integration.harness.spark_standalone import HOST, WORKERS
+
+
+def built(master_url: str, directory: Path) -> SparkSession:
+    """Return a session with an executor on each worker, which run one task at a time each.
+
+    Args:
+        master_url: Where the cluster is.
+        directory: Where the driver's files go.
+    """
+    return (
+        SparkSession.builder.master(master_url)
+        .appName("kclient-integration")
+        .config("spark.cores.max", WORKERS)
+        .config("spark.executor.cores", 1)
+        .config("spark.executor.memory", "480m")
+        # Tasks wait for both executors, so that both get some.
+        .config("spark.scheduler.minRegisteredResourcesRatio", 1.0)
+        .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", HOST)
+        .config("spark.driver.bindAddress", HOST)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.local.dir", str(directory / "local"))
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .getOrCreate()
+    )

@@ -1,0 +1,43 @@
+"""The example pipeline on a cluster of two workers and Apache Kafka."""
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from examples.flights_pipeline.pipeline import run
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from integration.harness.kafka_tools import KafkaTools
+from integration.harness.running_kafka import RunningKafka
+from integration.harness.spark_standalone import StandaloneCluster
+from tests.support.foreign_confluent import ConfluentClient
+
+FLIGHTS = 3_000
+
+
+def test_every_figure_is_that_of_the_source(
+    spark: SparkSession,
+    standalone: StandaloneCluster,
+    kafka: RunningKafka,
+    foreign: ConfluentClient,
+    tools: KafkaTools,
+    tmp_path: Path,
+) -> None:
+    settings = PipelineSettings(
+        bootstrap=kafka.bootstrap,
+        master=standalone.master_url,
+        flights=FLIGHTS,
+        prefix=f"cluster-{os.getpid()}-",
+        directory=tmp_path,
+    )
+    result = run(settings, spark)
+    assert result.matches, result.differences
+    assert result.too_late == 0
+    # What another client and Kafka's own tool see of it.
+    flights = foreign.read_all(settings.flights_topic)
+    assert len({one.key for one in flights}) == FLIGHTS + 1  # and the mark of the end
+    assert sum(figures.flights for figures in result.statistics.values()) == FLIGHTS
+    statistics = foreign.read_all(settings.statistics_topic)
+    assert len({one.key for one in statistics}) == len(result.statistics)
+    assert {row.lag for row in tools.describe_group(settings.group)} == {0}
+    assert "<svg" in result.report.read_text()

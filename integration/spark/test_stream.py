@@ -1,0 +1,203 @@
+"""Streams from Apache Kafka to Apache Kafka, filled and read by another client."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition as ForeignPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from integration.harness.kafka_tools import KafkaTools
+from integration.harness.running_kafka import RunningKafka
+from kclient import TopicPartition
+from kclient.spark import lag
+from tests.support.foreign_confluent import ConfluentClient
+from tests.support.foreign_record import COMMITTED, PLAIN, ForeignRecord, Sending
+from tests.support.waiting import wait_until
+
+Topic = Callable[..., str]
+
+EARLIEST = {"startingOffsets": "earliest"}
+_ENOUGH = 120
+
+
+class Copying:
+    """A query that copies a topic to another one, and goes on from its checkpoint."""
+
+    def __init__(
+        self, spark: SparkSession, kafka: RunningKafka, foreign: ConfluentClient, checkpoint: Path
+    ) -> None:
+        self.source = kafka.create_topic(2)
+        self.target = kafka.create_topic(3)
+        self.checkpoint = checkpoint
+        self._spark = spark
+        self._bootstrap = kafka.bootstrap
+        self._foreign = foreign
+        self._running: StreamingQuery | None = None
+
+    def start(
+        self, options: Mapping[str, str], *, to_the_end: bool = False, **sink: str
+    ) -> StreamingQuery:
+        servers = {"kafka.bootstrap.servers": self._bootstrap}
+        reader = self._spark.readStream.format("kclient").options(**servers)
+        if "subscribePattern" not in options:
+            reader.option("subscribe", self.source)
+        frame = reader.options(includeHeaders="true", **options).load()
+        writer = frame.select("key", "value", "headers").writeStream.format("kclient")
+        writer = writer.options(**servers, topic=self.target, **sink)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        self._running = writer.trigger(availableNow=True).start() if to_the_end else writer.start()
+        return self._running
+
+    def run(self, options: Mapping[str, str], **sink: str) -> StreamingQuery:
+        """Copy what is there."""
+        query = self.start(options, to_the_end=True, **sink)
+        assert query.awaitTermination(_ENOUGH)
+        return query
+
+    def fill(
+        self, numbers: Iterable[int], partition: int, how: Sending = PLAIN, topic: str = ""
+    ) -> None:
+        """Let the other client write; the header tells where to."""
+        self._foreign.produce(
+            topic or self.source,
+            [
+                ForeignRecord(
+                    b"%d" % number,
+                    b"key-%d" % number,
+                    (("from", b"%d" % partition),),
+                    -1,
+                    partition,
+                )
+                for number in numbers
+            ],
+            how,
+        )
+
+    def copied(self) -> Counter[int]:
+        """Return what the other client reads, each checked to be whole."""
+        found = self._foreign.read_all(self.target, isolation=COMMITTED)
+        for one in found:
+            assert one.key == b"key-%d" % int(one.value or b"")
+            assert [name for name, _ in one.headers] == ["from"]
+        return Counter(int(one.value or b"") for one in found)
+
+    def await_copied(self, numbers: Iterable[int]) -> None:
+        """Wait until exactly these are there, once each."""
+        expected = Counter(numbers)
+        wait_until(lambda: self.copied() >= expected, "all is copied", _ENOUGH)
+        assert self.copied() == expected
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.stop()
+
+
+@pytest.fixture
+def copying(
+    spark: SparkSession, kafka: RunningKafka, foreign: ConfluentClient, tmp_path: Path
+) -> Iterator[Copying]:
+    made = Copying(spark, kafka, foreign, tmp_path / "checkpoint")
+    yield made
+    made.stop()
+
+
+def sizes(query: StreamingQuery) -> list[int]:
+    """Return how many rows each micro-batch had."""
+    return [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]]
+
+
+def test_a_stream_in_limited_batches_goes_on_from_its_checkpoint(
+    copying: Copying, tools: KafkaTools, kafka: RunningKafka
+) -> None:
+    group = f"group-of-{copying.source}"
+    options = {**EARLIEST, "maxOffsetsPerTrigger": "40", "groupId": group}
+    for partition in (0, 1):
+        copying.fill(range(partition * 50, partition * 50 + 50), partition)
+    query = copying.run(options)
+    assert sizes(query) == [40, 40, 20]
+    assert copying.copied() == Counter(range(100))
+    # Spark tells a source of a micro-batch when the next one begins: 80 of 100 are committed.
+    rows = tools.describe_group(group)
+    assert [(row.current_offset, row.log_end_offset, row.lag) for row in rows] == [(40, 50, 10)] * 2
+    assert lag(query).total == 0
+
+    copying.fill(range(100, 130), 1)
+    assert lag(query, {"bootstrap.servers": kafka.bootstrap}) == {
+        TopicPartition(copying.source, 0): 0,
+        TopicPartition(copying.source, 1): 30,
+    }
+    assert sizes(copying.run(options)) == [30]
+    assert copying.copied() == Counter(range(130))
+
+
+def test_partitions_that_come_while_a_stream_runs(
+    copying: Copying, foreign_admin: AdminClient
+) -> None:
+    copying.fill(range(20), 0)
+    query = copying.start(EARLIEST)
+    copying.await_copied(range(20))
+    asked = foreign_admin.create_partitions([NewPartitions(copying.source, 4)])
+    asked[copying.source].result(30)
+    copying.fill(range(20, 40), 3)
+    copying.fill(range(40, 50), 1)
+    copying.await_copied(range(50))
+    assert query.exception() is None
+
+
+def test_topics_that_come_while_a_stream_of_a_pattern_runs(
+    copying: Copying, foreign_admin: AdminClient
+) -> None:
+    copying.fill(range(10), 0)
+    copying.start({**EARLIEST, "subscribePattern": f"{copying.source}(-more)?"})
+    copying.await_copied(range(10))
+    more = f"{copying.source}-more"
+    foreign_admin.create_topics([NewTopic(more, 1)], operation_timeout=30)[more].result(30)
+    copying.fill(range(10, 20), 0, topic=more)
+    copying.await_copied(range(20))
+
+
+def test_a_stream_of_the_latest_reads_what_came_while_it_was_down(copying: Copying) -> None:
+    copying.fill(range(20), 0)
+    copying.start({})
+    written = copying.checkpoint / "commits" / "0"
+    wait_until(written.exists, "the start is written down", _ENOUGH)
+    copying.stop()
+    copying.fill(range(20, 40), 0)
+    copying.fill(range(40, 45), 1)
+    copying.start({})
+    copying.await_copied(range(20, 45))
+
+
+def test_transactions_in_a_stream(copying: Copying) -> None:
+    for begin, commit in ((0, True), (30, False), (60, True)):
+        how = Sending(transactional_id=f"{copying.source}-{begin}", commit=commit)
+        copying.fill(range(begin, begin + 30), 0, how)
+    copying.run({**EARLIEST, "maxOffsetsPerTrigger": "20"})
+    assert copying.copied() == Counter([*range(30), *range(60, 90)])
+
+
+def test_a_loss_ends_a_stream_with_its_count(copying: Copying, foreign_admin: AdminClient) -> None:
+    copying.fill(range(30), 0)
+    copying.run(EARLIEST)
+    copying.fill(range(30, 60), 0)
+    removed = foreign_admin.delete_records([ForeignPartition(copying.source, 0, 47)])
+    for done in removed.values():
+        done.result(30)
+    with pytest.raises(PySparkException) as caught:
+        copying.run(EARLIEST)
+    assert "DataLossError" in str(caught.value)
+    assert "17 offsets lost" in str(caught.value)
+    copying.run({**EARLIEST, "failOnDataLoss": "false"})
+    assert copying.copied() == Counter([*range(30), *range(47, 60)])
+
+
+def test_exactly_once_is_refused_by_name(copying: Copying) -> None:
+    with pytest.raises(PySparkException, match="delivery: got 'exactly-once'"):
+        copying.run(EARLIEST, delivery="exactly-once")
+    assert copying.copied() == Counter()

@@ -1,0 +1,70 @@
+r"""The command line of the kill matrix.
+
+A Spark driver or executor is killed at chosen points of a job from Kafka to Kafka. No record may be
+lost; duplicates are counted, and there must be as many as the documentation says.
+
+    python -m integration.spark_kills
+    python -m integration.spark_kills --list
+    python -m integration.spark_kills --only driver/stream --only task-done
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from integration.harness.errors import HarnessError
+from integration.spark_kills.cells import CELLS, named
+from integration.spark_kills.matrix import Matrix
+from integration.spark_kills.report import lines_of
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m integration.spark_kills",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--list", action="store_true", help="only show the cells")
+    parser.add_argument("--only", action="append", metavar="PART", help="of a name; repeatable")
+    parser.add_argument("--times", type=int, default=1, help="how often to run each")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str]) -> int:
+    chosen = arguments(given)
+    cells = named(chosen.only) if chosen.only else list(CELLS)
+    if chosen.list:
+        for cell in cells:
+            print(f"{cell.name:40} {cell.kind}: {cell.point}; twice: {cell.twice}")
+        return 0
+    started = time.monotonic()
+    directory = Path(tempfile.mkdtemp(prefix="kclient-spark-kills-"))
+    print(f"logs are in {directory} until all is well", flush=True)
+    results, faults = [], []
+    with Matrix(directory) as matrix:
+        for cell in cells * chosen.times:
+            try:
+                result = matrix.run(cell)
+            except HarnessError as error:
+                told = "did not come to its end"
+                faults.append(f"{cell.name}: {error}")
+            else:
+                told = f"{result.count.lost} lost, {result.count.duplicates} twice"
+                results.append(result)
+                faults += [f"{cell.name}: {fault}" for fault in result.faults]
+            print(f"{time.monotonic() - started:7.1f} s  {cell.name}: {told}", flush=True)
+    for line in lines_of(results):
+        print(line)
+    for fault in faults:
+        print(f"FAULT: {fault}")
+    if not faults:
+        shutil.rmtree(directory)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,108 @@
+"""The kill matrix: which job is killed where, and what is to come of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from integration.spark_kills.crash_points import Point
+from integration.spark_kills.jobs import STREAMS, Kind
+
+BATCH = 1
+"""The micro-batch that is killed: there is one before it, and there are more behind."""
+
+
+class Twice(StrEnum):
+    """How much of the work that is repeated is in the topic twice."""
+
+    NOTHING = "none"
+    SOME = "some"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A kill.
+
+    Attributes:
+        kind: Which job.
+        point: Where it is killed.
+        twice: What the documentation says of duplicates.
+        executor: Whether an executor is killed and not the driver.
+        latest: Whether the stream starts at the latest record, and is killed in its first batch.
+    """
+
+    kind: Kind
+    point: Point
+    twice: Twice
+    executor: bool = False
+    latest: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name for the command line."""
+        victim = "executor" if self.executor else "driver"
+        kind = self.kind.name.lower().replace("_", "-")
+        latest = "-latest" if self.latest else ""
+        return f"{victim}/{kind}{latest}/{self.point.name.lower().replace('_', '-')}"
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a stream."""
+        return self.kind in STREAMS
+
+    @property
+    def batch(self) -> int | None:
+        """Number of the micro-batch that is killed, where the point knows it."""
+        knows = self.streams and self.point not in {Point.PLANNED, Point.NEXT_PLAN}
+        return BATCH if knows else None
+
+    @property
+    def awaited(self) -> str:
+        """The file of the checkpoint that is there when the point is reached; empty for none."""
+        if not self.streams:
+            return ""
+        if self.latest:
+            return "offsets/0"
+        return f"commits/{BATCH}" if self.point is Point.NEXT_PLAN else f"offsets/{BATCH}"
+
+
+def _cells() -> Iterator[Cell]:
+    for kind in (Kind.STREAM, Kind.BATCH):
+        yield Cell(kind, Point.PLANNED, Twice.NOTHING)
+        if kind is Kind.BATCH:
+            yield Cell(kind, Point.BEGUN, Twice.NOTHING)
+        yield Cell(kind, Point.MID_TASK, Twice.SOME)
+        yield Cell(kind, Point.ALL_DONE, Twice.ALL)
+        yield Cell(kind, Point.COMMITTED, Twice.ALL)
+        if kind is Kind.STREAM:
+            yield Cell(kind, Point.NEXT_PLAN, Twice.NOTHING)
+    yield Cell(Kind.STREAM, Point.PLANNED, Twice.NOTHING, latest=True)
+    yield Cell(Kind.WINDOWS, Point.ALL_DONE, Twice.ALL)
+    yield Cell(Kind.FOREACH_BATCH, Point.COMMITTED, Twice.ALL)
+    yield Cell(Kind.FOREACH_PARTITION, Point.MID_TASK, Twice.SOME)
+    yield Cell(Kind.WRITE_PARTITIONS, Point.MID_TASK, Twice.SOME)
+    for kind in (Kind.STREAM, Kind.BATCH, Kind.FOREACH_PARTITION, Kind.WRITE_PARTITIONS):
+        yield Cell(kind, Point.MID_TASK, Twice.SOME, executor=True)
+        if kind in {Kind.STREAM, Kind.BATCH}:
+            yield Cell(kind, Point.TASK_DONE, Twice.ALL, executor=True)
+
+
+CELLS = tuple(_cells())
+SHORT = (
+    "driver/stream/mid-task",
+    "driver/stream/next-plan",
+    "executor/batch/task-done",
+)
+"""Those that `make integration` runs."""
+
+
+def named(names: Iterator[str] | list[str] | tuple[str, ...]) -> list[Cell]:
+    """Return the cells whose names contain one of these.
+
+    Raises:
+        ValueError: One of them is in no name.
+    """
+    for name in names:
+        if not any(name in cell.name for cell in CELLS):
+            raise ValueError(f"--only: got {name!r}, expected a part of a cell's name; see --list")
+    return [cell for cell in CELLS if any(name in cell.name for name in names)]

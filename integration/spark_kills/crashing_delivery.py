@@ -1,0 +1,90 @@
+"""A delivery that does what another one does, and has points to be killed at."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from integration.spark_kills.crash_points import CrashPoints, Facts, Point
+from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, RowSender, TaskDelivery
+from kclient.spark.sink.write_report import TaskIdentity, TaskReport
+
+_CHUNKS = 2  # of a task that is killed in its middle
+_ACKNOWLEDGED_S = 60.0
+
+
+class CrashingDelivery:
+    """Keeps the promise of another delivery, as far as it is let."""
+
+    def __init__(self, inner: Delivery, points: CrashPoints) -> None:
+        self._inner = inner
+        self._points = points
+
+    def begin(self, task: TaskIdentity) -> AbstractContextManager["CrashingTask"]:
+        return self._task(task)
+
+    @contextmanager
+    def _task(self, task: TaskIdentity) -> Iterator["CrashingTask"]:
+        self._points.strike(Point.BEGUN, task.batch_id)
+        with self._inner.begin(task) as writing:
+            yield CrashingTask(writing, task, self._points)
+
+    def commit(self, reports: Sequence[TaskReport]) -> None:
+        self._inner.commit(reports)
+
+    def abort(self, reports: Sequence[TaskReport]) -> None:
+        self._inner.abort(reports)
+
+
+class CrashingTask:
+    """A task that may end after some of its chunks, or behind its last acknowledgement."""
+
+    def __init__(self, inner: TaskDelivery, task: TaskIdentity, points: CrashPoints) -> None:
+        self._inner = inner
+        self._batch_id = task.batch_id
+        self._points = points
+        self._sent: list[PendingRows] = []
+        self._chunks = 0
+
+    def write(self, chunk: Chunk) -> None:
+        self._inner.write(_WatchedChunk(chunk, self._sent))
+        self._chunks += 1
+        if self._chunks == _CHUNKS:
+            arming = self._points.due(Point.MID_TASK, self._batch_id)
+            if arming is not None:
+                self._strike_in_the_middle(all_known=arming.executor)
+
+    def finish(self) -> TaskReport:
+        report = self._inner.finish()
+        facts = Facts(report.rows, report.rows)
+        self._points.strike(Point.TASK_DONE, self._batch_id, facts)
+        return report
+
+    def _strike_in_the_middle(self, *, all_known: bool) -> None:
+        """Let rows be acknowledged: all, so that they can be counted, or the first of them alone.
+
+        What an executor's task left in the topic cannot be looked at before the next attempt.
+        """
+        for one in self._sent if all_known else self._sent[:1]:
+            failure = one.outcome.exception(_ACKNOWLEDGED_S)
+            assert failure is None, failure
+        known = [one for one in self._sent if one.outcome.done()]
+        facts = Facts(sum(map(_rows, self._sent)), sum(map(_rows, known)))
+        self._points.strike(Point.MID_TASK, self._batch_id, facts)
+
+
+class _WatchedChunk:
+    """A chunk whose outcomes are seen by another one, too."""
+
+    def __init__(self, inner: Chunk, sent: list[PendingRows]) -> None:
+        self._inner = inner
+        self._sent = sent
+        self.rows = inner.rows
+        self.bytes = inner.bytes
+
+    def send(self, sender: RowSender) -> Iterator[PendingRows]:
+        for one in self._inner.send(sender):
+            self._sent.append(one)
+            yield one
+
+
+def _rows(pending: PendingRows) -> int:
+    return pending.last_row - pending.first_row + 1

@@ -1,0 +1,125 @@
+"""``format("kclient-killed")``: the data source of the product, with points to be killed at."""
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import InputPartition, WriterCommitMessage
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from integration.spark_kills.crash_points import CrashPoints, Facts, Point
+from integration.spark_kills.crashing_delivery import CrashingDelivery
+from kclient.spark.data_source import KclientDataSource
+from kclient.spark.options.source_options import SourceOptions
+from kclient.spark.sink.batch_writer import BatchWriter
+from kclient.spark.sink.commit_message import reports_of
+from kclient.spark.sink.source_writer import WriterPlan, planned
+from kclient.spark.sink.stream_writer import StreamArrowWriter
+from kclient.spark.source.batch_reader import BatchReader
+from kclient.spark.source.limited_stream_reader import LimitedStreamReader
+from kclient.spark.source.stream_reader import StoredOffset
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
+
+FORMAT: Final = "kclient-killed"
+POINTS: Final = "crashpoints"
+"""Option with the directory of the crash points."""
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+class CrashingDataSource(KclientDataSource):
+    """The product's data source, and who is to be killed where."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        self._points = CrashPoints(Path(options[POINTS]))
+        super().__init__({key: at for key, at in options.items() if key.lower() != POINTS})
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def reader(self, schema: StructType) -> "CrashingBatchReader":
+        return CrashingBatchReader(SourceOptions.parse(self.options, streaming=False), self._points)
+
+    def streamReader(self, schema: StructType) -> "CrashingStreamReader":  # noqa: N802 (Spark's)
+        return CrashingStreamReader(SourceOptions.parse(self.options, streaming=True), self._points)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
+        return CrashingBatchWriter(self._plan(schema), self._points)
+
+    def streamWriter(  # noqa: N802 (Spark's)
+        self, schema: StructType, overwrite: bool
+    ) -> "DataSourceStreamWriter":
+        return CrashingStreamWriter(self._plan(schema), self._points)
+
+    def _plan(self, schema: StructType) -> WriterPlan:
+        plan = planned(self.options, schema)
+        return plan._replace(delivery=CrashingDelivery(plan.delivery, self._points))
+
+
+class CrashingBatchReader(BatchReader):
+    """May be killed when it has planned."""
+
+    def __init__(self, options: SourceOptions, points: CrashPoints) -> None:
+        super().__init__(options)
+        self._points = points
+
+    def partitions(self) -> list[InputPartition]:
+        found = super().partitions()
+        self._points.strike(Point.PLANNED)
+        return found
+
+
+class CrashingStreamReader(LimitedStreamReader):
+    """May be killed when it has planned a micro-batch, and when it has chosen its end."""
+
+    def __init__(self, options: SourceOptions, points: CrashPoints) -> None:
+        super().__init__(options)
+        self._points = points
+
+    def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:  # noqa: N802
+        found = super().latestOffset(start, limit)
+        self._points.strike(Point.NEXT_PLAN)
+        return found
+
+    def partitions(
+        self, start: Mapping[str, object], end: Mapping[str, object]
+    ) -> list[InputPartition]:
+        found = super().partitions(start, end)
+        self._points.note_plan(start, end)
+        self._points.strike(Point.PLANNED)
+        return found
+
+
+class CrashingBatchWriter(BatchWriter):
+    """May be killed before and behind its commit."""
+
+    def __init__(self, plan: WriterPlan, points: CrashPoints) -> None:
+        super().__init__(plan)
+        self._points = points
+
+    def commit(self, messages: Messages) -> None:
+        self._points.strike(Point.ALL_DONE, facts=_facts(messages))
+        super().commit(messages)
+        self._points.strike(Point.COMMITTED, facts=_facts(messages))
+
+
+class CrashingStreamWriter(StreamArrowWriter):
+    """May be killed before and behind the commit of a micro-batch."""
+
+    def __init__(self, plan: WriterPlan, points: CrashPoints) -> None:
+        super().__init__(plan)
+        self._points = points
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 (Spark's)
+        self._points.strike(Point.ALL_DONE, batchId, _facts(messages))
+        super().commit(messages, batchId)
+        self._points.strike(Point.COMMITTED, batchId, _facts(messages))
+
+
+def _facts(messages: Iterable[object]) -> Facts:
+    rows = sum(report.rows for report in reports_of(messages))
+    return Facts(rows, rows)

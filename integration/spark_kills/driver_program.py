@@ -1,0 +1,61 @@
+"""The driver that is killed: runs the jobs it finds in a directory, one after the other.
+
+``python -m integration.spark_kills.driver_program MASTER DIRECTORY``
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from integration.harness.waiting import wait_until
+from integration.spark_kills.crashing_source import CrashingDataSource
+from integration.spark_kills.jobs import Job, Kind, run
+from kclient.spark.environment.local_session import prepare_local_session
+
+_A_DAY_S = 86_400.0
+
+
+def session(master: str, directory: Path) -> SparkSession:
+    prepare_local_session()
+    builder = SparkSession.builder.master(master).appName("kclient-kills")
+    settings: dict[str, bool | float | int | str | None] = {  # as PySpark wants it
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.memory": "512m",
+        "spark.cores.max": "2",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    made = builder.config(map=settings).getOrCreate()
+    made.sparkContext.setLogLevel("WARN")
+    made.dataSource.register(CrashingDataSource)
+    return made
+
+
+def main(master: str, directory: Path) -> None:
+    spark = session(master, directory)
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 (PySpark tells its JVM's process nowhere)
+    assert gateway is not None
+    jvm: int = gateway.proc.pid
+    number = 0
+    while True:
+        asked = directory / f"job-{number}.json"
+        wait_until(asked.exists, "there is something to do", _A_DAY_S)
+        found = json.loads(asked.read_text())
+        run(spark, jvm, Job(**{**found, "kind": Kind(found["kind"])}))
+        print(f"job {number} is done", flush=True)
+        number += 1
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

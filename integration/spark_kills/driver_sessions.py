@@ -1,0 +1,129 @@
+"""Drivers that take one job after the other until one of them is their last."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from integration.harness.errors import HarnessError
+from integration.harness.spark_driver import SparkDriver
+from integration.harness.waiting import wait_until
+from integration.spark_kills.jobs import Job
+
+_ROOT = Path(__file__).parents[2]
+_PROC = Path("/proc")
+_JOB_S = 240.0
+_GONE_S = 30.0
+
+
+class DriverSessions:
+    """A driver, and the next one when it was killed; a context manager, which ends the last."""
+
+    def __init__(self, directory: Path, master: Callable[[], str]) -> None:
+        """Describe them.
+
+        Args:
+            directory: Where their files go.
+            master: Tells Spark's master; it is asked when the first driver is started.
+        """
+        self._directory = directory
+        self._master = master
+        self._driver: SparkDriver | None = None
+        self._home = directory
+        self._lives = 0
+        self._jobs = 0
+
+    def run(self, job: Job) -> bool:
+        """Run a job; return whether the driver lived to see its end.
+
+        If it did not, every process of it has ended when this returns.
+
+        Raises:
+            HarnessError: Neither comes, or some process does not end.
+        """
+        driver = self._driver or self._start()
+        asked = self._home / f"job-{self._jobs}.json"
+        written = asked.with_suffix(".new")
+        written.write_text(json.dumps(asdict(job)))
+        written.rename(asked)
+        done = f"job {self._jobs} is done"
+        self._jobs += 1
+        wait_until(
+            lambda: done in driver.output() or not driver.running,
+            f"{done}, or the driver is killed; see {self._home}",
+            _JOB_S,
+        )
+        if done in driver.output():
+            return True
+        self._await_end(driver)
+        return False
+
+    def said(self) -> str:
+        """Return the end of what the last driver wrote."""
+        name = f"driver-{self._lives}"
+        written = (self._directory / f"{name}.err").read_text(errors="replace")
+        return f"{name}: {written[-4000:]}"
+
+    def close(self) -> None:
+        """End the driver, if one is left."""
+        if self._driver is not None:
+            self._driver.kill()
+            self._driver = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self) -> SparkDriver:
+        self._lives += 1
+        self._jobs = 0
+        self._home = self._directory / f"driver-{self._lives}"
+        self._home.mkdir(parents=True)
+        registration = _ROOT / "kclient" / "spark" / "registration"
+        self._driver = SparkDriver(
+            Path(sys.executable),
+            ["-m", "integration.spark_kills.driver_program", self._master(), str(self._home)],
+            self._directory,
+            {"PYTHONPATH": os.pathsep.join([str(_ROOT), str(registration)])},
+            name=f"driver-{self._lives}",
+        )
+        return self._driver
+
+    def _await_end(self, driver: SparkDriver) -> None:
+        """Return when nothing of a driver is left that could still write."""
+        self._driver = None
+        try:
+            wait_until(
+                lambda: not _members(driver.pid), "all processes of the driver ended", _GONE_S
+            )
+        except HarnessError as error:
+            error.add_note(f"left: {_members(driver.pid)}")
+            raise
+        finally:
+            driver.kill()
+
+
+def _members(session: int) -> list[str]:
+    """Return the commands of a session's processes: they stay in it when their parents die."""
+    found = []
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(f"{entry.name}: {command[:80]}")
+    return found

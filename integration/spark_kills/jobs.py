@@ -1,0 +1,157 @@
+"""The jobs that are killed, as users write them; each runs in the driver."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
+
+from integration.spark_kills.crash_points import CrashPoints, Facts, Point
+from integration.spark_kills.crashing_delivery import CrashingDelivery
+from integration.spark_kills.crashing_source import FORMAT, POINTS
+from kclient.spark import foreach_batch_sink, foreach_partition_sink, write_partitions
+from kclient.spark.sink.delivery import Delivery
+from kclient.spark.sink.delivery_modes import delivery_of
+
+
+class Kind(StrEnum):
+    """Which job."""
+
+    STREAM = "writeStream"
+    WINDOWS = "writeStream, windowed"
+    FOREACH_BATCH = "foreachBatch"
+    BATCH = "df.write"
+    FOREACH_PARTITION = "foreachPartition"
+    WRITE_PARTITIONS = "write_partitions"
+
+
+STREAMS = frozenset({Kind.STREAM, Kind.WINDOWS, Kind.FOREACH_BATCH})
+MAPPED = b"mapped "
+"""What `Kind.STREAM` puts before each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a driver is to run.
+
+    Attributes:
+        kind: Which job.
+        bootstrap: Address of Kafka.
+        source: Topic to read.
+        output: Topic to write.
+        directory: Where checkpoint and crash points are.
+        cap: Most records of a micro-batch.
+        starting: Where a new stream starts.
+    """
+
+    kind: Kind
+    bootstrap: str
+    source: str
+    output: str
+    directory: str
+    cap: int
+    starting: str = "earliest"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where a stream notes how far it is."""
+        return Path(self.directory) / "checkpoint"
+
+    @property
+    def points(self) -> CrashPoints:
+        """Where it may be killed."""
+        return CrashPoints(Path(self.directory))
+
+
+def run(spark: SparkSession, jvm: int, job: Job) -> None:
+    """Run a job to its end, or to a point that is armed."""
+    runners: dict[Kind, Callable[[DataFrame, Job], None]] = {
+        Kind.STREAM: _stream,
+        Kind.WINDOWS: _windows,
+        Kind.FOREACH_BATCH: partial(_foreach_batch, jvm),
+        Kind.BATCH: _batch,
+        Kind.FOREACH_PARTITION: _foreach_partition,
+        Kind.WRITE_PARTITIONS: _write_partitions,
+    }
+    options = {
+        "kafka.bootstrap.servers": job.bootstrap,
+        "subscribe": job.source,
+        POINTS: job.directory,
+    }
+    if job.kind in STREAMS:
+        options |= {"startingOffsets": job.starting, "maxOffsetsPerTrigger": str(job.cap)}
+        source = spark.readStream.format(FORMAT).options(**options).load()
+    else:
+        source = spark.read.format(FORMAT).options(**options).load()
+    runners[job.kind](source, job)
+
+
+def _stream(source: DataFrame, job: Job) -> None:
+    _to_the_end(source.select("key", F.concat(F.lit(MAPPED), "value").alias("value")), job)
+
+
+def _windows(source: DataFrame, job: Job) -> None:
+    counts = (
+        source.withWatermark("timestamp", "1 second")
+        .groupBy(F.window("timestamp", "1 second"))
+        .count()
+    )
+    start = F.unix_timestamp(F.col("window.start")).cast("string")
+    _to_the_end(counts.select(F.concat_ws(" ", start, F.col("count")).alias("value")), job)
+
+
+def _to_the_end(rows: DataFrame, job: Job) -> None:
+    written = rows.writeStream.format(FORMAT).options(**_sink_options(job))
+    query = written.option("checkpointLocation", str(job.checkpoint)).trigger(availableNow=True)
+    query.start().awaitTermination()
+
+
+def _foreach_batch(jvm: int, source: DataFrame, job: Job) -> None:
+    sink = foreach_batch_sink({"bootstrap.servers": job.bootstrap}, topic=job.output)
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        sink(rows.select("key", "value"), batch_id)
+        job.points.strike(Point.COMMITTED, batch_id, Facts(job.cap, job.cap), jvm)
+
+    query = source.writeStream.foreachBatch(write).trigger(availableNow=True)
+    query.option("checkpointLocation", str(job.checkpoint)).start().awaitTermination()
+
+
+def _batch(source: DataFrame, job: Job) -> None:
+    written = source.select("key", "value").write.format(FORMAT).mode("append")
+    written.options(**_sink_options(job)).save()
+
+
+def _foreach_partition(source: DataFrame, job: Job) -> None:
+    conf = {"bootstrap.servers": job.bootstrap}
+    with _crashing("foreach_partition_sink", job.points):
+        sink = foreach_partition_sink(conf, topic=job.output)
+    source.select("key", "value").foreachPartition(sink)
+
+
+def _write_partitions(source: DataFrame, job: Job) -> None:
+    rows = source.select("key", "value")
+    with _crashing("partition_writer", job.points):
+        write_partitions(rows, {"bootstrap.servers": job.bootstrap}, job.output)
+
+
+def _sink_options(job: Job) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": job.bootstrap,
+        "topic": job.output,
+        POINTS: job.directory,
+    }
+
+
+def _crashing(module: str, points: CrashPoints) -> "mock._patch[Callable[..., Delivery]]":
+    """Have a sink made here, in the driver, that travels to the workers with crash points."""
+
+    def crashing(*arguments: object, **named: object) -> Delivery:
+        made = delivery_of(*arguments, **named)  # type: ignore[arg-type]  # as it was called
+        return CrashingDelivery(made, points)
+
+    return mock.patch(f"kclient.spark.sink.{module}.delivery_of", crashing)

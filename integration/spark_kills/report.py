@@ -1,0 +1,32 @@
+"""The table of what was killed and what came of it."""
+
+from collections.abc import Iterable, Iterator
+
+from integration.spark_kills.trial import Result
+
+_WIDTHS = (9, 21, 50, 5, 11, 16, 8)
+_HEADS = ("killed", "job", "where", "lost", "duplicates", "of (expected)", "seconds")
+
+
+def lines_of(results: Iterable[Result]) -> Iterator[str]:
+    """Return the table's lines."""
+    yield _line(_HEADS)
+    yield _line(["-" * width for width in _WIDTHS])
+    for one in results:
+        cell = one.cell
+        yield _line(
+            (
+                "executor" if cell.executor else "driver",
+                f"{cell.kind}{', latest' if cell.latest else ''}",
+                cell.point,
+                str(one.count.lost),
+                str(one.count.duplicates),
+                f"{one.whole} ({cell.twice})",
+                f"{one.seconds:.1f}{' FAULT' if one.faults else ''}",
+            )
+        )
+
+
+def _line(cells: Iterable[str]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,124 @@
+"""One kill: the job, its death, its second life, and the count."""
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from integration.harness.errors import HarnessError
+from integration.harness.running_kafka import RunningKafka
+from integration.spark_kills.cells import BATCH, Cell
+from integration.spark_kills.crash_points import Arming, Facts
+from integration.spark_kills.driver_sessions import DriverSessions
+from integration.spark_kills.jobs import Job, Kind
+from integration.spark_kills.judgement import faults_of, replay_faults
+from integration.spark_kills.workload import PARTITIONS, Count, Workload, count
+
+RECORDS = 1_200
+CAP = 400
+OTHER_CAP = 600
+"""Most records of a micro-batch in the second life: what was planned before must stay as it was."""
+_OLD_RECORDS = 100
+_FOR_EVER = {"retention.ms": "-1"}  # the records' own times are long ago
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a kill did.
+
+    Attributes:
+        cell: The kill.
+        count: What the output topic held in the end.
+        predicted: How many duplicates there had to be, by what was acknowledged and repeated.
+        whole: How many there would be, had all that was repeated been acknowledged before.
+        seconds: How long it took.
+        faults: What was not as it should be.
+    """
+
+    cell: Cell
+    count: Count
+    predicted: int
+    whole: int
+    seconds: float
+    faults: list[str] = field(default_factory=list)
+
+
+class Trial:
+    """Runs one cell of the matrix."""
+
+    def __init__(
+        self, kafka: RunningKafka, sessions: DriverSessions, directory: Path, cell: Cell
+    ) -> None:
+        self._sessions = sessions
+        self._cell = cell
+        self._workload = Workload(kafka.bootstrap, RECORDS)
+        directory.mkdir(parents=True)
+        self._job = Job(
+            cell.kind,
+            kafka.bootstrap,
+            kafka.create_topic(PARTITIONS, _FOR_EVER),
+            kafka.create_topic(PARTITIONS, _FOR_EVER),
+            str(directory),
+            CAP,
+            "latest" if cell.latest else "earliest",
+        )
+
+    def run(self) -> Result:
+        """Kill, run again, and count.
+
+        Raises:
+            HarnessError: The job did not get to the point, or not to its end.
+        """
+        started = time.monotonic()
+        cell, job = self._cell, self._job
+        if cell.latest:
+            self._workload.fill_old(job.source, _OLD_RECORDS)
+        else:
+            self._workload.fill(job.source)
+        awaited = str(job.checkpoint / cell.awaited) if cell.awaited else ""
+        job.points.arm(Arming(cell.point, cell.batch, awaited, cell.executor))
+        lived = self._sessions.run(job)
+        facts = job.points.facts()
+        if facts is None or lived != cell.executor:
+            msg = f"{cell.name}: the job was not killed as it should be\n{self._sessions.said()}"
+            raise HarnessError(msg)
+        faults: list[str] = []
+        predicted = facts.acknowledged if cell.executor else self._second_life(facts, faults)
+        found = count(self._workload.read(job.output), self._workload.expected(cell.kind))
+        whole = self._whole(facts)
+        faults += faults_of(cell, found, predicted, whole)
+        return Result(cell, found, predicted, whole, time.monotonic() - started, faults)
+
+    def _second_life(self, facts: Facts, faults: list[str]) -> int:
+        """Run the job again; return how many duplicates that must have made."""
+        cell, job = self._cell, self._job
+        left = self._workload.read(job.output).total()
+        plans, committed = job.points.plans(), _committed(job.checkpoint)
+        if cell.latest:
+            self._workload.fill(job.source)
+        if not self._sessions.run(replace(job, cap=OTHER_CAP)):
+            msg = f"{cell.name}: the second life ended early\n{self._sessions.said()}"
+            raise HarnessError(msg)
+        if cell.streams:
+            faults += replay_faults(cell.point, plans, job.points.plans())
+        if cell.kind is Kind.WINDOWS:
+            return facts.sent
+        return left - committed
+
+    def _whole(self, facts: Facts) -> int:
+        """Return how many records are repeated."""
+        if self._cell.kind is Kind.WINDOWS:
+            return facts.sent
+        everything = CAP if self._cell.streams else RECORDS
+        return everything // PARTITIONS if self._cell.executor else everything
+
+
+def _committed(checkpoint: Path) -> int:
+    """Return how many records lie before the end of the last micro-batch that Spark noted."""
+    done = [int(one.name) for one in checkpoint.glob("commits/*") if one.name.isdigit()]
+    if not done:
+        return 0
+    assert max(done) <= BATCH
+    # The first lines are the version and Spark's own; then comes the offset of each source.
+    end = json.loads((checkpoint / "offsets" / str(max(done))).read_text().splitlines()[-1])
+    return sum(offset for topic in end.values() for offset in topic.values())

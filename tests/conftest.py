@@ -1,0 +1,7 @@
+"""What holds for all tests."""
+
+from tests.support.heeded_interrupts import heed_interrupts
+
+
+def pytest_configure() -> None:
+    heed_interrupts()

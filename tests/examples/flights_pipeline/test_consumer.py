@@ -1,0 +1,145 @@
+"""The consumer of the flights pipeline: in the file first, committed then, the last value wins."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.flights_pipeline.consumer import collect
+from examples.flights_pipeline.figures import Cell, Figures
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from examples.flights_pipeline.result_table import ResultTable
+from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
+from kclient.errors import ConfigError
+from kclient.testing import EmbeddedCluster
+from tests.support.desk import Desk, place
+
+Send = Callable[[Iterable[tuple[str, int]]], None]
+UA = Cell("2013-01-01", "UA", "EWR")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def desk(cluster: EmbeddedCluster) -> Iterator[Desk]:
+    with Desk(cluster.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def settings(desk: Desk) -> PipelineSettings:
+    made = PipelineSettings(prefix=f"{desk.group()}-")
+    create_topics(desk.bootstrap, made)
+    return made
+
+
+@pytest.fixture
+def send(desk: Desk, settings: PipelineSettings) -> Send:
+    def send(records: Iterable[tuple[str, int]]) -> None:
+        producer = desk.producer()
+        for key, flights in records:
+            value = {"flights": flights, "cancelled": 0, "late": 0, "delay_sum": 0}
+            producer.send(settings.statistics_topic, json.dumps(value).encode(), key=key.encode())
+        producer.flush(20)
+
+    return send
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[ResultTable]:
+    with ResultTable(tmp_path / "statistics.sqlite") as made:
+        yield made
+
+
+def committed(desk: Desk, settings: PipelineSettings) -> dict[int, int]:
+    found = desk.admin().list_consumer_group_offsets(settings.group)
+    return {partition.partition: where.offset for partition, where in found.items()}
+
+
+def ends(desk: Desk, settings: PipelineSettings) -> dict[int, int]:
+    places = [place(settings.statistics_topic, number) for number in range(PARTITIONS)]
+    found = desk.consumer().end_offsets(places)
+    return {one.partition: offset for one, offset in found.items()}
+
+
+def test_all_is_read_and_committed_and_the_last_value_of_a_key_wins(
+    desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
+) -> None:
+    keys = [f"2013-01-{day:02} UA EWR" for day in range(1, 31)]
+    send((key, 1) for key in keys)
+    send([(keys[0], 40), (keys[0], 46)])
+
+    count = collect(desk.bootstrap, settings.statistics_topic, settings.group, table)
+
+    assert count == 32
+    assert len(table) == 30
+    assert table.statistics()[UA] == Figures(46, 0, 0, 0, None, None)
+    assert sum(each.flights for each in table.statistics().values()) == 46 + 29
+    assert committed(desk, settings) == {
+        partition: end for partition, end in ends(desk, settings).items() if end
+    }
+
+
+def test_the_next_run_goes_on_where_this_one_ended(
+    desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
+) -> None:
+    send([("2013-01-01 UA EWR", 1)])
+    assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 1
+    send([("2013-01-01 UA EWR", 2), ("2013-01-02 UA EWR", 3)])
+
+    assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 2
+
+    assert [each.flights for each in table.statistics().values()] == [2, 3]
+
+
+class PowerLostError(Exception):
+    """Stands for the end of the process."""
+
+
+class MortalTable(ResultTable):
+    """A table whose process dies when the records are in the file and not committed yet."""
+
+    def put(self, records: Iterable[tuple[str, str]]) -> None:
+        super().put(records)
+        raise PowerLostError
+
+
+def test_what_was_not_committed_is_read_again_and_counts_once(
+    desk: Desk, settings: PipelineSettings, send: Send, tmp_path: Path
+) -> None:
+    send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 11))
+    file = tmp_path / "mortal.sqlite"
+    with MortalTable(file) as mortal, pytest.raises(PowerLostError):
+        collect(desk.bootstrap, settings.statistics_topic, settings.group, mortal)
+    assert committed(desk, settings) == {}
+
+    with ResultTable(file) as table:
+        assert len(table) > 0  # it had come that far
+        assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 10
+        found = sorted(each.flights for each in table.statistics().values())
+
+    assert found == list(range(1, 11))
+
+
+def test_topics_with_other_records_are_refused(desk: Desk, settings: PipelineSettings) -> None:
+    check_topics(desk.bootstrap, PipelineSettings(prefix="new-"))
+
+    with pytest.raises(ConfigError) as caught:
+        check_topics(desk.bootstrap, settings)
+
+    names = [settings.statistics_topic, settings.flights_topic]
+    assert f"topics: got {', '.join(names)}, expected none of them" in str(caught.value)
+    assert f"another --prefix, or kclient topics delete {' '.join(names)}" in str(caught.value)
+
+
+def test_only_the_last_value_of_a_key_needs_to_be_kept(
+    desk: Desk, settings: PipelineSettings
+) -> None:
+    configs = desk.admin().describe_topic_configs(settings.statistics_topic)
+
+    assert configs["cleanup.policy"].value == "compact"

@@ -1,0 +1,162 @@
+"""The report of the flights pipeline: sums, bars, and a page that needs nothing else."""
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from examples.flights_pipeline.check import expected_statistics
+from examples.flights_pipeline.figures import Cell, Figures, Statistics
+from examples.flights_pipeline.flights import read_flights
+from examples.flights_pipeline.report.charts import bars_by_carrier, heat_map, line_by_day
+from examples.flights_pipeline.report.html_report import html_report
+from examples.flights_pipeline.report.summary import Summary
+from examples.flights_pipeline.report.text_report import bar, sparkline, text_report
+
+NAMES = {"UA": "United <Air> & Lines", "HA": "Hawaiian"}
+STATISTICS: Statistics = {
+    Cell("2013-02-01", "UA", "EWR"): Figures(10, 2, 3, 80, 60, 10.0),
+    Cell("2013-01-31", "UA", "JFK"): Figures(4, 0, 1, 16, 30, 4.0),
+    Cell("2013-01-31", "HA", "JFK"): Figures(2, 0, 0, -6, -1, -3.0),
+    Cell("2013-01-30", "HA", "JFK"): Figures(1, 1, 0, 0, None, None),
+}
+
+
+def test_sums_by_carrier_airport_day_and_month() -> None:
+    summary = Summary.of(STATISTICS)
+
+    assert list(summary.carriers) == ["UA", "HA"]
+    united = summary.carriers["UA"]
+    assert (united.flights, united.departed, united.delay_max) == (14, 12, 60)
+    assert united.mean_delay == 8.0
+    assert united.late_share == pytest.approx(4 / 12)
+    assert united.cancelled_share == pytest.approx(2 / 14)
+    assert summary.carriers["HA"].delay_max == -1
+    assert {code: each.flights for code, each in summary.airports.items()} == {"EWR": 10, "JFK": 7}
+    assert list(summary.days) == ["2013-01-30", "2013-01-31", "2013-02-01"]
+    assert summary.days["2013-01-31"].delay_sum == 10
+    assert summary.months["UA", "2013-01"].flights == 4
+    assert summary.all.flights == 17
+
+
+def test_sums_of_the_whole_year_are_those_of_the_source() -> None:
+    flights = read_flights()
+    summary = Summary.of(expected_statistics(flights))
+
+    delays = flights.groupby("carrier")["departure_delay"]
+    for code, totals in summary.carriers.items():
+        assert totals.flights == delays.size()[code]
+        assert totals.delay_sum == delays.sum()[code]
+        assert totals.delay_max == delays.max()[code]
+        assert totals.mean_delay == pytest.approx(delays.mean()[code])
+    assert summary.all.late == int((flights["departure_delay"] > 15).sum())
+    assert summary.all.cancelled == 8_255
+    assert len(summary.days) == 365
+
+
+def test_the_terminal_shows_tables_with_bars() -> None:
+    shown = list(text_report(Summary.of(STATISTICS), NAMES))
+
+    (united,) = [line for line in shown if line.startswith("  UA")]
+    assert re.split(r" {2,}", united.strip()) == [
+        "UA United <Air> & Lines",
+        "14",
+        "14.3%",
+        "33.3%",
+        "60 min",
+        "8.0 min " + "█" * 30,
+    ]
+    (hawaiian,) = [line for line in shown if line.startswith("  HA")]
+    assert "-3.0 min" in hawaiian
+    assert "█" not in hawaiian
+    assert any("2013-01-30 to 2013-02-01" in line for line in shown)
+
+
+def test_nothing_at_all_can_be_shown() -> None:
+    assert list(text_report(Summary(), {}))
+    assert "<svg" in html_report(Summary(), {}, "nothing")
+
+
+def test_bars_and_blocks_are_as_high_as_their_values() -> None:
+    assert bar(5.0, 10.0) == "█" * 15
+    assert bar(-5.0, 10.0) == bar(0.0, 0.0) == ""
+    assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
+    assert sparkline([3.0, 3.0]) == "▁▁"
+
+
+def shapes(svg: str, name: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter(name))  # noqa: S314 (our own text)
+
+
+def test_bars_are_drawn_to_scale_on_both_sides_of_zero() -> None:
+    bars = shapes(bars_by_carrier(Summary.of(STATISTICS).carriers, NAMES), "rect")
+
+    united, hawaiian = bars  # the slowest first
+    assert float(united.get("width", 0)) == pytest.approx(900 - 250 - 80)
+    zero = float(united.get("x", 0))
+    assert float(hawaiian.get("x", 0)) + float(hawaiian.get("width", 0)) == pytest.approx(zero)
+    assert float(hawaiian.get("width", 0)) == pytest.approx(3 / 8 * 50, abs=0.1)
+    assert "8.0 min late on average" in "".join(united.itertext())
+
+
+def test_the_line_rises_with_the_delay() -> None:
+    (line,) = shapes(line_by_day(Summary.of(STATISTICS).days), "polyline")
+
+    points = [tuple(map(float, point.split(","))) for point in str(line.get("points")).split(" ")]
+    heights = [y for _, y in points]
+    assert [x for x, _ in points] == sorted(x for x, _ in points)
+    # 0, 10 / 6 and 10 minutes; y counts from above
+    assert (heights[0] - heights[1]) / (heights[0] - heights[2]) == pytest.approx(1 / 6, abs=0.01)
+    assert heights[0] > heights[1] > heights[2]
+
+
+def test_the_map_is_the_darker_the_longer_the_delay() -> None:
+    days = {
+        **STATISTICS,
+        Cell("2013-02-01", "HA", "JFK"): Figures(1, 0, 1, 40, 40, 40.0),
+        Cell("2013-03-01", "HA", "JFK"): Figures(1, 0, 1, 1_301, 1_301, 1_301.0),
+    }
+    squares = shapes(heat_map(Summary.of(days), NAMES), "rect")
+
+    shade = {
+        (square.findtext("title") or "")[:10]: float(square.get("fill-opacity", 0))
+        for square in squares
+    }
+    assert shade == {
+        "UA 2013-01": 0.154,
+        "UA 2013-02": 0.295,
+        "HA 2013-01": 0.06,
+        "HA 2013-02": 1.0,
+        "HA 2013-03": 1.0,
+    }
+
+
+class Page(HTMLParser):
+    """Notes what a browser would fetch or run, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        links = [name for name, _ in attrs if name in {"src", "href"} or name.startswith("on")]
+        self.fetched += links + ([tag] if tag in {"script", "link", "img", "iframe"} else [])
+
+    def handle_data(self, data: str) -> None:
+        self.text += data + "\n"
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_it_shows() -> None:
+    text = html_report(Summary.of(STATISTICS), NAMES, "2 figures are <NOT> right")
+    page = Page()
+    page.feed(text)
+
+    assert page.fetched == []
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "<Air>" not in text
+    assert "<NOT>" not in text
+    for shown in ("2 figures are <NOT> right", "UA United <Air> & Lines", "33.3%", "8.0 min"):
+        assert shown in page.text

@@ -1,0 +1,55 @@
+"""The flights pipeline as a whole, on few flights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from examples.flights_pipeline import pipeline
+from examples.flights_pipeline.check import differences, expected_statistics
+from examples.flights_pipeline.flights import read_flights
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from examples.flights_pipeline.writer import write_flights
+from kclient.testing import EmbeddedCluster
+
+FLIGHTS = 600
+
+
+@pytest.mark.timeout(400)  # minutes on a busy machine, seconds on a quiet one
+def test_every_figure_is_that_of_the_source(
+    spark: SparkSession,
+    spark_cluster: EmbeddedCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def march_twice(
+        session: SparkSession, flights: pd.DataFrame, bootstrap: str, topic: str
+    ) -> None:
+        write_flights(session, flights, bootstrap, topic)
+        if flights["scheduled"].dt.month.eq(3).all():
+            write_flights(session, flights, bootstrap, topic)  # as tasks that are run again do
+
+    monkeypatch.setattr(pipeline, "write_flights", march_twice)
+    settings = PipelineSettings(
+        bootstrap=spark_cluster.bootstrap_servers,
+        flights=FLIGHTS,
+        prefix="pipeline-",
+        directory=tmp_path,
+    )
+
+    result = pipeline.run(settings, spark)
+
+    assert result.differences == ()
+    assert result.matches
+    assert result.flights == sum(each.flights for each in result.statistics.values()) == FLIGHTS
+    assert result.records == len(result.statistics)
+    assert result.too_late == 0
+    assert result.report.read_text().startswith("<!doctype html>")
+    assert "statistics are what pandas finds in the source" in capsys.readouterr().out
+
+    cell, expected = min(result.statistics), expected_statistics(read_flights(FLIGHTS))
+    one_more = replace(result.statistics[cell], flights=result.statistics[cell].flights + 1)
+    assert len(differences({**result.statistics, cell: one_more}, expected)) == 1
