@@ -11,6 +11,8 @@ from pyspark import TaskContext
 
 from kclient.spark.archive_finders import forget_archive_finders
 
+# So many before they are looked through: some milliseconds' worth, against Python's 700.
+_NEW_OBJECTS: Final = 50_000
 _WORKERS: Final = frozenset({"pyspark.daemon", "pyspark.worker"})
 
 
@@ -21,7 +23,9 @@ def settled_objects() -> Iterator[None]:
     What the worker keeps anyway is left out of garbage collection, around the first task of a
     process. Workers collect garbage after every task, and while rows are made again and again: each
     time through all that PySpark, pandas and this package have loaded. Measured, that is half the
-    time it takes to make rows. And the archives that it was loaded from are not read again.
+    time it takes to make rows. Meanwhile new objects are looked through less often: rows come by
+    the thousand, and none of them is in a cycle. And the archives that all was loaded from are not
+    read again.
 
     All that is done in Spark's workers only: a user's process is none of our business.
     """
@@ -29,9 +33,21 @@ def settled_objects() -> Iterator[None]:
         yield
         return
     _settle("what was loaded")
-    yield
+    with _seldom_collected():
+        yield
     _settle("what the first task has made: its producer, codecs")
     forget_archive_finders()
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    usual = gc.get_threshold()
+    if usual[0]:  # 0: the user has none collected
+        gc.set_threshold(max(usual[0], _NEW_OBJECTS), *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 @cache

@@ -72,7 +72,32 @@ def test_after_each_task_the_finders_of_archives_are_forgotten(
         assert len(forgotten) == count
 
 
+@pytest.mark.parametrize(("usual", "meanwhile"), [(700, 50_000), (90_000, 90_000), (0, 0)])
+def test_during_a_task_new_objects_are_looked_through_less_often(
+    usual: int, meanwhile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TaskContext", _Worker)
+    seen: list[tuple[int, ...]] = []
+
+    def failing_task() -> None:
+        with settled_objects():
+            seen.append(gc.get_threshold())
+            raise ValueError("broken")
+
+    before = gc.get_threshold()
+    gc.set_threshold(usual, 11, 12)
+    try:
+        with pytest.raises(ValueError, match="broken"):
+            failing_task()
+        assert seen == [(meanwhile, 11, 12)]
+        assert gc.get_threshold() == (usual, 11, 12)
+    finally:
+        gc.set_threshold(*before)
+
+
 def test_outside_of_tasks_nothing_is_settled() -> None:
+    usual = gc.get_threshold()
     with settled_objects():
         assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() == usual
     assert gc.get_freeze_count() == 0
