@@ -104,7 +104,9 @@ class VersionRun:
         return done and LAST_LINE in self._log("example").read_text()
 
     def _run_tests(self) -> bool:
-        return self._step("tests", [str(self._python), "-m", "pytest", "-q", *_TESTS], ROOT)
+        return self._step(
+            "tests", [str(self._python), "-m", "pytest", "-q", "--timeout=600", *_TESTS], ROOT
+        )
 
     def _installed(self) -> str:
         found = sorted(self._home.glob("lib/python*/site-packages/pyspark-*.dist-info"))

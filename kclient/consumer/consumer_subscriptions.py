@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from kclient.common.errors import IllegalStateError, InvalidArgumentError
-from kclient.common.types import TopicPartition
+from kclient.common.types import TopicPartition, check_topic_name
+from kclient.common.uuids import uuid_to_text
 from kclient.consumer.arguments import (
     check_partition,
     check_partitions,
@@ -115,6 +116,22 @@ class ConsumerSubscriptions(ConsumerBase):
         with self._call() as parts:
             managed = parts.subscriptions.is_group_managed()
             return set(parts.subscriptions.topics) if managed else set()
+
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic as this consumer knows it; one that is made anew has another.
+
+        Nobody is asked: None before the topic was described, and by brokers that tell no ids.
+
+        Args:
+            topic: Name of the topic.
+
+        Raises:
+            InvalidArgumentError: No topic can have that name.
+        """
+        checked = check_topic_name(topic)
+        with self._call() as parts:
+            found = parts.metadata.cluster().topic_id(checked)
+            return None if found is None else uuid_to_text(found)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions until `resume`; what is buffered is kept.

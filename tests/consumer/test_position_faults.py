@@ -2,7 +2,7 @@
 
 import pytest
 
-from kclient.common.errors import KafkaError
+from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.types import Node, OffsetAndMetadata
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
@@ -257,3 +257,18 @@ def test_a_deleted_topic_hinders_neither_others_nor_close(world: ConsumerWorld) 
     before_ms = world.clock.now_ms
     consumer.close(timeout=1)
     assert world.clock.now_ms - before_ms < 500
+
+
+def test_the_id_of_a_topic_tells_one_that_was_made_anew(world: ConsumerWorld) -> None:
+    world.fill(2)
+    consumer = world.consumer(metadata_max_age_ms=300)
+    assert consumer.topic_id("orders") is None  # nobody was asked yet
+    consumer.assign([ORDERS_0])
+    world.read(consumer, 2)
+    before = consumer.topic_id("orders")
+    world.broker.topic_ids["orders"] = b"orders, made anew".ljust(16)[:16]
+    world.poll_until(consumer, lambda: consumer.topic_id("orders") != before)
+    assert before is not None
+    assert consumer.topic_id("orders") is not None
+    with pytest.raises(InvalidArgumentError, match="topic: got 'a b'"):
+        consumer.topic_id("a b")

@@ -91,12 +91,13 @@ def _refused(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def foreach_partition(settings: Settings, topic: str) -> Callable[[Iterator[Row]], None]:
-    """Returns a function for `DataFrame.foreachPartition`; the rows have a column `value`."""
+    """Returns a function for `DataFrame.foreachPartition`; the rows have one column, the value."""
 
     def write(rows: Iterator[Row]) -> None:
         deliveries = Deliveries(settings)
-        # Spark hands a bytearray over, which confluent-kafka does not take.
-        _produce(deliveries, topic, (bytes(row.value) for row in rows))
+        # Spark hands a bytearray over, which confluent-kafka does not take. A Row is a tuple: its
+        # fields are found sooner by their places than by their names.
+        _produce(deliveries, topic, (bytes(value) for (value,) in rows))
         deliveries.check()
 
     return write

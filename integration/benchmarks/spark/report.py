@@ -14,7 +14,7 @@ from integration.benchmarks.spark.session import SLOTS
 from integration.benchmarks.spread import Spread
 
 _HEAD = (
-    "| case | who | 1,000 rows a CPU second | × | 1,000 rows a second | × | CPU s"
+    "| case | who | 1,000 rows a CPU second | × | 1,000 rows a second | ×"
     " | broker's CPU s | first run | {small:,} rows |"
 )
 _PACKAGES = ("kclient", "confluent-kafka", "pyarrow")
@@ -94,7 +94,6 @@ def _cells(row: Row, against: Row | None) -> list[str]:
         cpu,
         _text((run.per_second / 1e3 for run in row.runs), ",.0f"),
         clock,
-        _text((run.cpu_seconds for run in row.runs), ".1f"),
         f"{statistics.median(run.broker_cpu_seconds for run in row.runs):.1f}",
         f"{row.first.seconds:.1f} s, {row.first.cpu_seconds:.1f} CPU s",
         _short(row.small),

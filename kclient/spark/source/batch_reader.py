@@ -1,11 +1,12 @@
 """``spark.read.format("kclient")``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kclient.common.errors import ConfigError
+from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from kclient.spark.offsets.offset_range import OffsetRange
 from kclient.spark.offsets.span import Span
@@ -40,21 +41,25 @@ class BatchReader(DataSourceReader):
         """
         cluster = ClusterOffsets(self._options, system_runtime())
         try:
-            spans = cluster.retried(lambda: self._spans(cluster))
+            return list(cluster.retried(lambda: self._ranges(cluster)))
         finally:
             cluster.close()
-        options = self._options
-        pieces = split(spans, options.min_partitions, options.max_records_per_partition)
-        return [OffsetRange(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range."""
         return read_range(self._options.reading, partition)
 
-    def _spans(self, cluster: ClusterOffsets) -> list[Span]:
+    def _ranges(self, cluster: ClusterOffsets) -> list[OffsetRange]:
         options = self._options
-        partitions = cluster.partitions()
-        check_topics(options.subscription, partitions)
+        ids = cluster.partitions()
+        check_topics(options.subscription, ids)
+        spans = self._spans(cluster, ids)
+        pieces = split(spans, options.min_partitions, options.max_records_per_partition)
+        return [OffsetRange(piece, ids[piece.partition]) for piece in pieces]
+
+    def _spans(self, cluster: ClusterOffsets, partitions: Iterable[TopicPartition]) -> list[Span]:
+        options = self._options
+        partitions = list(partitions)
         resolver = OffsetResolver(cluster, unmatched_is_latest=options.unmatched_is_latest)
         starts = resolver.start(options.starting, partitions)
         ends = resolver.end(options.ending, partitions)

@@ -11,7 +11,7 @@ from kclient.consumer.errors import LogTruncationError, OffsetsOutOfRangeError
 from kclient.spark.offsets.span import Span
 from kclient.spark.options.source_options import ReadSettings
 from kclient.spark.source.data_loss import DataLoss
-from kclient.spark.source.partition_presence import is_there
+from kclient.spark.source.present_topic_id import present_topic_id
 from kclient.spark.source.schema import to_spark
 
 # After so long without a record the position is looked at: what is left of a range may hold none,
@@ -45,15 +45,21 @@ class RangeReader:
         self._moved_ms = 0.0
         self._suspicious_ms = 0.0
         self._looks_in_vain = 0
+        self._topic_id = ""
 
-    def read(self, span: Span) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, topic_id: str = "") -> Iterator[pa.RecordBatch]:
         """Yield the records of a range, in order.
+
+        Args:
+            span: The range.
+            topic_id: Id of the topic that was planned; empty where it is not known.
 
         Raises:
             DataLossError: Some are gone, and ``failOnDataLoss`` is set.
             KafkaTimeoutError: Nothing came for ``kafkaConsumer.pollTimeoutMs``.
             KafkaError: The topic may not be read, or a batch is broken.
         """
+        self._topic_id = topic_id
         self._go_to(span)
         while self._position < span.end:
             batch = self._next(span)
@@ -90,6 +96,8 @@ class RangeReader:
         except (OffsetsOutOfRangeError, LogTruncationError):
             batch = None
             self._look_at_the_log(span)
+        if batch is not None and batch.num_rows and self._is_of_another_topic(span, before):
+            batch = None
         if self._position > before:
             self._note_progress()
         else:
@@ -146,7 +154,7 @@ class RangeReader:
         else:
             self._looks_in_vain = 0
             return start, end
-        if is_there(self._settings.consumer, partition, self._runtime):
+        if present_topic_id(self._settings.consumer, partition, self._runtime) is not None:
             self._looks_in_vain = 0
             return None
         self._looks_in_vain += 1
@@ -154,6 +162,20 @@ class RangeReader:
             self._lose(span, span.end, "the partition does not exist any more")
             self._position = span.end
         return None
+
+    def _is_of_another_topic(self, span: Span, before: int) -> bool:
+        """Return whether what came is not of the topic that was planned, but of one of its name."""
+        partition, planned = span.partition, self._topic_id
+        if not planned or self._consumer.topic_id(partition.topic) in {None, planned}:
+            return False
+        self._position = before
+        now = present_topic_id(self._settings.consumer, partition, self._runtime)
+        if now not in {"", planned}:
+            self._lose(span, span.end, "its topic was deleted and created anew")
+            self._position = span.end
+        # Else the consumer is of a task before, and knows the topic that was there then.
+        self._consumer.seek(partition, self._position)
+        return True
 
     def _lose(self, span: Span, goal: int, why: str) -> None:
         loss = DataLoss(fail=self._settings.fail_on_data_loss)

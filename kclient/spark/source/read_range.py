@@ -26,7 +26,7 @@ def read_range(settings: ReadSettings, partition: InputPartition) -> Iterator[pa
     span = partition.span
     config = settings.consumer_for(span.size)
     with settled_objects(), consumers().borrow(config) as consumer:
-        yield from RangeReader(consumer, settings, system_runtime()).read(span)
+        yield from RangeReader(consumer, settings, system_runtime()).read(span, partition.topic_id)
 
 
 @cache

@@ -142,6 +142,10 @@ class StreamPlanner:
         loss.settle()
         return split(spans, self._options.min_partitions, self._options.max_records_per_partition)
 
+    def topic_id(self, partition: TopicPartition) -> str:
+        """Return the id of the topic that was planned last; empty where the brokers tell none."""
+        return self._ids.get(partition, "")
+
     # --- inside
 
     def _look(self) -> _Sight:

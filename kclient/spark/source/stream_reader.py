@@ -76,7 +76,9 @@ class StreamReader(DataSourceStreamReader):
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
         """Return what each task of a micro-batch reads; again after a crash."""
-        return [OffsetRange(span) for span in self.planner.spans(start, end)]
+        planner = self.planner
+        spans = planner.spans(start, end)
+        return [OffsetRange(span, planner.topic_id(span.partition)) for span in spans]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range."""

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from pyspark.sql.datasource import InputPartition
@@ -13,6 +14,7 @@ from kclient.common.errors import ConfigError
 from kclient.spark.errors import DataLossError
 from kclient.spark.options import SourceOptions
 from kclient.spark.source.batch_reader import BatchReader
+from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk, place
 from tests.support.spark_query import numbers
@@ -63,6 +65,28 @@ def test_what_retention_removed(
     with caplog.at_level(logging.WARNING, "kclient.spark"):
         assert read(desk, {**named, "failOnDataLoss": "false"}) == [6, 7, 8, 9]
     assert "4 offsets lost" in caplog.text
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["table", "stream"])
+def test_a_topic_created_anew_after_planning_is_not_read_for_the_planned_one(
+    desk: Desk, stream: bool
+) -> None:
+    topic = desk.topic()
+    desk.fill(topic, 5)
+    options = {"kafka.bootstrap.servers": desk.bootstrap, "subscribe": topic}
+    options["startingOffsets"] = "earliest"
+    if stream:
+        made: Any = UnlimitedStreamReader(SourceOptions.parse(options, streaming=True))
+        (planned,) = travelled(made.partitions(made.initialOffset(), made.latestOffset()))
+        made.stop()
+    else:
+        made = reader(desk, {"subscribe": topic})
+        (planned,) = travelled(made.partitions())
+    desk.admin().delete_topics([topic])
+    desk.topic(name=topic)
+    desk.fill(topic, 9)
+    with pytest.raises(DataLossError, match="deleted and created anew, 5 offsets lost"):
+        list(made.read(planned))
 
 
 def test_offsets_that_do_not_fit_are_refused(desk: Desk) -> None:

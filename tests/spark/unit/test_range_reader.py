@@ -8,6 +8,7 @@ import pytest
 
 from kclient.common.errors import BootstrapError, KafkaTimeoutError
 from kclient.common.types import TopicPartition
+from kclient.common.uuids import uuid_to_text
 from kclient.protocol.api_keys import ApiKey
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from kclient.spark.errors import DataLossError
@@ -38,10 +39,12 @@ class Reading:
         self.consumer = world.consumer(**options)
         self.reader = RangeReader(self.consumer, found, world.runtime)
 
-    def offsets(self, start: int, end: int, partition: TopicPartition = ORDERS_0) -> list[object]:
+    def offsets(
+        self, start: int, end: int, partition: TopicPartition = ORDERS_0, topic_id: str = ""
+    ) -> list[object]:
         return [
             offset
-            for batch in self.reader.read(Span(partition, start, end))
+            for batch in self.reader.read(Span(partition, start, end), topic_id)
             for offset in batch.column("offset").to_pylist()
         ]
 
@@ -216,6 +219,45 @@ def test_a_partition_that_is_deleted_is_a_loss_and_soon_told(
     assert caught.value.lost == {partition: 3}
     assert lax.offsets(2, 5, partition) == []
     assert world.clock.now_ms - before_ms < 20_000
+
+
+OLD, NEW = b"the planned one.", b"one of that name"
+
+
+def made_anew(world: ConsumerWorld, records: int) -> None:
+    """Put another topic in the place of the old one."""
+    world.broker.add_topic("orders", 2)
+    world.broker.topic_ids["orders"] = NEW
+    world.fill(records)
+
+
+def test_records_of_a_topic_made_anew_are_not_taken_for_those_planned(
+    world: ConsumerWorld,
+) -> None:
+    world.broker.topic_ids["orders"] = OLD
+    world.fill(5)
+    strict, lax = reading(world), reading(world, failOnDataLoss="false")
+    for one in (strict, lax):
+        assert one.offsets(0, 2, topic_id=uuid_to_text(OLD)) == [0, 1]
+    made_anew(world, 9)
+    with pytest.raises(DataLossError, match="deleted and created anew, 3 offsets lost"):
+        strict.offsets(2, 5, topic_id=uuid_to_text(OLD))
+    assert lax.offsets(2, 5, topic_id=uuid_to_text(OLD)) == []
+    assert reading(world).offsets(2, 5, topic_id=uuid_to_text(NEW)) == [2, 3, 4]
+
+
+def test_a_consumer_that_knew_the_topic_of_before_reads_the_one_planned(
+    world: ConsumerWorld,
+) -> None:
+    world.broker.topic_ids["orders"] = OLD
+    world.fill(9)
+    one = reading(world)
+    assert one.offsets(0, 2, topic_id=uuid_to_text(OLD)) == [0, 1]
+    made_anew(world, 4)
+    world.log().append(b"new", b"newer")
+    batches = list(one.reader.read(Span(ORDERS_0, 2, 6), uuid_to_text(NEW)))
+    values = [value for batch in batches for value in batch.column("value").to_pylist()]
+    assert values == [b"2", b"3", b"new", b"newer"]
 
 
 def test_a_topic_that_not_every_broker_knows_yet_is_waited_for(world: ConsumerWorld) -> None:

@@ -1,4 +1,4 @@
-"""Whether a partition is there at all; asked where nothing comes from it."""
+"""What the brokers say of a partition; asked where what comes from it, or does not, is odd."""
 
 import logging
 from collections.abc import Mapping
@@ -15,8 +15,12 @@ _log = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 
 
-def is_there(config: Mapping[str, str], partition: TopicPartition, runtime: Runtime) -> bool:
-    """Return whether the brokers know a partition; where none can be asked, it counts as there.
+def present_topic_id(
+    config: Mapping[str, str], partition: TopicPartition, runtime: Runtime
+) -> str | None:
+    """Return the id of the topic that a partition is of; None if there is no such partition.
+
+    The id is empty where the brokers tell none, and where none of them can be asked.
 
     Args:
         config: Configuration of a consumer, by dotted name.
@@ -30,9 +34,10 @@ def is_there(config: Mapping[str, str], partition: TopicPartition, runtime: Runt
         try:
             found = admin.describe_topics([partition.topic], timeout=_TIMEOUT_S)
         except UnknownTopicOrPartitionError:
-            return False
+            return None
         except (KafkaTimeoutError, RetriableError) as error:
-            _log.info("whether there is a partition %s cannot be told now: %s", partition, error)
-            return True
-    known = found[partition.topic].partitions
-    return any(one.partition == partition.partition for one in known)
+            _log.info("what became of %s cannot be told now: %s", partition, error)
+            return ""
+    topic = found[partition.topic]
+    is_there = any(one.partition == partition.partition for one in topic.partitions)
+    return topic.topic_id or "" if is_there else None
