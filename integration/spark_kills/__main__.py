@@ -1,8 +1,8 @@
 r"""The command line of the kill matrix.
 
 A Spark driver or executor is killed at chosen points of a job from Kafka to Kafka. No record may be
-lost; duplicates are counted, and there must be as many as the documentation says. It takes Spark 4.2
-or newer, where micro-batches can be limited.
+lost; duplicates are counted, and there must be as many as the documentation says. It takes Spark
+4.2 or newer, where micro-batches can be limited.
 
     python -m integration.spark_kills
     python -m integration.spark_kills --list
