@@ -6,7 +6,8 @@ import pandas as pd
 
 from kclient.cli.demo.flights import data_directory
 
-COLUMNS = ["id", "scheduled", "carrier", "origin", "dest", "departure_delay"]
+_TIME = ["year", "month", "day", "hour", "minute"]
+_NAME = ["carrier", "flight", "origin"]
 
 
 def read_flights(count: int | None = None) -> pd.DataFrame:
@@ -21,17 +22,24 @@ def read_flights(count: int | None = None) -> pd.DataFrame:
     Raises:
         ConfigError: The package is not installed.
     """
-    table = pd.read_csv(data_directory() / "flights.csv.zip")
-    scheduled = pd.to_datetime(table[["year", "month", "day", "hour", "minute"]])
+    columns = [*_TIME, *_NAME, "dest", "dep_delay"]
+    table = pd.read_csv(data_directory() / "flights.csv.zip", usecols=columns)
+    table = table.sort_values([*_TIME, *_NAME], ignore_index=True)
+    if count is not None and count < len(table):
+        table = table.iloc[[place * len(table) // count for place in range(count)]]
+    scheduled = pd.to_datetime(table[_TIME])
     # The same number may fly twice a day, even at the same minute, but not from the same airport.
     number = table["carrier"] + table["flight"].astype(str) + " " + table["origin"]
-    table["id"] = scheduled.dt.strftime("%Y-%m-%dT%H:%M ") + number
-    table["scheduled"] = scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]")
-    table["departure_delay"] = table["dep_delay"].astype("Int64")
-    flights = table.sort_values("id")[COLUMNS]
-    if count is not None and count < len(flights):
-        flights = flights.iloc[[place * len(flights) // count for place in range(count)]]
-    return flights
+    return pd.DataFrame(
+        {
+            "id": scheduled.dt.strftime("%Y-%m-%dT%H:%M ") + number,
+            "scheduled": scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]"),
+            "carrier": table["carrier"],
+            "origin": table["origin"],
+            "dest": table["dest"],
+            "departure_delay": table["dep_delay"].astype("Int64"),
+        }
+    )
 
 
 def months(flights: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

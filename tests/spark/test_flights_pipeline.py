@@ -1,6 +1,5 @@
 """The flights pipeline as a whole, on few flights."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -8,8 +7,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.flights_pipeline import pipeline
-from examples.flights_pipeline.check import differences, expected_statistics
-from examples.flights_pipeline.flights import read_flights
 from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from examples.flights_pipeline.writer import write_flights
 from kclient.testing import EmbeddedCluster
@@ -49,7 +46,3 @@ def test_every_figure_is_that_of_the_source(
     assert result.too_late == 0
     assert result.report.read_text().startswith("<!doctype html>")
     assert "statistics are what pandas finds in the source" in capsys.readouterr().out
-
-    cell, expected = min(result.statistics), expected_statistics(read_flights(FLIGHTS))
-    one_more = replace(result.statistics[cell], flights=result.statistics[cell].flights + 1)
-    assert len(differences({**result.statistics, cell: one_more}, expected)) == 1
