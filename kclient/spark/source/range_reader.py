@@ -44,6 +44,7 @@ class RangeReader:
         self._position = 0
         self._moved_ms = 0.0
         self._suspicious_ms = 0.0
+        self._patience_ms = _SUSPICION_MS
         self._looks_in_vain = 0
         self._topic_id = ""
 
@@ -96,6 +97,7 @@ class RangeReader:
         except (OffsetsOutOfRangeError, LogTruncationError):
             batch = None
             self._look_at_the_log(span)
+            self._consumer.seek(span.partition, self._position)
         if batch is not None and batch.num_rows and self._is_of_another_topic(span, before):
             batch = None
         if self._position > before:
@@ -116,14 +118,17 @@ class RangeReader:
             raise self._timed_out(span)
         if now_ms >= self._suspicious_ms:
             self._suspicious_ms = now_ms + _SUSPICION_MS
+            before = self._position
             self._look_at_the_log(span)
+            if self._position > before:  # else an answer may be on its way, from far away
+                self._consumer.seek(span.partition, self._position)
 
     def _look_at_the_log(self, span: Span) -> None:
         """Pass over what is not there any more, or fail."""
         bounds = self._log_bounds(span)
         if bounds is None:
             return
-        partition, (start, end) = span.partition, bounds
+        start, end = bounds
         goal = self._position
         if start > self._position:
             goal = min(start, span.end)
@@ -134,23 +139,23 @@ class RangeReader:
             if goal == span.end:
                 self._lose(span, goal, f"the log now ends at {end}")
         self._position = goal
-        self._consumer.seek(partition, goal)
 
     def _log_bounds(self, span: Span) -> tuple[int, int] | None:
-        """Return where the log begins and ends now; None where nobody says so within a second.
+        """Return where the log begins and ends now; None where nobody says so soon.
 
         A partition that does not exist any more is passed over as a whole, or the task fails.
         """
         partition = span.partition
         over_ms = self._moved_ms + self._settings.poll_timeout_ms
         left_ms = max(0.0, over_ms - self._clock.monotonic_ms())
-        wait_s = min(left_ms, _SUSPICION_MS) / 1000.0
+        wait_s = min(left_ms, self._patience_ms) / 1000.0
         try:
             start = self._consumer.beginning_offsets([partition], wait_s)[partition]
             end = self._consumer.end_offsets([partition], wait_s)[partition]
         except KafkaTimeoutError:
-            if left_ms <= _SUSPICION_MS:
+            if left_ms <= self._patience_ms:
                 raise
+            self._patience_ms *= 2  # the brokers may be far away
         else:
             self._looks_in_vain = 0
             return start, end

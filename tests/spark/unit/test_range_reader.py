@@ -267,6 +267,14 @@ def test_a_topic_that_not_every_broker_knows_yet_is_waited_for(world: ConsumerWo
     assert reading(world).offsets(0, 5) == [0, 1, 2, 3, 4]
 
 
+def test_a_broker_far_away_is_read_from(world: ConsumerWorld) -> None:
+    world.fill(5)
+    world.net.latency_ms = (1_500.0, 1_500.0)  # each way
+    assert reading(world).offsets(0, 5) == [0, 1, 2, 3, 4]
+    world.fill(3)
+    assert reading(world).offsets(2, 8) == [2, 3, 4, 5, 6, 7]
+
+
 def test_a_broker_that_cannot_be_reached_is_named(world: ConsumerWorld) -> None:
     found = settings(**{"kafkaConsumer.pollTimeoutMs": "5000"})
     elsewhere = {**found.consumer, "bootstrap.servers": "10.0.0.77:9092"}
