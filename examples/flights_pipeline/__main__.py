@@ -52,7 +52,9 @@ def parse(arguments: list[str] | None) -> PipelineSettings:
         "--prefix", default="", help="begins the names of topics and group, for another run"
     )
     parser.add_argument(
-        "--checkpoint", metavar="URI", help="for a cluster: a directory that all its machines share"
+        "--checkpoint",
+        metavar="URI",
+        help="for a cluster: a new directory that all its machines share",
     )
     parser.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's"

@@ -73,6 +73,8 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
     progress.say("check", verdict(found, wrong))
     report = settings.report or directory / "report.html"
     write_report(found, wrong, report, progress)
+    if settings.directory is None:
+        progress.say("", f"remove all that is left: rm -r {directory}")
     return PipelineResult(
         flights=len(flights),
         statistics=found,

@@ -17,7 +17,7 @@ class PipelineSettings:
         prefix: Begins the names of topics and consumer group.
         directory: For results, checkpoint and report; None makes a temporary one.
         checkpoint: Where Spark keeps its checkpoint; None for a place in `directory`. A cluster of
-            several machines needs one that all of them share.
+            several machines needs one that all of them share, and each run a new one.
         conf: Settings of Spark's.
     """
 
