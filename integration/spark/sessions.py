@@ -1,5 +1,6 @@
 """Sessions on a standalone cluster of this machine."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -7,14 +8,17 @@ from pyspark.sql import SparkSession
 from integration.harness.spark_standalone import HOST, WORKERS
 
 
-def built(master_url: str, directory: Path) -> SparkSession:
+def built(
+    master_url: str, directory: Path, settings: Mapping[str, str] | None = None
+) -> SparkSession:
     """Return a session with an executor on each worker, which run one task at a time each.
 
     Args:
         master_url: Where the cluster is.
         directory: Where the driver's files go.
+        settings: More of Spark's settings.
     """
-    return (
+    builder = (
         SparkSession.builder.master(master_url)
         .appName("kclient-integration")
         .config("spark.cores.max", WORKERS)
@@ -31,5 +35,7 @@ def built(master_url: str, directory: Path) -> SparkSession:
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.local.dir", str(directory / "local"))
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .getOrCreate()
     )
+    for name, value in (settings or {}).items():
+        builder.config(name, value)
+    return builder.getOrCreate()

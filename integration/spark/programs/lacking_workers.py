@@ -50,7 +50,8 @@ def attempts(spark: SparkSession, bootstrap: str, topic: str) -> dict[str, Calla
 def main() -> None:
     master, bootstrap, topic, directory = sys.argv[1:]
     prepare_local_session()
-    spark = built(master, Path(directory))
+    # What is lacking will be lacking at the next attempt, too.
+    spark = built(master, Path(directory), {"spark.task.maxFailures": "1"})
     spark.sparkContext.setLogLevel("FATAL")
     found = {name: came_to(one) for name, one in attempts(spark, bootstrap, topic).items()}
     print(json.dumps(found))
