@@ -93,7 +93,7 @@ class RangeReader:
         before = self._position
         try:
             batch = self._consumer.poll_columns(_GLANCE_S)
-            self._position = self._consumer.position(span.partition, _GLANCE_S)
+            self._position = self._behind(span, batch)
         except (OffsetsOutOfRangeError, LogTruncationError):
             batch = None
             self._look_at_the_log(span)
@@ -105,6 +105,14 @@ class RangeReader:
         else:
             self._worry(span)
         return batch
+
+    def _behind(self, span: Span, batch: pa.RecordBatch) -> int:
+        """Return where reading goes on behind what came."""
+        try:
+            return self._consumer.position(span.partition, _GLANCE_S)
+        except KafkaTimeoutError:
+            # A new leader is asked whether its log is the same; it may be far away.
+            return batch.column("offset")[-1].as_py() + 1 if batch.num_rows else self._position
 
     def _note_progress(self) -> None:
         self._moved_ms = self._clock.monotonic_ms()

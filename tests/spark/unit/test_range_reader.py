@@ -275,6 +275,19 @@ def test_a_broker_far_away_is_read_from(world: ConsumerWorld) -> None:
     assert reading(world).offsets(2, 8) == [2, 3, 4, 5, 6, 7]
 
 
+def test_a_leader_that_changes_far_away_is_asked_whether_the_log_is_the_same(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(4, 4)
+    world.broker.response_limit = 1
+    batches = reading(world).reader.read(Span(ORDERS_0, 0, 8))
+    assert next(batches).num_rows == 4
+    world.net.latency_ms = (300.0, 300.0)
+    world.broker.epoch = 2
+    world.log().epoch_ends = {1: 8}
+    assert sum(batch.num_rows for batch in batches) == 4
+
+
 def test_a_broker_that_cannot_be_reached_is_named(world: ConsumerWorld) -> None:
     found = settings(**{"kafkaConsumer.pollTimeoutMs": "5000"})
     elsewhere = {**found.consumer, "bootstrap.servers": "10.0.0.77:9092"}
