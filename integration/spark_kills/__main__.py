@@ -37,7 +37,11 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def main(given: Sequence[str]) -> int:
     chosen = arguments(given)
-    cells = named(chosen.only) if chosen.only else list(CELLS)
+    try:
+        cells = named(chosen.only) if chosen.only else list(CELLS)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     if chosen.list:
         for cell in cells:
             print(f"{cell.name:40} {cell.kind}: {cell.point}; twice: {cell.twice}")

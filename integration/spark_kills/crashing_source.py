@@ -15,7 +15,7 @@ from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.sink.batch_writer import BatchWriter
 from kclient.spark.sink.commit_message import reports_of
 from kclient.spark.sink.source_writer import WriterPlan, planned
-from kclient.spark.sink.stream_writer import StreamArrowWriter
+from kclient.spark.sink.stream_writer import StreamWriter
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
 from kclient.spark.source.stream_reader import StoredOffset
@@ -107,7 +107,7 @@ class CrashingBatchWriter(BatchWriter):
         self._points.strike(Point.COMMITTED, facts=_facts(messages))
 
 
-class CrashingStreamWriter(StreamArrowWriter):
+class CrashingStreamWriter(StreamWriter):
     """May be killed before and behind the commit of a micro-batch."""
 
     def __init__(self, plan: WriterPlan, points: CrashPoints) -> None:
