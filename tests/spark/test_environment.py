@@ -77,7 +77,7 @@ def test_workers_that_cannot_start(
 
 def test_the_lag_of_a_stream(spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
     topic, group = desk.topic(2), desk.group()
-    desk.fill(topic, 10)
+    desk.fill(topic, 6)
     stream = spark.readStream.format("kclient").option("kafka.bootstrap.servers", desk.bootstrap)
     stream.options(subscribe=topic, startingOffsets="earliest", groupId=group)
     if LIMITED:

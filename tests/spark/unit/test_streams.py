@@ -9,7 +9,7 @@ import pytest
 from kclient import TopicPartition
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import ConfigError
-from kclient.spark.errors import DataLossError, UnsupportedSparkVersionError
+from kclient.spark.errors import DataLossError
 from kclient.spark.source.make_stream_reader import make_stream_reader
 from kclient.spark.source.stream_reader import StreamReader
 from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
@@ -140,14 +140,10 @@ def test_assigned_partitions_only(desk: Desk, stream: Stream) -> None:
     assert stream({"assign": json.dumps({topic: [1]}), **EARLIEST}).rest() == [[10, 11]]
 
 
-def test_limits_need_a_spark_that_asks_for_them(
+def test_a_spark_that_asks_for_no_limits_gets_a_stream_without(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kclient.spark.spark_version.spark_version", lambda: "4.1.4")
-    for name in ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger"):
-        with pytest.raises(UnsupportedSparkVersionError) as caught:
-            make_stream_reader(parsed(desk, {"subscribe": "t", name: "5"}))
-        assert str(caught.value).startswith(f"{name}: got Spark 4.1.4, expected 4.2 or newer; ")
     made = make_stream_reader(parsed(desk, {"subscribe": "t"}))
     assert isinstance(made, UnlimitedStreamReader)
 
