@@ -283,16 +283,25 @@ def test_contenders_take_turns_and_warm_rounds_are_not_counted() -> None:
     calls, outcome, bench = _run(Plan(rows=20_000, warm=1, rounds=2), READ, WRITE)
     assert bench.filled == [4_000, 20_000]
     assert bench.compared == [4_000] * 2
-    assert bench.counted == [4_000] * 2 + [10_000] * 6 + [4_000] * 4
-    full = {READ: 20_000, WRITE: 10_000}
-    assert calls == [
-        (f"{operation.name} {side}", count)
-        for operation in (READ, WRITE)
-        for number, count in enumerate([4_000, *[full[operation]] * 3, 4_000, 4_000])
-        for side in (("kclient", "other"), ("other", "kclient"))[number % 2]
+    assert bench.counted == [4_000] * 2 + [10_000] * 2 + [10_000] * 6 + [4_000] * 4
+    both, turns = (READ, WRITE), ("kclient", "other")
+    through_all = [
+        *[(f"{one.name} {side}", 4_000) for one in both for side in turns],
+        *[
+            (f"{one.name} {side}", full)
+            for one, full in ((WRITE, 10_000), (READ, 20_000))
+            for side in turns[::-1]
+        ],
     ]
+    one_by_one = [
+        (f"{operation.name} {side}", count)
+        for operation, full, first in ((READ, 20_000, 0), (WRITE, 10_000, 1))
+        for number, count in enumerate([full, full, full, 4_000, 4_000])
+        for side in (turns, turns[::-1])[(number + first) % 2]
+    ]
+    assert calls == through_all + one_by_one
     assert [(len(row.warm), len(row.runs), len(row.small)) for row in outcome.rows] == [
-        (1, 2, 2)
+        (2, 2, 2)
     ] * 4
     assert [row.first for row in outcome.rows] == [row.warm[0] for row in outcome.rows]
 

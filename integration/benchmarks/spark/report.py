@@ -37,9 +37,11 @@ def head(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: O
 Apache Kafka {kafka}, one node on the same machine ({machine}).
 {plan.partitions} partitions, values of {plan.size} bytes, no key, no compression, acks=all, \
 idempotent.
-{plan.rows:,} rows read or copied, {plan.rows // 2:,} written. {plan.warm} full rounds to warm up, \
-then median (min..max) of
-{plan.rounds}; contenders take turns, every other round in reverse order, one case after the other.
+{plan.rows:,} rows read or copied, {plan.rows // 2:,} written. Warm-up: {plan.warm} full rounds \
+through all cases and one
+more of each case; then {plan.rounds} rounds of it: median (min..max). Contenders take turns, every \
+other round in
+reverse order.
 Load of the machine in the counted rounds: {least:.1f} to {most:.1f}.
 CPU seconds are those of driver, JVM and Python processes; the broker's are beside them.
 ×: median (min..max) of the ratios, one a round, to the best of the others in the same case by rows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from integration.benchmarks.measuring import CellError
-from integration.benchmarks.spark.contenders import Contender, Operation
+from integration.benchmarks.spark.contenders import Contender
 from integration.benchmarks.spark.cpu_ledger import CpuLedger
 from integration.benchmarks.spark.plan import SMALL_ROUNDS
 from integration.benchmarks.spark.workbench import Workbench
@@ -79,33 +79,43 @@ class Runner:
         self._ledger = ledger
         self._progress = progress
         self._loads: list[float] = []
+        self._rounds = 0
 
     def run(self, contenders: Sequence[Contender]) -> Outcome:
-        """Returns the measurements, one operation after the other.
+        """Returns the measurements.
 
-        Spark ends Python workers that had nothing to do for a minute; in rounds through all
-        operations chance would decide who finds some.
+        The warm-up goes through all operations, as they share what the JVM compiles. What counts is
+        measured one operation after the other, each after one more round of it: Spark ends Python
+        workers that had nothing to do for a minute, and chance would decide who finds some.
 
         Raises:
             CellError: when a single record is missing, repeated or wrong.
         """
         plan, rows = self._bench.plan, [Row(one) for one in contenders]
         self._bench.fill(sorted({plan.small, plan.rows}))
+        self._round(rows, "small", self._check_values, small=True)
+        for number in range(plan.warm):
+            self._round(rows, f"warm-up {number + 1}", _warm)
         for operation in dict.fromkeys(one.operation for one in contenders):
-            self._measure(operation, [row for row in rows if row.contender.operation == operation])
+            self._measure([row for row in rows if row.contender.operation == operation])
         return Outcome(rows, (min(self._loads), max(self._loads)))
 
-    def _measure(self, operation: Operation, rows: Sequence[Row]) -> None:
-        plan, check = self._bench.plan, self._check_values
-        full = plan.rows_of(from_topic=operation.from_topic)
-        rounds: list[tuple[str, int, Use]] = [("small", plan.small, check)]
-        rounds += [(f"warm-up {number + 1}", full, _warm) for number in range(plan.warm)]
-        rounds += [(f"round {number + 1}", full, self._counted) for number in range(plan.rounds)]
-        rounds += [("small", plan.small, _small)] * min(SMALL_ROUNDS, plan.rounds)
-        for number, (title, count, use) in enumerate(rounds):
-            # Every other round in reverse order, against drift.
-            for row in rows if number % 2 == 0 else rows[::-1]:
-                self._one(row, count, title, use)
+    def _measure(self, rows: Sequence[Row]) -> None:
+        plan = self._bench.plan
+        if plan.warm:
+            self._round(rows, "warm-up", _warm)
+        for number in range(plan.rounds):
+            self._round(rows, f"round {number + 1}", self._counted)
+        for _ in range(min(SMALL_ROUNDS, plan.rounds)):
+            self._round(rows, "small", _small, small=True)
+
+    def _round(self, rows: Sequence[Row], title: str, use: Use, *, small: bool = False) -> None:
+        """Runs every contender; every other round in reverse order, against drift."""
+        for row in rows if self._rounds % 2 == 0 else rows[::-1]:
+            plan, from_topic = self._bench.plan, row.contender.operation.from_topic
+            count = plan.small if small else plan.rows_of(from_topic=from_topic)
+            self._one(row, count, title, use)
+        self._rounds += 1
 
     def _one(self, row: Row, count: int, title: str, use: Use) -> None:
         name = f"{row.contender.operation.name} by {row.contender.name}"
