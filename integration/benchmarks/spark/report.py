@@ -38,10 +38,9 @@ Apache Kafka {kafka}, one node on the same machine ({machine}).
 {plan.partitions} partitions, values of {plan.size} bytes, no key, no compression, acks=all, \
 idempotent.
 {plan.rows:,} rows read or copied, {plan.rows // 2:,} written. Warm-up: {plan.warm} full rounds \
-through all cases and one
-more of each case; then {plan.rounds} rounds of it: median (min..max). Contenders take turns, every \
-other round in
-reverse order.
+through all cases and one more
+of each case; then {plan.rounds} rounds of it: median (min..max). Contenders take turns, every \
+other round in reverse order.
 Load of the machine in the counted rounds: {least:.1f} to {most:.1f}.
 CPU seconds are those of driver, JVM and Python processes; the broker's are beside them.
 ×: median (min..max) of the ratios, one a round, to the best of the others in the same case by rows
