@@ -102,6 +102,8 @@ def _cells(row: Row, against: Row | None) -> list[str]:
 
 
 def _short(runs: Sequence[Run]) -> str:
+    if not runs:
+        return ""  # one round is a trial
     seconds = statistics.median(run.seconds for run in runs)
     cpu = statistics.median(run.cpu_seconds for run in runs)
     return f"{seconds:.2f} s, {cpu:.2f} CPU s"

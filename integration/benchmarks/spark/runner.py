@@ -106,7 +106,7 @@ class Runner:
             self._round(rows, "warm-up", _warm)
         for number in range(plan.rounds):
             self._round(rows, f"round {number + 1}", self._counted)
-        for _ in range(min(SMALL_ROUNDS, plan.rounds)):
+        for _ in range(min(SMALL_ROUNDS, plan.rounds - 1)):
             self._round(rows, "small", _small, small=True)
 
     def _round(self, rows: Sequence[Row], title: str, use: Use, *, small: bool = False) -> None:
