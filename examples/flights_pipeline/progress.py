@@ -50,10 +50,10 @@ class BatchLines(StreamingQueryListener):
         """Wait until all has been said of a query that was stopped."""
         self._ended.wait(timeout=10)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (Spark's name)
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """The query's start is told by who starts it."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (Spark's name)
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Say what a micro-batch did."""
         batch = event.progress
         watermark = str(batch.eventTime.get("watermark", "1970"))[:10]
@@ -65,6 +65,6 @@ class BatchLines(StreamingQueryListener):
             f" final windows: {final}",
         )
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (Spark's name)
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """There is no more to say; a failure is raised where the query is waited for."""
         self._ended.set()

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its customary name)
+from pyspark.sql import functions as F
 
 from kclient import Producer
 from kclient.spark import foreach_partition_sink

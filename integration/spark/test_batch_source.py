@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its customary name)
+from pyspark.sql import functions as F
 
 from integration.harness.running_kafka import RunningKafka
 from tests.support.foreign_confluent import ConfluentClient

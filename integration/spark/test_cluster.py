@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its customary name)
+from pyspark.sql import functions as F
 
 from integration.harness.running_kafka import RunningKafka
 from integration.harness.spark_driver import SparkDriver

@@ -44,15 +44,13 @@ class CrashingDataSource(KclientDataSource):
     def reader(self, schema: StructType) -> "CrashingBatchReader":
         return CrashingBatchReader(SourceOptions.parse(self.options, streaming=False), self._points)
 
-    def streamReader(self, schema: StructType) -> "CrashingStreamReader":  # noqa: N802 (Spark's)
+    def streamReader(self, schema: StructType) -> "CrashingStreamReader":
         return CrashingStreamReader(SourceOptions.parse(self.options, streaming=True), self._points)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         return CrashingBatchWriter(self._plan(schema), self._points)
 
-    def streamWriter(  # noqa: N802 (Spark's)
-        self, schema: StructType, overwrite: bool
-    ) -> "DataSourceStreamWriter":
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
         return CrashingStreamWriter(self._plan(schema), self._points)
 
     def _plan(self, schema: StructType) -> WriterPlan:
@@ -80,7 +78,7 @@ class CrashingStreamReader(LimitedStreamReader):
         super().__init__(options)
         self._points = points
 
-    def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:  # noqa: N802
+    def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:
         found = super().latestOffset(start, limit)
         self._points.strike(Point.NEXT_PLAN)
         return found
@@ -114,7 +112,7 @@ class CrashingStreamWriter(StreamWriter):
         super().__init__(plan)
         self._points = points
 
-    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 (Spark's)
+    def commit(self, messages: Messages, batchId: int) -> None:
         self._points.strike(Point.ALL_DONE, batchId, _facts(messages))
         super().commit(messages, batchId)
         self._points.strike(Point.COMMITTED, batchId, _facts(messages))

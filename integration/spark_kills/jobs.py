@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (as everybody calls it)
+from pyspark.sql import functions as F
 
 from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from integration.spark_kills.crashing_delivery import CrashingDelivery

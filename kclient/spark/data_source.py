@@ -44,7 +44,7 @@ class KclientDataSource(DataSource):
         check_schema(schema, include_headers=options.reading.include_headers)
         return BatchReader(options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what reads a stream.
 
         Raises:
@@ -63,7 +63,7 @@ class KclientDataSource(DataSource):
         return batch_writer(self.options, schema, overwrite)
 
     @settled_objects()
-    def streamWriter(  # noqa: N802 (Spark's)
+    def streamWriter(
         self,
         schema: StructType,
         overwrite: bool,  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""Keeps the garbage collector off what a Spark worker holds for its whole life."""
+"""Spares Spark's workers what they do in vain for each task."""
 
 import gc
 import sys

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (as everybody writes it)
+from pyspark.sql import functions as F
 
 from kclient.spark.source.schema import spark_schema
 from tests.support.desk import Desk

@@ -9,7 +9,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its customary name)
+from pyspark.sql import functions as F
 
 from kclient.spark import foreach_batch_sink
 from tests.spark.arrivals import numbers, records

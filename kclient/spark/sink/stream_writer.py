@@ -17,14 +17,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# Spark 4.0 has no name for a writer of streams that takes Arrow. But it asks of every writer, be it
-# of a stream, whether it is a batch's that does, and then hands Arrow over. Rows cost six times as
-# much, most of it before they are here.
-_Base: Any = getattr(
-    datasource,
-    "DataSourceStreamArrowWriter",
-    type("_", (datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter), {}),
-)
+def _arrow_writer_of_streams() -> Any:
+    """Return what a writer has to be to get micro-batches as Arrow.
+
+    Spark 4.0 has no name for that. But it asks of every writer, be it of a stream, whether it is a
+    batch's that takes Arrow, and then hands Arrow over. Rows cost six times as much, most of it
+    before they are here.
+    """
+    name = "DataSourceStreamArrowWriter"
+    both = (datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter)
+    return getattr(datasource, name, None) or type(name, both, {})
+
+
+_Base: Any = _arrow_writer_of_streams()
 
 
 class StreamWriter(_Base):  # type: ignore[misc]  # the base depends on Spark
@@ -46,7 +51,7 @@ class StreamWriter(_Base):  # type: ignore[misc]  # the base depends on Spark
     def commit(
         self,
         messages: Sequence[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 (Spark's name; the reports have the number, too)
+        batchId: int,
     ) -> None:
         """Finish a micro-batch whose tasks all succeeded."""
         self._delivery.commit(reports_of(messages))
@@ -54,7 +59,7 @@ class StreamWriter(_Base):  # type: ignore[misc]  # the base depends on Spark
     def abort(
         self,
         messages: Sequence[WriterCommitMessage | None],
-        batchId: int,  # noqa: N803 (as above)
+        batchId: int,
     ) -> None:
         """Finish a micro-batch that failed."""
         self._delivery.abort(reports_of(messages))

@@ -19,7 +19,7 @@ Offsets = Mapping[TopicPartition, int]
 class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
     """A stream in micro-batches of limited size, which knows Trigger.AvailableNow."""
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's)
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that holds unless the trigger sets it aside."""
         limits = self._options.limits
         if limits.max_offsets is not None:
@@ -28,17 +28,17 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(limits.max_bytes)
         return ReadAllAvailable()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's)
+    def prepareForTriggerAvailableNow(self) -> None:
         """End where the partitions end now."""
         self.planner.freeze()
 
-    def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:  # noqa: N802
+    def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:
         """Return where the micro-batch that begins at `start` ends."""
         return dict(
             self.planner.next_end(start, lambda begins, ends: self._most(limit, begins, ends))
         )
 
-    def reportLatestOffset(self) -> StoredOffset | None:  # noqa: N802 (Spark's)
+    def reportLatestOffset(self) -> StoredOffset | None:
         """Return the ends of the partitions, so that the query's progress shows its lag."""
         ends = self.planner.ends
         return None if ends is None else dict(ends)

@@ -68,7 +68,7 @@ class StreamReader(DataSourceStreamReader):
             self._planning = Planning(self._options)
         return self._planning
 
-    def initialOffset(self) -> StoredOffset:  # noqa: N802 (Spark's)
+    def initialOffset(self) -> StoredOffset:
         """Return where the stream starts; asked for again until the first commit of Spark's."""
         return dict(self.planner.initial())
 

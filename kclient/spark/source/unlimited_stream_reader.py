@@ -12,7 +12,7 @@ class UnlimitedStreamReader(StreamReader):
         super().__init__(options)
         self._is_start_due: bool | None = None
 
-    def initialOffset(self) -> StoredOffset:  # noqa: N802 (Spark's)
+    def initialOffset(self) -> StoredOffset:
         """Return where the stream starts."""
         found = super().initialOffset()
         if self._is_start_due is None:  # Spark asks twice
@@ -20,7 +20,7 @@ class UnlimitedStreamReader(StreamReader):
         return found
 
     # Spark below 4.2 calls it without arguments, and tells the two forms apart by them.
-    def latestOffset(self) -> StoredOffset:  # type: ignore[override]  # noqa: N802
+    def latestOffset(self) -> StoredOffset:  # type: ignore[override]
         """Return where the next micro-batch ends."""
         if self._is_start_due:
             self._is_start_due = False

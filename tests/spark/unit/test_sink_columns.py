@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from pyspark.sql import types as T  # noqa: N812 (its customary name)
+from pyspark.sql import types as T
 
 from kclient.common.errors import ConfigError
 from kclient.spark.sink.column_plan import ColumnPlan, ColumnWishes

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 from pyspark.sql import datasource as api
-from pyspark.sql import types as T  # noqa: N812 (its customary name)
+from pyspark.sql import types as T
 
 from kclient.common.errors import ConfigError
 from kclient.spark.sink.at_least_once import AtLeastOnce
