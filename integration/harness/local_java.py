@@ -77,7 +77,9 @@ class LocalJava:
         self._jars.resolve()
 
     def spawn(self, command: JavaCommand) -> JavaProcess:
-        arguments = [self._java(), *command.java_arguments(self._jars.class_path)]
+        # What native code is unpacked to stays behind where a JVM is killed.
+        temporary = f"-Djava.io.tmpdir={command.directory}"
+        arguments = [self._java(), temporary, *command.java_arguments(self._jars.class_path)]
         command.stdin.touch()
         with (
             command.stdin.open("rb") as given,

@@ -54,6 +54,8 @@ class SparkDriver:
             name: what errors call it, and its files.
         """
         inherited = {key: at for key, at in os.environ.items() if not key.startswith(_OWN)}
+        # What Spark unpacks and keeps for a session stays behind where its JVM is killed.
+        temporary = {"SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={directory}"}
         self._name = name
         self._out = directory / f"{name}.out"
         self._err = directory / f"{name}.err"
@@ -64,7 +66,7 @@ class SparkDriver:
                 stdout=out,
                 stderr=err,
                 cwd=_ROOT,
-                env={**inherited, "PYTHONUNBUFFERED": "1", **(environment or {})},
+                env={**inherited, **temporary, "PYTHONUNBUFFERED": "1", **(environment or {})},
                 start_new_session=True,
             )
         self._guard = OrphanGuard(self._process.pid)
