@@ -120,7 +120,12 @@ class Crowd:
         elif what == "stall":
             member.stall()
         else:
-            member.kill() if what == "kill" else member.release()
+            if what == "kill":
+                member.kill()
+            elif self._cast.static:
+                member.close()  # the next one of that name fences it if it is still there
+            else:
+                member.release()
             self._members[place] = self._start(place)
 
     def _start(self, place: int) -> MemberProcess:

@@ -1,11 +1,15 @@
 """What the long runs are judged by finds what is planted."""
 
+import argparse
+import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tests.support.audit import Audit
-from tests.support.group_member import Membership
+from tests.support.group_member import Membership, Program, Tell
+from tests.support.group_member import Read as ReadRecord
 from tests.support.ledger import Ledger
 from tests.support.member_process import MemberProcess, Read
 from tests.support.vital_signs import slope
@@ -92,6 +96,60 @@ def test_a_member_that_reads_what_is_anothers_is_told_in_time(tmp_path: Path) ->
             member.note_late(record)
         with pytest.raises(AssertionError, match="which another group member has"):
             member.note_late(record)
+
+
+class LastCommitRefused:
+    """A client that reads two records, whose commit is refused, and nothing after them."""
+
+    def __init__(self, tell: Tell, commands: int) -> None:
+        self._tell = tell
+        self._commands = commands
+        self.commits = 0
+        self._polls = 0
+
+    def subscribe(self, topic: str) -> None:
+        self._tell("assigned", [4])
+
+    def unsubscribe(self) -> None:
+        self._tell("revoked", [4])
+
+    def poll(self) -> list[ReadRecord]:
+        self._polls += 1
+        if self._polls == 5:
+            os.close(self._commands)
+        return [(4, 0, b"a"), (4, 1, b"b")] if self._polls == 1 else []
+
+    def commit(self) -> str | None:
+        self.commits += 1
+        return "ILLEGAL_GENERATION" if self.commits < 3 else None
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_member_commits_what_was_refused_once_more(tmp_path: Path) -> None:
+    journal = tmp_path / "member"
+    member = Membership("127.0.0.1:1", "g")
+    arguments = argparse.Namespace(client="one", topic="t", journal=journal, **asdict(member))
+    reading, writing = os.pipe()
+    clients: list[LastCommitRefused] = []
+
+    def client(_: Membership, tell: Tell) -> LastCommitRefused:
+        clients.append(LastCommitRefused(tell, writing))
+        return clients[0]
+
+    try:
+        Program({"one": client}, arguments, reading).run()
+    finally:
+        os.close(reading)
+    assert clients[0].commits == 3
+    assert journal.read_text().splitlines() == [
+        "assigned 4",
+        "read 4 0 a",
+        "read 4 1 b",
+        "refused ILLEGAL_GENERATION",
+        "refused ILLEGAL_GENERATION",
+    ]
 
 
 def test_growth_is_the_slope_of_the_samples() -> None:

@@ -175,7 +175,8 @@ class Confluent:
                 **optional,
             }
         )
-        self._last: dict[int, confluent_kafka.Message] = {}
+        self._fetched: list[confluent_kafka.Message] = []
+        self._uncommitted: dict[int, confluent_kafka.Message] = {}  # of each partition the last
 
     def subscribe(self, topic: str) -> None:
         self._consumer.subscribe(
@@ -187,27 +188,35 @@ class Confluent:
 
     def unsubscribe(self) -> None:
         self._consumer.unsubscribe()
-        self._consumer.poll(POLL_S)
+        # It goes on with its partitions until they are taken from it in a poll, and that may be
+        # after another that hands out a record: one that counts as read if it joins before then.
+        while self._consumer.assignment():
+            self._consumer.poll(POLL_S)
 
     def poll(self) -> list[Read]:
-        messages = self._consumer.consume(MOST, POLL_S)
-        read: list[Read] = []
-        self._last.clear()
-        for message in messages:
+        # One at a time: among librdkafka's known issues is that consume() may lose messages where
+        # there is a rebalance meanwhile.
+        self._fetched.clear()
+        wait_s = POLL_S
+        while len(self._fetched) < MOST and (message := self._consumer.poll(wait_s)) is not None:
+            wait_s = 0
             error = message.error()
             if error is not None and error.fatal():
                 raise confluent_kafka.KafkaException(error)
-            if error is not None:
-                continue
-            partition, value = message.partition() or 0, message.value()
-            read.append((partition, message.offset() or 0, _as_bytes(value)))
-            self._last[partition] = message
-        return read
+            if error is None:
+                self._fetched.append(message)
+        for message in self._fetched:
+            self._uncommitted[message.partition() or 0] = message
+        return [
+            (one.partition() or 0, one.offset() or 0, _as_bytes(one.value()))
+            for one in self._fetched
+        ]
 
     def commit(self) -> str | None:
         try:
-            for message in self._last.values():
+            for partition, message in list(self._uncommitted.items()):
                 self._consumer.commit(message=message, asynchronous=False)
+                del self._uncommitted[partition]
         except confluent_kafka.KafkaException as error:
             return str(error.args[0].name())
         return None
@@ -216,7 +225,15 @@ class Confluent:
         self._consumer.close()
 
     def _teller(self, what: str) -> Callable[[Any, list[Any]], None]:
-        return lambda _, partitions: self._tell(what, [one.partition for one in partitions])
+        def tell(_: Any, partitions: list[Any]) -> None:
+            moved = [one.partition for one in partitions]
+            # Of these it reads on where the group's commits say, or not at all.
+            self._fetched = [one for one in self._fetched if one.partition() not in moved]
+            for partition in moved:
+                self._uncommitted.pop(partition, None)
+            self._tell(what, moved)
+
+        return tell
 
 
 def _as_bytes(value: Any) -> bytes:

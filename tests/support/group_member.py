@@ -68,7 +68,7 @@ class Client(Protocol):
     def unsubscribe(self) -> None: ...
     def poll(self) -> list[Read]: ...
     def commit(self) -> str | None:
-        """Commit what the last poll returned; return why it was refused, if it was."""
+        """Commit all that was read of the partitions it has; return why not, where refused."""
 
     def close(self) -> None: ...
 
@@ -134,7 +134,13 @@ Clients = Mapping[str, Callable[[Membership, Tell], Client]]
 class Program:
     """The loop of a member."""
 
-    def __init__(self, clients: Clients, arguments: argparse.Namespace) -> None:
+    def __init__(self, clients: Clients, arguments: argparse.Namespace, commands: int = 0) -> None:
+        """Make a member.
+
+        Args:
+            commands: The file descriptor they come by.
+        """
+        self._commands = commands
         self._journal = arguments.journal.open("wb")
         self._topic: str = arguments.topic
         member = Membership(
@@ -151,6 +157,7 @@ class Program:
         self._work_s = member.work_ms / 1000
         self._pause = threading.Event()
         self._joined = True
+        self._refused = False
 
     def run(self) -> None:
         with self._journal, closing(self._client):
@@ -158,7 +165,7 @@ class Program:
             while (command := self._command()) != b"":
                 if command == LEAVE:
                     self._client.unsubscribe()
-                    self._joined = False
+                    self._joined = self._refused = False
                 elif command == JOIN:
                     self._client.subscribe(self._topic)
                     self._joined = True
@@ -169,11 +176,15 @@ class Program:
 
     def _work(self) -> None:
         read = self._client.poll()
-        if not read:
+        if read:
+            self._write(b"".join(b"read %d %d %s\n" % one for one in read))
+            self._pause.wait(self._work_s)
+        elif not self._refused:
             return
-        self._write(b"".join(b"read %d %d %s\n" % one for one in read))
-        self._pause.wait(self._work_s)
+        # A member that keeps its partitions in a rebalance is not given those records again, and
+        # after the last of them no read would make it commit what the rebalance refused.
         refused = self._client.commit()
+        self._refused = refused is not None
         if refused is not None:
             self._write(b"refused %s\n" % refused.encode())
 
@@ -187,9 +198,9 @@ class Program:
 
     def _command(self) -> bytes | None:
         """Return a command, b"" at the end of the input, None where there is none at present."""
-        os.set_blocking(0, not self._joined)
+        os.set_blocking(self._commands, not self._joined)
         try:
-            return os.read(0, 1)
+            return os.read(self._commands, 1)
         except BlockingIOError:
             return None
 
