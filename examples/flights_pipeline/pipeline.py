@@ -50,7 +50,6 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         PySparkException: A job or the query failed.
     """
     progress = Progress()
-    directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
     with ExitStack() as ending:
         bootstrap = ending.enter_context(kafka(settings, progress))
         check_topics(bootstrap, settings)
@@ -61,6 +60,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         create_topics(bootstrap, settings)
         flights = read_flights(settings.flights)
         progress.say("source", f"{len(flights):,} flights that were to leave New York in 2013")
+        directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
         checkpoint = settings.checkpoint or str(directory / "checkpoint")
         batches = compute(session, flights, bootstrap, settings, checkpoint, progress)
         too_late = _too_late(batches)

@@ -1,5 +1,6 @@
 """The command line of the flights pipeline: what it takes, and the exit status it ends with."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,10 @@ def test_how_it_ends_early(
     assert text in capsys.readouterr().err
 
 
-def test_without_java_two_ways_to_get_one_are_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_java_two_ways_to_get_one_are_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     machine = "kclient.spark.environment.local_machine.LocalMachine"
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(f"{machine}.java_on_path", lambda _: None)
@@ -91,3 +93,4 @@ def test_without_java_two_ways_to_get_one_are_told(
     shown = capsys.readouterr().err
     assert "flights_pipeline: Java: got none by JAVA_HOME, on PATH or in the package" in shown
     assert "install a JDK 17 or 21 and set JAVA_HOME, or pip install kclient[spark-java]" in shown
+    assert list(tmp_path.iterdir()) == []
