@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kclient import AdminClient, Consumer, Producer, TopicPartition
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import BootstrapError, KafkaError
 from kclient.testing import EmbeddedCluster
 from tests.support.hostile_peer import HOSTILE, BlackHole, ClosedPort, HostilePeer, waits
@@ -26,6 +27,7 @@ BRISK = {
     "reconnect_backoff_ms": 50,
 }
 PATIENCE = 1.5
+BACKOFF_MS = (50, 1_000)  # the first wait and the longest, as they are by default
 
 MODES = {
     "refused": "could not connect: Connection refused",
@@ -134,21 +136,38 @@ def test_dead_servers_do_not_keep_clients_from_the_one_that_lives(
             assert admin.list_topics()
 
 
+def most_connections(seconds: float) -> int:
+    """Return how many there are in the first seconds if every wait is the shortest."""
+    backoff = ExponentialBackoff(*BACKOFF_MS, lambda: 0.0)
+    made, then_ms = 0, 0.0
+    while then_ms <= seconds * 1000:
+        then_ms += backoff.backoff(made)
+        made += 1
+    return made
+
+
 @pytest.mark.fault("C12", "P1", "P2", "P3")
 def test_a_peer_that_is_no_broker_is_not_hammered() -> None:
     with ExitStack() as stack:
         peers = {mode: stack.enter_context(HostilePeer(act)) for mode, (act, _) in HOSTILE.items()}
         started = time.monotonic()
         for peer in peers.values():
-            producer = stack.enter_context(Producer(bootstrap_servers=peer.address, max_block_ms=0))
+            options = {
+                "bootstrap_servers": peer.address,
+                "reconnect_backoff_ms": BACKOFF_MS[0],
+                "reconnect_backoff_max_ms": BACKOFF_MS[1],
+            }
+            producer = stack.enter_context(Producer(options, max_block_ms=0))
             with pytest.raises(KafkaError):
                 producer.send("t", b"v")
         wait_until(lambda: time.monotonic() - started > 5, "five seconds")
         early = {mode: peer.connections for mode, peer in peers.items()}
-        assert max(early.values()) <= 8, early
-        wait_until(lambda: time.monotonic() - started > 9, "four more")
+        between = time.monotonic()
+        assert max(early.values()) <= most_connections(between - started), early
+        wait_until(lambda: time.monotonic() - between > 4, "four more")
         late = {mode: peer.connections - early[mode] for mode, peer in peers.items()}
-        assert max(late.values()) <= 1.2 * 4 + 1, late
+        most = (time.monotonic() - between) * 1000 / BACKOFF_MS[1] + 1
+        assert max(late.values()) <= most, late
         assert min(late.values()) >= 2, late
 
 
