@@ -42,7 +42,7 @@ def test_a_wait_ends_in_time() -> None:
         assert condition.wait_for(lambda: True, 0)
         assert condition.wait_for(lambda: True)
         assert not condition.wait(-1)
-    assert 0.1 <= time.monotonic() - started < 1
+    assert 0.1 <= time.monotonic() - started < 5
 
 
 def test_waiters_are_woken_one_by_one_or_all_together() -> None:

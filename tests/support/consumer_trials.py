@@ -17,6 +17,7 @@ from kclient.common.errors import ForkedClientError
 
 GROUP = "trials"
 AT_MOST = 7
+FORK_SESSION_MS = 20_000  # none ends for slowness, and who waits for an end notices
 
 
 def say(**what: object) -> None:
@@ -24,13 +25,15 @@ def say(**what: object) -> None:
     sys.stdout.flush()
 
 
-def member(bootstrap: str, topic: str, *, auto_commit: bool = True) -> Consumer:
+def member(
+    bootstrap: str, topic: str, *, auto_commit: bool = True, session_ms: int = 1_500
+) -> Consumer:
     consumer = Consumer(
         bootstrap_servers=bootstrap,
         group_id=GROUP,
         auto_offset_reset="earliest",
         heartbeat_interval_ms=100,
-        session_timeout_ms=1500,
+        session_timeout_ms=session_ms,
         max_poll_records=AT_MOST,
         enable_auto_commit=auto_commit,
     )
@@ -64,7 +67,7 @@ def leave_open(bootstrap: str, topic: str) -> None:
 
 
 def fork(bootstrap: str, topic: str) -> None:
-    consumer = member(bootstrap, topic)
+    consumer = member(bootstrap, topic, session_ms=FORK_SESSION_MS)
     first = [next(consumer).offset for _ in range(2)]
     generation = consumer.group_metadata().generation_id
     pid = os.fork()

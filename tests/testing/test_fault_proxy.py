@@ -58,11 +58,16 @@ def ask(wire: Wire) -> MetadataResponse:
 
 
 def ask_in_vain(proxy: FaultProxy) -> None:
-    with (
-        Wire(proxy.bootstrap_servers) as wire,
+    with (  # the connection may be reset so quickly that it was not even made
         pytest.raises((EOFError, ConnectionResetError, BrokenPipeError)),
+        Wire(proxy.bootstrap_servers) as wire,
     ):
         ask(wire)
+
+
+def quickest(wire: Wire) -> float:
+    """Return what an answer takes where nothing else holds it up: a busy machine might."""
+    return min(seconds_to_ask(wire) for _ in range(5))
 
 
 def seconds_to_ask(wire: Wire) -> float:
@@ -191,13 +196,13 @@ def test_a_broker_that_is_not_there_is_a_reset(target: str) -> None:
 
 
 def test_delay_keeps_frames_back(proxy: FaultProxy, wire: Wire) -> None:
-    assert seconds_to_ask(wire) < 0.4
+    assert quickest(wire) < 0.4
     rule = proxy.delay(0.3)
     assert seconds_to_ask(wire) >= 0.6
     assert rule.hits == 2
     proxy.remove(rule)
     proxy.remove(rule)
-    assert seconds_to_ask(wire) < 0.4
+    assert quickest(wire) < 0.4
     proxy.delay(0.1, jitter=0.1, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
     assert seconds_to_ask(wire) >= 0.1
 
@@ -205,11 +210,11 @@ def test_delay_keeps_frames_back(proxy: FaultProxy, wire: Wire) -> None:
 def test_delay_lets_requests_that_are_pipelined_travel_together(
     proxy: FaultProxy, wire: Wire
 ) -> None:
-    proxy.delay(0.2, direction=Direction.TO_BROKER)
+    proxy.delay(0.5, direction=Direction.TO_BROKER)
     started = time.monotonic()
-    sent = [wire.send(MetadataRequest(topics=[]), 12) for _ in range(5)]
+    sent = [wire.send(MetadataRequest(topics=[]), 12) for _ in range(8)]
     assert [wire.receive(MetadataResponse, 12)[0] for _ in sent] == sent
-    assert 0.2 <= time.monotonic() - started < 0.9
+    assert 0.5 <= time.monotonic() - started < 3
 
 
 def test_stall_strikes_at_random(proxy: FaultProxy, wire: Wire) -> None:
