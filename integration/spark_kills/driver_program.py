@@ -28,6 +28,7 @@ def session(master: str, directory: Path) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={directory}",
         "spark.executor.memory": "512m",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
