@@ -8,9 +8,7 @@ import textwrap
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import count
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -37,44 +35,14 @@ from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
 
-_numbers = count()
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(config={"num.partitions": 3}) as running:
-        yield running
-
-
-@pytest.fixture
-def topic() -> str:
-    return f"topic-{next(_numbers)}"
-
-
-@pytest.fixture
-def make(cluster: EmbeddedCluster) -> Iterator[Callable[..., Producer]]:
-    made: list[Producer] = []
-
-    def producer(**options: Any) -> Producer:
-        made.append(Producer(bootstrap_servers=cluster.bootstrap_servers, **options))
-        return made[-1]
-
-    yield producer
-    for each in made:
-        each.close(0)
-
-
-def stored(cluster: EmbeddedCluster, topic: str) -> list[ForeignRecord]:
-    """Returns what is in a topic, as another client reads it."""
-    found = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap_servers).read_all(topic)
-    return sorted(found, key=lambda one: (one.partition, one.offset))
+Stored = Callable[[str], list[ForeignRecord]]
 
 
 # -- sending ---------------------------------------------------------------------------------------
 
 
 def test_what_is_sent_is_what_others_read(
-    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+    make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     with make() as producer:
         sent = producer.send(
@@ -84,7 +52,7 @@ def test_what_is_sent_is_what_others_read(
         assert sent.result(10) == RecordMetadata(topic, partition, 0, 1_700_000_000_000, 1, 1)
         producer.send(topic, None, b"tombstone", partition=2).result(10)
         producer.send(topic, memoryview(b"view"), bytearray(b"array"), partition=1).result(10)
-    found = {one.value: one for one in stored(cluster, topic)}
+    found = {one.value: one for one in stored(topic)}
     assert found[b"v"].headers == (("h", b"1"), ("n", None))
     assert (found[b"v"].key, found[b"v"].timestamp_ms) == (b"k", 1_700_000_000_000)
     assert found[None].key == b"tombstone"
@@ -92,7 +60,7 @@ def test_what_is_sent_is_what_others_read(
 
 
 def test_serializers_and_interceptors_in_their_order(
-    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+    make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     seen: list[object] = []
 
@@ -129,7 +97,7 @@ def test_serializers_and_interceptors_in_their_order(
     assert sorted(map(str, first[4:])) == ["2", "RecordMetadata", "RecordMetadata"]
     assert last == "closed"
     assert len(told) == 1
-    found = stored(cluster, topic)
+    found = stored(topic)
     assert {one.value for one in found} == {b'{"a":1}', b"1", b"2"}
     assert {(one.key, one.headers) for one in found} == {(b"changed", (("by", b"stamp"),))}
 
@@ -152,7 +120,7 @@ def test_partitioners(make: Callable[..., Producer], topic: str) -> None:
         assert producer.send(topic, b"", b"hello").result(10).partition == 613153351 % 3
 
 
-def test_many_at_once(make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str) -> None:
+def test_many_at_once(make: Callable[..., Producer], stored: Stored, topic: str) -> None:
     values: list[bytes | None] = [b"%05d" % number for number in range(5_000)]
     keys = [b"k%d" % (number % 10) if number % 3 else None for number in range(5_000)]
     with make(batch_size=4_000) as producer:
@@ -163,7 +131,7 @@ def test_many_at_once(make: Callable[..., Producer], cluster: EmbeddedCluster, t
         assert sent.exception(0) is None
         assert producer.send_many(topic, []).result(0) == 0
         assert producer.send_many(topic, (b"p",), partition=1, timestamps_ms=[5]).result(5) == 1
-    found = stored(cluster, topic)
+    found = stored(topic)
     assert len(found) == 5_001
     by_key: dict[bytes | None, list[bytes | None]] = {}
     for one in found:
@@ -210,7 +178,7 @@ def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: s
 
 @pytest.mark.fault("W23")
 def test_many_threads_keep_their_own_order(
-    make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
+    make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     producer = make(batch_size=2_000, linger_ms=1, buffer_memory=40_000)
 
@@ -225,7 +193,7 @@ def test_many_threads_keep_their_own_order(
         thread.join(60)
     producer.close()
     seen: dict[bytes, list[bytes]] = {}
-    for one in stored(cluster, topic):
+    for one in stored(topic):
         assert one.value is not None
         seen.setdefault(one.value.split(b":")[0], []).append(one.value)
     assert {name: len(values) for name, values in seen.items()} == {
@@ -325,7 +293,8 @@ def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
             cluster.start()
             producer.flush(30)
             assert all(future.exception(0) is None for future in futures)
-        values = [one.value for one in stored(cluster, topic)]
+        found = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap_servers).read_all(topic)
+        values = [one.value for one in found]
     assert values == [b"first", *(b"%05d" % number for number in range(1_000))]
 
 
@@ -457,7 +426,9 @@ def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.fault("W17")
-def test_the_end_of_the_process_sends_what_is_left(cluster: EmbeddedCluster, topic: str) -> None:
+def test_the_end_of_the_process_sends_what_is_left(
+    cluster: EmbeddedCluster, stored: Stored, topic: str
+) -> None:
     ended = run_python(
         """
         import sys
@@ -471,7 +442,7 @@ def test_the_end_of_the_process_sends_what_is_left(cluster: EmbeddedCluster, top
     )
     assert ended.returncode == 0, ended.stderr
     assert "never closed" in ended.stderr
-    assert len(stored(cluster, topic)) == 100
+    assert len(stored(topic)) == 100
 
 
 @pytest.mark.fault("W17")

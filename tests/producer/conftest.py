@@ -27,7 +27,7 @@ def cluster(partitions: int) -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture
 def topic() -> str:
-    return f"arrow-{next(_numbers)}"
+    return f"topic-{next(_numbers)}"
 
 
 @pytest.fixture
