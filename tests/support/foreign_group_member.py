@@ -93,6 +93,7 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
         self._member = member
         self._loop = asyncio.new_event_loop()
         self._consumer: Any = None
+        self._owned: set[int] = set()
 
     def subscribe(self, topic: str) -> None:
         while self._consumer is None:
@@ -129,8 +130,13 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
 
     def poll(self) -> list[Read]:
         polled = self._run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=MOST))
+        # It tells of a revocation while records of these partitions are on their way to the caller:
+        # who has them next begins before them.
         return [
-            (one.partition, one.offset, one.value) for batch in polled.values() for one in batch
+            (one.partition, one.offset, one.value)
+            for batch in polled.values()
+            for one in batch
+            if one.partition in self._owned
         ]
 
     def commit(self) -> str | None:
@@ -146,10 +152,14 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
         self._loop.close()
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        self._tell("assigned", [one.partition for one in assigned])
+        given = [one.partition for one in assigned]
+        self._owned.update(given)
+        self._tell("assigned", given)
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        self._tell("revoked", [one.partition for one in revoked])
+        taken = [one.partition for one in revoked]
+        self._owned.difference_update(taken)
+        self._tell("revoked", taken)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._loop.run_until_complete(work)
