@@ -4,6 +4,7 @@ Where they raise what passes by itself, such as that no broker can be reached, t
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from tests.support.group_member import MOST, POLL_S, Membership, Read, Tell, main
+
+_LEAVE_S = 60.0  # through a restart of the broker
 
 _KAFKA_PYTHON_ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -200,7 +203,11 @@ class Confluent:
         self._consumer.unsubscribe()
         # It goes on with its partitions until they are taken from it in a poll, and that may be
         # after another that hands out a record: one that counts as read if it joins before then.
-        while self._consumer.assignment():
+        ends = time.monotonic() + _LEAVE_S
+        while held := self._consumer.assignment():
+            if time.monotonic() > ends:
+                msg = f"unsubscribe(): {held} not taken back within {_LEAVE_S:g} s"
+                raise TimeoutError(msg)
             self._consumer.poll(POLL_S)
 
     def poll(self) -> list[Read]:
