@@ -1,0 +1,99 @@
+"""Interceptors of producers and consumers (KIP-42): the check of the option and the calls."""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from kclient.common.config_def import ConfigKey
+from kclient.common.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+V = TypeVar("V")
+
+
+def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> ConfigKey:
+    """Return the row of ``interceptor.classes``.
+
+    A class in the list is instantiated without arguments when the client is created, as the Java
+    client does; any other object is used as it is.
+
+    Args:
+        base: Public class that interceptors may derive from.
+        methods: Methods that an interceptor must have.
+        doc: What the interceptors see, for the reference page.
+    """
+    named = f"{', '.join(f'{name}()' for name in methods[:-1])} and {methods[-1]}()"
+
+    def convert(raw: object) -> tuple[Any, ...]:
+        if not isinstance(raw, list | tuple):
+            raise TypeError("put a single one into a list")
+        return tuple(_interceptor(each, base, methods) for each in raw)
+
+    return ConfigKey(
+        "interceptor.classes",
+        convert,
+        f"a list of {base.__name__} classes or objects, with {named}",
+        (),
+        f"{doc} A class is instantiated without arguments.",
+    )
+
+
+def transformed(value: V, stages: Iterable[Callable[[V], V]], kind: type[V]) -> V:
+    """Return a value passed through interceptors; one that fails leaves it as it was.
+
+    Args:
+        value: What the first interceptor gets.
+        stages: Method of each interceptor that returns the value for the next one.
+        kind: Class that each has to return; anything else is logged and ignored.
+    """
+    for stage in stages:
+        try:
+            result = stage(value)
+        except Exception:  # noqa: BLE001 (code of the application must not stop the client)
+            _log.exception("interceptor %r raised; its result is not used", stage)
+            continue
+        if isinstance(result, kind):
+            value = result
+        else:
+            _log.error(
+                "interceptor %r: got %.80r, expected a %s; return the argument where nothing is "
+                "to be changed",
+                stage,
+                result,
+                kind.__name__,
+            )
+    return value
+
+
+def notify(stages: Iterable[Callable[..., object]], *arguments: object) -> None:
+    """Call a method of each interceptor; what one raises is logged and stops nothing."""
+    for stage in stages:
+        try:
+            stage(*arguments)
+        except Exception:  # noqa: BLE001 (as above)
+            _log.exception("interceptor %r raised", stage)
+
+
+def _interceptor(given: object, base: type[object], methods: Sequence[str]) -> object:
+    if isinstance(given, str):
+        raise TypeError("classes are not loaded by name; pass the class itself or an object")
+    interceptor = _instance(given) if isinstance(given, type) else given
+    for name in methods:
+        method = getattr(interceptor, name, None)
+        if not callable(method):
+            raise TypeError(f"{given!r:.80} has no {name}(); {base.__name__} has them all")
+        if inspect.iscoroutinefunction(method):
+            raise TypeError(f"{name}() of {given!r:.80} is a coroutine function")
+    return interceptor
+
+
+def _instance(kind: type[object]) -> object:
+    try:
+        return kind()
+    except Exception as error:
+        raise ConfigError(
+            f"interceptor_classes: {kind.__qualname__}() raised {type(error).__name__}: {error}; "
+            "expected a class that takes no arguments; pass an object of it instead"
+        ) from error
