@@ -21,10 +21,20 @@ from kclient.common.errors import (
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.api_keys import ApiKey
 
 _log = logging.getLogger(__name__)
 
 MAX_POLL_TIMEOUT_MS = 5000.0
+_MEMBERSHIP_APIS = frozenset(
+    {
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+    }
+)
 
 
 class _Unsent:
@@ -40,6 +50,10 @@ class _Unsent:
         self.timeout_ms = timeout_ms
         self.deadline_ms = now_ms + timeout_ms
         self.future: RequestFuture[ClientResponse] = RequestFuture()
+
+    def is_of_membership(self) -> bool:
+        """Return whether the request belongs to the group membership, as heartbeats do."""
+        return self.builder.api_key in _MEMBERSHIP_APIS
 
 
 class ConsumerNetworkClient:
@@ -65,7 +79,8 @@ class ConsumerNetworkClient:
         self._unsent: dict[int, deque[_Unsent]] = {}
         # Requests without an outcome, whether they wait or are in flight; in order, none twice.
         self._open: dict[_Unsent, None] = {}
-        self._completed: deque[tuple[_Unsent, ClientResponse]] = deque()
+        # Outcomes whose futures have not been completed yet.
+        self._completed: deque[tuple[_Unsent, ClientResponse | KafkaError]] = deque()
         self._wakeup_asked = False
         self._trouble: KafkaError | None = None
         self._observe: Callable[[ClientResponse], None] | None = None
@@ -115,13 +130,19 @@ class ConsumerNetworkClient:
 
     # --- moving on
 
-    def poll(self, timeout_ms: float) -> None:
-        """Send what can be sent, wait for the network at most `timeout_ms`, finish futures.
+    def poll(self, timeout_ms: float, *, membership_only: bool = False) -> None:
+        """Send queued requests, wait for the network at most `timeout_ms`, complete futures.
 
-        Returns at once when something was finished. Errors of the metadata that no retry heals
-        are raised from here.
+        Returns at once when a future was completed. Fatal errors of the metadata are raised from
+        here.
+
+        Args:
+            timeout_ms: Longest wait.
+            membership_only: Whether to complete only the futures of group membership requests. The
+                heartbeat loop does so: it may run while the application is inside a callback or a
+                deserializer, where positions and fetched data must not change.
         """
-        self._finish_completed()
+        self._complete_futures(membership_only=membership_only)
         now_ms = self._clock.monotonic_ms()
         wait_ms = self._transmit(now_ms)
         if self._completed or self._wakeup_asked:
@@ -131,7 +152,7 @@ class ConsumerNetworkClient:
         now_ms = self._clock.monotonic_ms()
         self._fail_lost(now_ms)
         self._transmit(now_ms)
-        self._finish_completed()
+        self._complete_futures(membership_only=membership_only)
         self._metadata.maybe_raise_any_error()
 
     def wakeup(self) -> None:
@@ -201,8 +222,7 @@ class ConsumerNetworkClient:
         self._unsent.clear()
         interrupted = DisconnectedError("the call that would have taken the answer was interrupted")
         while self._open:
-            unsent = next(iter(self._open))
-            self._fail(unsent, interrupted)
+            self._complete(next(iter(self._open)), interrupted)
         close_interrupted(self._old)
 
     # --- inside
@@ -234,22 +254,32 @@ class ConsumerNetworkClient:
         )
         self._client.send(request, now_ms)
 
-    def _finish_completed(self) -> None:
+    def _complete_futures(self, *, membership_only: bool) -> None:
         # The futures' listeners run here, outside the network client, so that they may send.
+        if membership_only:
+            outcomes = [entry for entry in self._completed if entry[0].is_of_membership()]
+            for entry in outcomes:
+                self._completed.remove(entry)
+                self._complete(*entry)
+            return
         while self._completed:
-            unsent, response = self._completed.popleft()
-            self._open.pop(unsent, None)
-            if response.version_mismatch is not None:
-                unsent.future.fail(response.version_mismatch)
-            elif response.error is not None:
-                self._trouble = response.error
-                unsent.future.fail(response.error)
-            elif response.was_disconnected:
-                unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))
-            else:
-                if self._observe is not None:
-                    self._observe(response)
-                unsent.future.succeed(response)
+            self._complete(*self._completed.popleft())
+
+    def _complete(self, unsent: _Unsent, outcome: ClientResponse | KafkaError) -> None:
+        self._open.pop(unsent, None)
+        if isinstance(outcome, KafkaError):
+            unsent.future.fail(outcome)
+        elif outcome.version_mismatch is not None:
+            unsent.future.fail(outcome.version_mismatch)
+        elif outcome.error is not None:
+            self._trouble = outcome.error
+            unsent.future.fail(outcome.error)
+        elif outcome.was_disconnected:
+            unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))
+        else:
+            if self._observe is not None:
+                self._observe(outcome)
+            unsent.future.succeed(outcome)
 
     def _fail_lost(self, now_ms: float) -> None:
         for node_id, queue in list(self._unsent.items()):
@@ -275,5 +305,4 @@ class ConsumerNetworkClient:
             self._fail(unsent, error)
 
     def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
-        self._open.pop(unsent, None)
-        unsent.future.fail(error)
+        self._completed.append((unsent, error))

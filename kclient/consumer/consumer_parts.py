@@ -50,7 +50,7 @@ class ConsumerParts:
             values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
         )
         self.metrics = _metrics(config, runtime)
-        self.interceptors = ConsumerInterceptors(values["interceptor_classes"])
+        self.interceptors = ConsumerInterceptors(values["interceptor_classes"], self.seat.lend)
         self.subscriptions = SubscriptionState(
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
         )
@@ -100,7 +100,7 @@ class ConsumerParts:
             self.metadata,
             self.subscriptions,
             self.runtime,
-            self.run_callback,
+            self.seat.lend,
             self.interceptors.on_commit,
         )
 
@@ -136,6 +136,8 @@ class ConsumerParts:
             self.coordinator,
             clock,
             values["retry_backoff_ms"],
+            self.seat.lend if config.fetch.has_deserializers() else None,
+            self.collector.undo,
         )
         self.heartbeats = (
             None
@@ -177,10 +179,6 @@ class ConsumerParts:
             committed,
             self.backoff,
         )
-
-    def run_callback(self, callback: Callable[[], None]) -> None:
-        """Run a callback of the application; heartbeats go on meanwhile."""
-        self.seat.lend(callback)
 
     def mend(self) -> None:
         """Start over with everything that a call cut short by Ctrl-C may have left half done."""

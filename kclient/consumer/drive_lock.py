@@ -1,10 +1,15 @@
 """Who may touch a consumer's state: one thread at a time.
 
-Kafka's consumer guards its pieces with two locks that its heartbeat thread and its application
-thread take in turn. Here there is one seat. The application takes it for the length of each call
-and lends it while the application's own callbacks run; the heartbeat loop takes it only while it
-is free, and only for a step that does not wait. So nothing a consumer is made of needs a lock of
-its own, and no lock order can be got wrong.
+Kafka's consumer guards its parts with two locks that its heartbeat thread and its application
+thread take in turn. Here there is one lock. The application takes it for the length of each call.
+The heartbeat loop takes it only while it is free, and only for a step that does not wait. So no
+part of a consumer needs a lock of its own, and there is no lock order to get wrong.
+
+A call lends the lock to the heartbeat loop while code of the application runs inside of it:
+callbacks, interceptors, assignors and deserializers, which may take up to max.poll.interval.ms.
+The heartbeat loop then works on the group membership and the network client only (see
+`ConsumerNetworkClient.poll`), never on positions or fetched data, which may be half changed. A
+call that waits itself sends the heartbeats from the calling thread (see `PollLoop`).
 
 A second application thread that calls while the first is still inside is an error of use, told at
 once (Kafka: KafkaConsumer.acquire).
@@ -14,10 +19,20 @@ the thread sat before, and goes back to that, which may be done twice.
 """
 
 from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
 from kclient.common.interrupts import surely
 from kclient.common.runtime import Tasks
+
+R = TypeVar("R")
+
+
+class RunUserCode(Protocol):
+    """Runs code of the application, with the lock lent to the heartbeat loop meanwhile."""
+
+    def __call__(self, code: Callable[[], R]) -> R:
+        """Return what `code` returns; see `DriveLock.lend`."""
 
 
 class DriveLock:
@@ -75,14 +90,23 @@ class DriveLock:
                     self._owner = self._lent_at = None
                 self._seated = depth > 0 and depth != self._lent_at
 
-    def lend(self, callback: Callable[[], None]) -> None:
-        """Let the heartbeat loop drive while a callback of the application runs."""
+    def lend(self, code: Callable[[], R]) -> R:
+        """Let the heartbeat loop run while code of the application runs: a callback, for example.
+
+        A thread that does not hold the lock, as the heartbeat loop itself, only runs the code.
+
+        Returns:
+            What `code` returns.
+        """
+        if self._owner != self._tasks.caller_id():
+            return code()
         outer, depth = self._lent_at, self._depth
         try:
-            with self._changed:
-                self._lent_at = depth
-                self._seated = False
-            callback()
+            # Without the condition, whose cost counts in `poll`: nobody waits for these, and the
+            # heartbeat loop takes the lock only once it sees the last of them.
+            self._lent_at = depth
+            self._seated = False
+            return code()
         finally:
             surely(lambda: self._sit_down_again(outer, depth))
 

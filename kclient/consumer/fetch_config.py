@@ -39,3 +39,7 @@ class FetchConfig:
     value_deserializer: Deserializer | None = None
     retry_backoff_ms: float = 100.0
     preferred_replica_ms: float = 300_000.0
+
+    def has_deserializers(self) -> bool:
+        """Return whether code of the application turns bytes into keys or values."""
+        return self.key_deserializer is not None or self.value_deserializer is not None

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.drive_lock import RunUserCode
 
 _log = logging.getLogger(__name__)
 
@@ -29,14 +30,20 @@ class ConsumerInterceptor(Protocol):
 class ConsumerInterceptors:
     """A chain of interceptors; what they raise is logged and goes no further."""
 
-    def __init__(self, interceptors: Sequence[ConsumerInterceptor]) -> None:
+    def __init__(
+        self, interceptors: Sequence[ConsumerInterceptor], run_user_code: RunUserCode
+    ) -> None:
         self._interceptors = tuple(interceptors)
+        self._run_user_code = run_user_code
 
     def __len__(self) -> int:
         return len(self._interceptors)
 
     def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
         """Pass records through the chain; one that raises is left out of it."""
+        return self._run_user_code(lambda: self._on_consume(records))
+
+    def _on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
         for interceptor in self._interceptors:
             try:
                 records = interceptor.on_consume(records)
@@ -46,6 +53,10 @@ class ConsumerInterceptors:
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Show a commit to each."""
+        if self._interceptors:
+            self._run_user_code(lambda: self._on_commit(offsets))
+
+    def _on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         for interceptor in self._interceptors:
             try:
                 interceptor.on_commit(offsets)

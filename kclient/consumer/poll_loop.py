@@ -13,6 +13,7 @@ from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.position_updater import PositionUpdater
 
@@ -36,13 +37,29 @@ class PollLoop:
         coordinator: ConsumerCoordinator | None,
         clock: Clock,
         retry_backoff_ms: float,
+        deserialize: RunUserCode | None,
+        undo: Callable[[], None],
     ) -> None:
+        """Take the parts.
+
+        Args:
+            network: Sends and receives.
+            fetcher: Fetches ahead.
+            positions: Finds missing positions.
+            coordinator: The group membership, if there is a group.
+            clock: Tells the time.
+            retry_backoff_ms: Longest wait while something has to be tried again.
+            deserialize: Runs what decodes records if deserializers of the application are involved.
+            undo: Takes back the last records that `take` returned.
+        """
         self._network = network
         self._fetcher = fetcher
         self._positions = positions
         self._coordinator = coordinator
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
+        self._deserialize = deserialize
+        self._undo = undo
         self._next_service_ms = 0.0
         self._next_complaint_ms = 0.0
         self._error: KafkaError | None = None
@@ -119,8 +136,9 @@ class PollLoop:
         """Wait until `done()` holds.
 
         Args:
-            done: Looked at before and after every wait.
-            step: Given the time, does what is due and returns how long to wait.
+            done: Checked before and after every wait.
+            step: Given the time, does what is due and returns how long to wait. Heartbeats are
+                sent in addition.
             deadline_ms: When to give up.
             what: What is waited for, in words.
 
@@ -133,7 +151,7 @@ class PollLoop:
         self._network.forget_trouble()
         while not done():
             now_ms = self._clock.monotonic_ms()
-            wait_ms = step(now_ms)
+            wait_ms = min(step(now_ms), self._keep_membership(now_ms))
             if done():
                 return
             left_ms = deadline_ms - now_ms
@@ -150,7 +168,8 @@ class PollLoop:
             WakeupError: `Consumer.wakeup` was called.
         """
         while (now_ms := self._clock.monotonic_ms()) < until_ms:
-            self._network.poll(max(0.0, min(step(now_ms), until_ms - now_ms)))
+            wait_ms = min(step(now_ms), self._keep_membership(now_ms))
+            self._network.poll(max(0.0, min(wait_ms, until_ms - now_ms)))
             self._network.maybe_raise_wakeup()
 
     def flush(self) -> None:
@@ -169,10 +188,26 @@ class PollLoop:
     # --- inside
 
     def _take(self, take: Callable[[], T]) -> T | None:
-        if self._coordinator is not None and self._coordinator.holds_back():
+        coordinator = self._coordinator
+        if coordinator is not None and coordinator.holds_back():
             return None
-        taken = take()
-        return taken if len(taken) else None
+        if coordinator is None or self._deserialize is None:
+            taken = take()
+            return taken if len(taken) else None
+        taken = self._deserialize(take)
+        if not len(taken):
+            return None
+        if coordinator.holds_back():
+            self._undo()  # the membership ended meanwhile: the partitions may belong to others
+            return None
+        return taken
+
+    def _keep_membership(self, now_ms: float) -> float:
+        """Send a heartbeat if one is due; return how long to wait for the next step.
+
+        Unlike in `service`, the time since the last poll goes on to count.
+        """
+        return math.inf if self._coordinator is None else self._coordinator.background_step(now_ms)
 
     def _fetch_ahead(self, now_ms: float) -> None:
         """Let the next fetch go out before the application works on what was taken."""

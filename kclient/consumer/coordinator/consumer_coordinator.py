@@ -64,7 +64,14 @@ class ConsumerCoordinator:
         return min(wait_ms, parts.auto_commit.step(now_ms))
 
     def background_step(self, now_ms: float) -> float:
-        """Keep the membership alive while the application is busy; return how long to wait."""
+        """Keep the membership alive while the application does not poll.
+
+        For the heartbeat loop, and for calls of the application other than `poll` that wait. Errors
+        are kept for the next poll.
+
+        Returns:
+            How long to wait for the next step, milliseconds.
+        """
         parts = self._parts
         if not self._subscriptions.is_group_managed():
             return parts.heartbeat.interval_ms
@@ -186,11 +193,16 @@ class ConsumerCoordinator:
                 error = RetriableCommitFailedError(f"commit failed, try again: {error}")
                 error.__cause__ = future.error
             if callback is not None:
-                callback(offsets, error)
+                self._run_commit_callback(callback, offsets, error)
             elif error is not None:
                 _log.error("asynchronous commit of %d offsets failed: %s", len(offsets), error)
 
     # --- inside
+
+    def _run_commit_callback(
+        self, callback: CommitCallback, offsets: Offsets, error: KafkaError | None
+    ) -> None:
+        self._parts.run_callback(lambda: callback(offsets, error))
 
     def _raise_background_error(self) -> None:
         if self._background_error is not None:

@@ -134,9 +134,12 @@ class GroupJoiner:
             self._take_generation(response)
             assignments = self._lead_or_follow(response)
         except KafkaError as error:
-            self._failed(error, outcome)
+            if not self._is_over(outcome):
+                self._failed(error, outcome)
             return
-        self._sync(assignments, outcome)
+        # The membership may end while the assignor runs.
+        if not self._is_over(outcome):
+            self._sync(assignments, outcome)
 
     def _take_generation(self, response: JoinGroupResponse) -> None:
         if response.protocol_type not in {None, PROTOCOL_TYPE}:

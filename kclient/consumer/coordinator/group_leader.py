@@ -13,6 +13,7 @@ from kclient.consumer.assignors.partition_assignor import (
     PartitionAssignor,
 )
 from kclient.consumer.coordinator.consumer_protocol import decode_subscription, encode_assignment
+from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
 
@@ -31,10 +32,12 @@ class GroupLeader:
         assignors: Sequence[PartitionAssignor],
         subscriptions: SubscriptionState,
         metadata: ConsumerMetadata,
+        run_callback: RunUserCode,
     ) -> None:
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._subscriptions = subscriptions
         self._metadata = metadata
+        self._run_callback = run_callback
         self._assigned_counts: dict[str, int] | None = None
 
     def assignor(self, name: str | None) -> PartitionAssignor:
@@ -97,7 +100,7 @@ class GroupLeader:
         subscribed: Mapping[str, MemberSubscription],
     ) -> Mapping[str, Assignment]:
         try:
-            return assignor.assign(counts, subscribed)
+            return self._run_callback(lambda: assignor.assign(counts, subscribed))
         except KafkaError:
             raise
         except Exception as error:

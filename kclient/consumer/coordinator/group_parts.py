@@ -23,7 +23,8 @@ from kclient.consumer.coordinator.heartbeat import Heartbeat
 from kclient.consumer.coordinator.heartbeat_sender import HeartbeatSender
 from kclient.consumer.coordinator.membership import Membership
 from kclient.consumer.coordinator.offset_committer import OffsetCommitter, Offsets
-from kclient.consumer.coordinator.rebalance import Callbacks, Rebalance
+from kclient.consumer.coordinator.rebalance import Rebalance
+from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
 
 
@@ -38,7 +39,7 @@ class GroupParts:
         metadata: ConsumerMetadata,
         subscriptions: SubscriptionState,
         runtime: Runtime,
-        run_callback: Callbacks,
+        run_callback: RunUserCode,
         on_committed: Callable[[Offsets], None],
     ) -> None:
         clock = runtime.clock
@@ -50,6 +51,7 @@ class GroupParts:
         self.subscriptions = subscriptions
         self.assignors = assignors
         self.joined_topics: frozenset[str] = frozenset()
+        self.run_callback = run_callback
         self.membership = membership = Membership()
         self.finder = finder = CoordinatorFinder(settings.group_id, network, clock, backoff)
         self.heartbeat = Heartbeat(
@@ -61,7 +63,7 @@ class GroupParts:
         self.heartbeats = HeartbeatSender(
             settings, network, finder, membership, self.heartbeat, clock
         )
-        self.leader = GroupLeader(assignors, subscriptions, metadata)
+        self.leader = GroupLeader(assignors, subscriptions, metadata, run_callback)
         self.leaver = GroupLeaver(settings, network, finder, membership)
         self.committed = CommittedOffsets(settings.group_id, network, finder)
         self.committer = OffsetCommitter(
@@ -80,7 +82,7 @@ class GroupParts:
         self.rebalance = self._rebalance(self.joiner, backoff, run_callback)
 
     def _rebalance(
-        self, joiner: GroupJoiner, backoff: ExponentialBackoff, run_callback: Callbacks
+        self, joiner: GroupJoiner, backoff: ExponentialBackoff, run_callback: RunUserCode
     ) -> Rebalance:
         return Rebalance(
             joiner,
@@ -105,7 +107,7 @@ class GroupParts:
                 encode_subscription(
                     MemberSubscription(
                         tuple(topics),
-                        assignor.subscription_user_data(topics),
+                        self._user_data(assignor, topics),
                         tuple(self.subscriptions.assigned),
                         self.membership.generation.generation_id,
                         rack_id=self.settings.rack_id,
@@ -119,4 +121,7 @@ class GroupParts:
         """Tell the assignor in use what this member was given."""
         generation = self.membership.generation
         assignor = self.leader.assignor(generation.protocol_name)
-        assignor.on_assignment(assignment, generation.generation_id)
+        self.run_callback(lambda: assignor.on_assignment(assignment, generation.generation_id))
+
+    def _user_data(self, assignor: PartitionAssignor, topics: frozenset[str]) -> bytes | None:
+        return self.run_callback(lambda: assignor.subscription_user_data(topics))

@@ -64,7 +64,7 @@ class HeartbeatTask:
     def _drive(self) -> float:
         wait_ms = self._coordinator.background_step(self._clock.monotonic_ms())
         try:
-            self._network.poll(0.0)
+            self._network.poll(0.0, membership_only=True)
         except KafkaError as error:
             self._coordinator.fail_in_background(error)
         if self._coordinator.awaits_heartbeat_answer():

@@ -19,14 +19,12 @@ from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.consumer_protocol import decode_assignment
 from kclient.consumer.coordinator.group_joiner import GroupJoiner, Offer
 from kclient.consumer.coordinator.membership import NO_GENERATION_ID, Membership
+from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
 _log = logging.getLogger(__name__)
-
-Callbacks = Callable[[Callable[[], None]], None]
-"""Runs a callback of the application, with the seat lent to the heartbeat loop meanwhile."""
 
 _RETRY_AT_ONCE = (MemberIdRequiredError, UnknownMemberIdError, IllegalGenerationError)
 
@@ -61,7 +59,7 @@ class Rebalance:
         auto_commit: AutoCommit,
         backoff: ExponentialBackoff,
         offers: Callable[[], Sequence[Offer]],
-        run_callback: Callbacks,
+        run_callback: RunUserCode,
         on_assignment: Callable[[Assignment], None],
     ) -> None:
         self._joiner = joiner
