@@ -8,23 +8,19 @@ from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import LeaderIdAndEpoch
 from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.broker_errors import (
-    DuplicateSequenceError,
     FencedLeaderEpochError,
     InvalidRecordError,
-    KafkaStorageError,
     LeaderNotAvailableError,
     NetworkError,
-    NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
     RecordTooLargeError,
-    RequestTimedOutError,
     TopicAuthorizationError,
-    UnknownServerError,
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.types import Node, TopicPartition
+from kclient.producer.append_outcome import AppendOutcome, append_outcome
 from kclient.producer.errors import DeliveryTimeoutError, possibly_written
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.producer_batch import ProducerBatch
@@ -34,12 +30,6 @@ from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 _log = logging.getLogger(__name__)
-
-# After these the broker may hold the batch nevertheless. A code that nobody knows is among them.
-_OUTCOME_UNKNOWN = (
-    DisconnectedError, KafkaStorageError, NetworkError, NotEnoughReplicasAfterAppendError,
-    RequestTimedOutError, UnknownServerError,
-)  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -70,6 +60,7 @@ class ProduceResponseHandler:
         metrics: ProducerMetrics,
         retries: int,
         *,
+        acks: int,
         keep_order: bool,
     ) -> None:
         self._accumulator = accumulator
@@ -77,6 +68,7 @@ class ProduceResponseHandler:
         self._transactions = transactions
         self._metrics = metrics
         self._retries = retries
+        self._acks = acks
         self._keep_order = keep_order
 
     def handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
@@ -95,8 +87,9 @@ class ProduceResponseHandler:
 
     def _settle(self, batch: ProducerBatch, answer: Answer, now_ms: float) -> None:
         error = answer.error
-        _note_doubt(batch, error)
-        if error is None or isinstance(error, DuplicateSequenceError):
+        outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
+        _note_outcome(batch, outcome)
+        if error is None or outcome is AppendOutcome.WRITTEN:
             self._succeed(batch, answer.partition)
         elif batch.result.settled():  # it expired while it was on the wire
             self._accumulator.deallocate(batch)
@@ -241,12 +234,12 @@ class ProduceResponseHandler:
         self._metadata.request_update(answers_differ=True)
 
 
-def _note_doubt(batch: ProducerBatch, error: KafkaError | None) -> None:
-    """Note what an answer tells of whether the broker has a batch."""
-    if isinstance(error, _OUTCOME_UNKNOWN):
+def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:
+    """Update whether the log may hold a batch by what a request's end proves."""
+    if outcome is AppendOutcome.UNKNOWN:
         batch.outcome_unknown = True
-    elif isinstance(error, OutOfOrderSequenceError) and not batch.split_in_the_dark:
-        batch.outcome_unknown = False  # what the broker has it would have known again
+    elif outcome is AppendOutcome.NEVER_WRITTEN and not batch.split_in_the_dark:
+        batch.outcome_unknown = False
 
 
 def _answers(

@@ -117,7 +117,13 @@ def _sender(
     transactions = TransactionManager() if config.enable_idempotence else None
     keep_order = values["max_in_flight_requests_per_connection"] == 1
     handler = ProduceResponseHandler(
-        accumulator, metadata, transactions, metrics, values["retries"], keep_order=keep_order
+        accumulator,
+        metadata,
+        transactions,
+        metrics,
+        values["retries"],
+        acks=config.acks,
+        keep_order=keep_order,
     )
     return Sender(
         SenderSettings(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kclient import AdminClient, NewTopic, Producer
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.common.broker_errors import (
     KafkaStorageError,
     LeaderNotAvailableError,
@@ -20,6 +20,8 @@ from kclient.common.broker_errors import (
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     ProducerFencedError,
+    RequestTimedOutError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from kclient.common.errors import BufferExhaustedError, KafkaError
@@ -127,6 +129,29 @@ def test_passing_errors_pass_and_the_order_stays(
     futures = sending.send(20)
     assert [future.result(20).offset for future in futures] == list(range(1, 21))
     assert sending.each_ended_once()
+
+
+@pytest.mark.fault("W10", "W13")
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotLeaderOrFollowerError, UnknownTopicOrPartitionError, KafkaStorageError,
+        NotEnoughReplicasAfterAppendError, RequestTimedOutError, UnknownServerError,
+    ],
+)  # fmt: skip
+def test_an_error_after_the_append_never_says_that_nothing_was_written(
+    cluster: EmbeddedCluster, make: Callable[..., Sending], topic: str, error: type[KafkaError]
+) -> None:
+    sending = make(delivery_timeout_ms=1_000, request_timeout_ms=500, linger_ms=0)
+    cluster.faults.fail(ApiKey.PRODUCE, error, handled=True, nth=1, times=1)
+    cluster.faults.fail(ApiKey.PRODUCE, NotLeaderOrFollowerError, nth=2, times=None)
+    (future,) = sending.send()
+    failure = future.exception(10)
+    assert failure is not None
+    assert failure.possibly_written
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer:
+        ends = consumer.end_offsets([TopicPartition(topic, each) for each in range(3)])
+    assert sum(ends.values()) == 2
 
 
 @pytest.mark.fault("W3", "W4")

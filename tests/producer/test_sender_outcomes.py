@@ -93,7 +93,7 @@ def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
 
 @pytest.mark.fault("W10")
 def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
-    producer = world(delivery_timeout_ms=1_000)
+    producer = world(delivery_timeout_ms=1_000, idempotence=False, acks=1)
     future = producer.send(b"x")
     producer.step()
     producer.answer_one(NOT_LEADER)

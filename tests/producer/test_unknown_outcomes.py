@@ -18,7 +18,8 @@ from kclient.producer.errors import DeliveryTimeoutError
 from kclient.record import CompressionType
 from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
 
-NOT_LEADER, OUT_OF_ORDER, UNKNOWN_PRODUCER, NOT_ENOUGH, AFTER_APPEND = 6, 45, 59, 19, 20
+UNKNOWN_TOPIC, NOT_LEADER, NOT_ENOUGH, AFTER_APPEND = 3, 6, 19, 20
+OUT_OF_ORDER, UNKNOWN_PRODUCER = 45, 59
 
 
 def world(**options: Any) -> ProducerWorld:
@@ -214,25 +215,63 @@ def test_no_more_batches_are_under_way_than_a_broker_remembers() -> None:
 # -- what errors say -------------------------------------------------------------------------------
 
 
+# Codes that Apache Kafka returns only before it has appended anything.
+REFUSED_BEFORE_APPEND = {
+    2, 10, 17, 18, 19, 21, 29, 31, 32, 35, 43, 45, 47, 48, 49, 51, 53, 59, 76, 87, 90, 100, 120,
+}  # fmt: skip
+# Codes that a leader also returns after the append, while it waits for the followers of acks=all.
+REFUSED_BEFORE_OR_AFTER_APPEND = {UNKNOWN_TOPIC, NOT_LEADER}
+DUPLICATE_SEQUENCE = 46
+NO_KAFKA_CODE = 9999
+EVERY_CODE = [*(code for code in range(-1, 134) if code), NO_KAFKA_CODE]
+
+
 @pytest.mark.fault("W10", "W13")
-@pytest.mark.parametrize("code", [7, AFTER_APPEND, 56, -1, 9999])
-def test_errors_after_which_the_broker_may_hold_the_batch(code: int) -> None:
-    producer = world(idempotence=False, acks=1, retries=0)
+@pytest.mark.parametrize("code", EVERY_CODE)
+@pytest.mark.parametrize(("acks", "idempotence"), [(1, False), (-1, False), (-1, True)])
+def test_every_error_code_says_whether_the_record_may_be_in_the_log(
+    code: int, acks: int, idempotence: bool
+) -> None:
+    producer = world(idempotence=idempotence, acks=acks, retries=0)
     future = producer.send(b"x")
     producer.step()
     producer.answer_one(code)
-    fails(future, KafkaError, written=True)
-    assert "may hold it nevertheless" in str(future.exception(0))
+    if code == DUPLICATE_SEQUENCE:
+        assert future.exception(0) is None
+        return
+    certain = REFUSED_BEFORE_APPEND | (REFUSED_BEFORE_OR_AFTER_APPEND if acks == 1 else set())
+    error = fails(future, KafkaError, written=code not in certain)
+    assert ("may hold it nevertheless" in str(error)) is error.possibly_written
 
 
 @pytest.mark.fault("W10")
-@pytest.mark.parametrize("code", [NOT_LEADER, NOT_ENOUGH, 10, 17, 29, 87])
-def test_errors_after_which_the_broker_does_not_hold_the_batch(code: int) -> None:
-    producer = world(idempotence=False, acks=1, retries=0)
+@pytest.mark.parametrize("code", [7, AFTER_APPEND, 56, -1, UNKNOWN_TOPIC, NOT_LEADER])
+def test_a_timeout_after_the_append_does_not_say_that_nothing_was_written(code: int) -> None:
+    producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
     producer.step()
+    producer.process(producer.client.requests()[0])  # the leader appends, then loses leadership
     producer.answer_one(code)
-    fails(future, KafkaError, written=False)
+    producer.client.down.add(0)
+    producer.step(1_000)
+    fails(future, UnknownServerError if code == -1 else DeliveryTimeoutError, written=True)
+    assert values(producer) == [b"x"]
+
+
+@pytest.mark.fault("W5", "W10")
+@pytest.mark.parametrize("code", sorted(REFUSED_BEFORE_OR_AFTER_APPEND))
+def test_a_batch_that_a_former_leader_appended_is_not_renumbered(code: int) -> None:
+    producer = world(batch_size=100)
+    refused, appended = send_in_batches(producer, 2)
+    first, second = producer.client.requests()
+    producer.client.end("0", producer.process(first, {0: NOT_ENOUGH}))
+    producer.broker[0].states.clear()  # so that the second batch is accepted before the first
+    producer.process(second)
+    producer.answer_one(code)
+    producer.settle()
+    fails(refused, OutOfOrderSequenceError, written=False)
+    assert appended.exception(0) is None
+    assert [value[:1] for value in values(producer)] == [b"1"]
 
 
 @pytest.mark.fault("W4", "W10")

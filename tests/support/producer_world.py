@@ -348,6 +348,7 @@ class ProducerWorld:
             self.transactions,
             self.metrics,
             options.retries,
+            acks=options.acks,
             keep_order=options.max_in_flight == 1,
         )
         return Sender(

@@ -14,6 +14,7 @@ from kclient.common.config_def import REQUIRED, ConfigKey
 from kclient.common.errors import KafkaError
 from kclient.common.java_only_keys import java_only_keys
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.producer.append_outcome import APPEND_TABLE
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
@@ -118,6 +119,34 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def produce_errors_page() -> str:
+    """What the log may hold after a failed Produce request."""
+    lines = [
+        "# Errors of Produce requests\n",
+        (
+            "Whether the log may hold a record although the broker returned an error, for each"
+            " error code of a Produce\nresponse in Apache Kafka. The producer decides"
+            " `possibly_written` of an error by this table, over all attempts of\nthe record: it"
+            " is True if one of them may have written it. With `acks=0` brokers send no response,"
+            " so that only the\nerrors of the connection occur. A code that is not listed, a"
+            " broken connection and a request that timed out prove\nnothing: the log may hold the"
+            " record.\n"
+        ),
+        "| code | name | acks=1 | acks=all | when Apache Kafka returns it |",
+        "|---|---|---|---|---|",
+    ]
+    for kind, row in sorted(APPEND_TABLE.items(), key=lambda item: item[0].code or 0):
+        single, every = row.leader_only.value, row.all_replicas.value
+        if row.idempotent is not None:
+            single, every = (
+                f"{each} (idempotent: {row.idempotent.value})" for each in (single, every)
+            )
+        lines.append(
+            f"| {kind.code} | {kind.error_name} | {single} | {every} | {cell(row.reason)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def spark_page() -> str:
     """Every option of the Spark source and sink."""
     parts = [
@@ -154,6 +183,7 @@ PAGES = {
     "configuration.md": configuration_page,
     "protocol.md": protocol_page,
     "errors.md": errors_page,
+    "produce-errors.md": produce_errors_page,
     "spark-options.md": spark_page,
 }
 
