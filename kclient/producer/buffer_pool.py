@@ -1,6 +1,7 @@
 """The memory that unsent records may take, and the buffers it is handed out in."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from kclient.common.broker_errors import RecordTooLargeError
@@ -55,6 +56,7 @@ class BufferPool:
         tasks: Tasks,
         wait_time: WaitTime,
         exhausted: Sensor,
+        on_wait: Callable[[], None],
     ) -> None:
         """Create an empty pool.
 
@@ -64,7 +66,9 @@ class BufferPool:
             clock: Tells how long a caller has waited.
             tasks: Makes the conditions callers wait on.
             wait_time: Takes the nanoseconds each caller had to wait.
-            exhausted: Counts the callers who waited in vain.
+            exhausted: Counts the callers whose wait timed out.
+            on_wait: Called before a caller waits, when `queued` counts it; wakes the sender, so
+                that it sends the batches that hold the memory without lingering.
         """
         self.total = total
         self.poolable_size = poolable_size
@@ -72,6 +76,7 @@ class BufferPool:
         self._tasks = tasks
         self._wait_time = wait_time
         self._exhausted = exhausted
+        self._on_wait = on_wait
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
         self._free: list[bytearray] = []
         self._unpooled = total  # bytes that are neither handed out nor in the free list
@@ -83,7 +88,7 @@ class BufferPool:
 
         Raises:
             RecordTooLargeError: The pool could never hold that much.
-            BufferExhaustedError: The wait was in vain.
+            BufferExhaustedError: The memory did not come free in time.
             ClosedError: The pool was closed.
         """
         if size > self.total:
@@ -204,6 +209,7 @@ class BufferPool:
 
     def _wait(self, claim: _Claim, max_wait_ms: float) -> None:
         started_ms = self._clock.monotonic_ms()
+        self._on_wait()
         try:
             with claim.ready:
                 claim.ready.wait_for(lambda: claim.refused or claim.is_met(), max_wait_ms / 1000.0)

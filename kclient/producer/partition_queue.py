@@ -39,6 +39,11 @@ class PartitionQueue(OpenQueue):
         self.batches.append(batch)
         self.open_batch = batch
 
+    def close_batch(self, batch: ProducerBatch) -> None:
+        """Add no more records to the open batch, which one did not fit; it is due to be sent."""
+        batch.is_closed = True
+        self.open_batch = None
+
     def take(self, batch: ProducerBatch) -> None:
         """Remove a batch to send it; it takes no more records."""
         self.remove(batch)

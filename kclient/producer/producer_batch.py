@@ -69,6 +69,8 @@ class ProducerBatch(OpenBatch):
     Attributes:
         append_many: The builder's own method for many records at once.
         created_ms: When the first record came; ``delivery.timeout.ms`` counts from here.
+        is_closed: Whether a record did not fit, so that no more are added (Kafka:
+            ProducerBatch.closeForRecordAppends).
         is_begun: Whether the batch was taken in, so that it will have an outcome.
         attempts: How often the batch came back and was queued again.
         on_wire: Whether a request that holds the batch awaits its response.
@@ -93,6 +95,7 @@ class ProducerBatch(OpenBatch):
         "created_ms",
         "drained_ms",
         "is_begun",
+        "is_closed",
         "last_error",
         "on_wire",
         "outcome_unknown",
@@ -120,6 +123,7 @@ class ProducerBatch(OpenBatch):
         self.created_ms = created_ms
         self.drained_ms = created_ms
         self.is_begun = False
+        self.is_closed = False
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.on_wire = False

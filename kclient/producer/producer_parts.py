@@ -1,6 +1,7 @@
 """Wires a producer's parts together; the one place that knows them all."""
 
 import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kclient.client.exponential_backoff import ExponentialBackoff
@@ -63,7 +64,7 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
             values["max_request_size"],
             values["partitioner_adaptive_partitioning_enable"],
         ),
-        _pool(config, runtime, metrics),
+        _pool(config, runtime, metrics, client.wakeup),
         runtime,
         runner,
         _backoff(config, runtime),
@@ -86,7 +87,9 @@ def _metrics(config: ProducerConfig, runtime: Runtime) -> ProducerMetrics:
     )
 
 
-def _pool(config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics) -> BufferPool:
+def _pool(
+    config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics, wakeup: Callable[[], None]
+) -> BufferPool:
     return BufferPool(
         config.values["buffer_memory"],
         config.batch_size,
@@ -94,6 +97,7 @@ def _pool(config: ProducerConfig, runtime: Runtime, metrics: ProducerMetrics) ->
         runtime.tasks,
         metrics.buffer_wait,
         metrics.buffer_exhausted,
+        wakeup,
     )
 
 

@@ -122,7 +122,7 @@ class RecordAccumulator:
             runner: Runs callbacks.
             retry_backoff: How long a batch waits that came back.
             slow_nodes: Which brokers keyless records avoid.
-            wakeup: Tells the sender that a batch was begun.
+            wakeup: Wakes the sender, after a batch was begun or closed.
         """
         self.settings = settings
         self.pool = pool
@@ -254,8 +254,7 @@ class RecordAccumulator:
         try:
             while filled is None:
                 with target.lock:
-                    if target.open_batch is not None:  # another thread may have begun it meanwhile
-                        filled = fill(target.open_batch)
+                    filled = _fill_open_batch(target, fill)
                     if filled is None and memory:
                         result = self.new_result(target.topic_partition)
                         batch, memory = (
@@ -272,10 +271,9 @@ class RecordAccumulator:
                     wait_ms = 0.0 if self._runner.inside() else max_wait_ms
                     memory = [self.pool.allocate(size, wait_ms)]
             self.pool.take_back(memory)
-            if batch is not None:
-                if queue is None:
-                    info.sticky_batch_begun(batch)
-                self._wakeup()
+            if batch is not None and queue is None:
+                info.sticky_batch_begun(batch)
+            self._wakeup()  # a batch was begun or closed
         except BaseException:
             self._abandon(memory, batch)
             raise
@@ -434,3 +432,17 @@ class RecordAccumulator:
             self.finish(batch)
         self.pool.close()
         return records
+
+
+def _fill_open_batch(queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]) -> T | None:
+    """Append to the open batch, or close it where the record does not fit; the queue is locked.
+
+    Another thread may have begun the batch since the caller last looked.
+    """
+    batch = queue.open_batch
+    if batch is None:
+        return None
+    filled = fill(batch)
+    if filled is None:
+        queue.close_batch(batch)
+    return filled

@@ -84,8 +84,8 @@ class TopicInfo(TopicView):
         """Return the queue to begin a new batch in, which may differ from `before`.
 
         Args:
-            before: Queue whose open batch did not take a record, or that had none.
-            full_size: What a batch counts at least that could not take another record.
+            before: Queue that has no open batch.
+            full_size: What a batch counts at least that a record did not fit.
         """
         with self._lock:
             if self.sticky_queue is not before and self.sticky_queue is not None:
@@ -93,9 +93,7 @@ class TopicInfo(TopicView):
             last, self._sticky_batch = self._sticky_batch, None
             produced = 0
             if last is not None:
-                produced = last.size_in_bytes
-                if before.open_batch is last:
-                    produced = max(produced, full_size)
+                produced = max(last.size_in_bytes, full_size if last.is_closed else 0)
             if self.partitioner.is_due(produced):
                 self._weigh()
             self.partitioner.batch_begun(produced, self._available, self.partition_count)

@@ -38,18 +38,37 @@ class PausingTasks(VirtualTasks):
         return PausingCondition(self._process, self._scheduler)
 
 
+def wake_nothing() -> None:
+    """Stands for the sender's wake-up where no sender runs."""
+
+
 def pool(kind: type[VirtualTasks] = VirtualTasks) -> tuple[BufferPool, VirtualClock]:
     home = VirtualHome()
     tasks = kind(home.process, home.world.scheduler)
     metrics = Metrics(home.clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    return BufferPool(TOTAL, POOLABLE, home.clock, tasks, wait, exhausted), home.clock
+    return BufferPool(TOTAL, POOLABLE, home.clock, tasks, wait, exhausted, wake_nothing), home.clock
 
 
 def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
     made, _ = pool(PausingTasks)
     PausingCondition.while_waiting = staticmethod(lambda: while_waiting(made))
     return made
+
+
+def test_a_caller_that_waits_wakes_the_sender_once_it_is_counted() -> None:
+    home = VirtualHome()
+    tasks = VirtualTasks(home.process, home.world.scheduler)
+    sensor = Metrics(home.clock, tasks).sensor(total="wait")
+    queued: list[int] = []
+    buffers = BufferPool(
+        TOTAL, POOLABLE, home.clock, tasks, sensor, sensor, lambda: queued.append(buffers.queued())
+    )
+    buffers.allocate(TOTAL, 50)
+    assert queued == []
+    with pytest.raises(BufferExhaustedError):
+        buffers.allocate(POOLABLE, 50)
+    assert queued == [1]
 
 
 def test_buffers_of_the_pooled_size_are_handed_out_again() -> None:
@@ -205,7 +224,7 @@ def test_threads_in_line_are_all_served() -> None:
     clock = SystemClock()
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    buffers = BufferPool(4 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted)
+    buffers = BufferPool(4 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted, wake_nothing)
     served = []
 
     def work() -> None:
@@ -228,7 +247,7 @@ def test_threads_are_served_in_the_order_in_which_they_came() -> None:
     tasks, clock = SystemTasks(), SystemClock()
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
-    buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted)
+    buffers = BufferPool(3 * POOLABLE, POOLABLE, clock, tasks, wait, exhausted, wake_nothing)
     held = [buffers.allocate(POOLABLE, 0) for _ in range(3)]
     served: dict[int, bytearray] = {}
 

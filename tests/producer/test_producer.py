@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from kclient import Producer, RecordMetadata
+from kclient import AdminClient, NewTopic, Producer, RecordMetadata
 from kclient.common.errors import (
     BootstrapError,
     BufferExhaustedError,
@@ -39,6 +39,29 @@ Stored = Callable[[str], list[ForeignRecord]]
 
 
 # -- sending ---------------------------------------------------------------------------------------
+
+
+def test_a_send_that_waits_for_memory_does_not_wait_for_linger(
+    make: Callable[..., Producer], topic: str
+) -> None:
+    producer = make(
+        linger_ms=60_000, batch_size=16_384, buffer_memory=2 * 16_384, max_block_ms=20_000
+    )
+    lingering = [producer.send(topic, b"x", partition=partition) for partition in range(2)]
+    waiting = producer.send(topic, b"y", partition=2)
+    assert [future.result(20).offset for future in lingering] == [0, 0]
+    producer.flush(20)
+    assert waiting.result(0).offset == 0
+
+
+def test_a_keyless_batch_that_takes_no_more_records_does_not_wait_for_linger(
+    cluster: EmbeddedCluster, make: Callable[..., Producer], topic: str
+) -> None:
+    with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, 100, 1)])
+    producer = make(linger_ms=60_000)
+    futures = [producer.send(topic, bytes(1_000)) for _ in range(20)]
+    assert futures[0].result(20).offset == 0
 
 
 def test_what_is_sent_is_what_others_read(

@@ -67,6 +67,19 @@ def test_a_batch_waits_for_linger_unless_it_is_full() -> None:
     assert len(producer.client.requests()) == 1
 
 
+def test_a_batch_that_a_record_did_not_fit_is_sent_when_the_next_partition_is_chosen() -> None:
+    producer = world(partitions=50, linger_ms=60_000, batch_size=1_000)
+    first = producer.send(bytes(600), None)
+    before = producer.accumulator.topic_info(TOPIC).sticky_queue
+    producer.step()
+    assert producer.client.requests() == []
+    producer.send(bytes(600), None)
+    assert producer.accumulator.topic_info(TOPIC).sticky_queue is not before
+    producer.step()
+    (request,) = producer.client.requests()
+    assert first.segment().result in [each.result for each in builder_of(request).batches]
+
+
 def test_a_flush_does_not_wait_for_linger() -> None:
     producer = world(linger_ms=60_000)
     future = producer.send(b"x")

@@ -312,6 +312,7 @@ class ProducerWorld:
             self.runtime.tasks,
             self.metrics.buffer_wait,
             self.metrics.buffer_exhausted,
+            self.client.wakeup,
         )
         self.accumulator = self._accumulator(self.runtime, options)
         self.sender = self._sender(options)
