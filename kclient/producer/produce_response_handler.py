@@ -16,6 +16,7 @@ from kclient.common.broker_errors import (
     OutOfOrderSequenceError,
     RecordTooLargeError,
     TopicAuthorizationError,
+    UnknownServerError,
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
@@ -289,11 +290,20 @@ def _by_partition(
 def _record_errors(
     batch: ProducerBatch, partition: PartitionProduceResponse
 ) -> dict[int, KafkaError]:
+    """Return the errors of the records that the broker rejected, by their index in the batch.
+
+    The response has one error code for the whole batch. Where it names a single record, the code is
+    that record's; where it names several, they may differ, and each is an InvalidRecordError with
+    its own message (Kafka: Sender.failBatch).
+    """
+    kind: type[KafkaError] | None = InvalidRecordError
+    if len(partition.record_errors) == 1:
+        kind = KafkaError.by_code(partition.error_code)
     return {
-        each.batch_index: InvalidRecordError(
+        each.batch_index: (kind or UnknownServerError)(
             each.batch_index_error_message
             or partition.error_message
-            or "the broker refused this record"
+            or "the broker rejected this record"
         )
         for each in partition.record_errors
         if 0 <= each.batch_index < batch.record_count

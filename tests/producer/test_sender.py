@@ -4,10 +4,12 @@ import pytest
 
 from kclient.common.broker_errors import (
     InvalidRecordError,
+    InvalidTimestampError,
     InvalidTopicError,
     NotLeaderOrFollowerError,
     RecordTooLargeError,
     TopicAuthorizationError,
+    UnknownServerError,
     UnsupportedVersionError,
 )
 from kclient.common.errors import KafkaError
@@ -314,6 +316,40 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
     assert told == [1, 0, 2]
     assert producer.metrics.registry.snapshot()["record-error-total"] == 1
     assert producer.pool.available() == producer.pool.total
+
+
+@pytest.mark.fault("W14")
+@pytest.mark.parametrize(
+    ("code", "named", "kind"),
+    [
+        (32, [1], InvalidTimestampError),  # the code can only mean the one record that is named
+        (87, [1], InvalidRecordError),
+        (9999, [1], UnknownServerError),
+        (32, [0, 1], InvalidRecordError),  # which of them it means is not known
+    ],
+)
+def test_the_error_of_a_record_has_the_class_of_the_code_if_it_is_the_only_one(
+    code: int, named: list[int], kind: type[KafkaError]
+) -> None:
+    producer = world()
+    futures = [producer.send(b"x"), producer.send(b"y")]
+    producer.step()
+    answer = PartitionProduceResponse(
+        error_code=code,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message="its own text")
+            for index in named
+        ],
+    )
+    producer.client.end(
+        "0",
+        ProduceResponse(responses=[TopicProduceResponse(name=TOPIC, partition_responses=[answer])]),
+    )
+    producer.step()
+    for index in named:
+        error = futures[index].exception(0)
+        assert type(error) is kind
+        assert str(error).startswith("its own text")
 
 
 @pytest.mark.fault("W14")
