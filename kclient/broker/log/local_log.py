@@ -101,7 +101,7 @@ class LocalLog:
 
         Args:
             start_offset: First offset wanted.
-            max_length: Most bytes to return.
+            max_length: Most bytes to return; nothing if the first batch is larger.
             end: Nothing at or behind this offset is returned.
             min_one_message: Return the first batch whole even if it is larger.
 

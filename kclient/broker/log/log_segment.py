@@ -165,9 +165,13 @@ class LogSegment:
     ) -> tuple[BatchHeader, FileSlice] | None:
         """Return the batches from the one that holds an offset on, as a slice of the file.
 
+        The slice is empty where its first batch would be incomplete: consumers of Fetch version 3
+        and above take a fragment alone for a record that can never be read (Kafka:
+        FetchDataInfo.firstEntryIncomplete). The last of several batches may be incomplete.
+
         Args:
             offset: First offset wanted; the slice starts with the batch it lies in.
-            max_size: Most bytes to return; the last batch may be cut off by it.
+            max_size: Most bytes to return.
             max_position: Position behind the last byte to return.
             min_one_message: Return the first batch whole even if it is larger (KIP-74).
         """
@@ -175,7 +179,9 @@ class LogSegment:
         if first is None:
             return None
         size = max(max_size, first.size_in_bytes) if min_one_message else max_size
-        size = max(0, min(size, max_position - first.position))
+        size = min(size, max_position - first.position)
+        if size < first.size_in_bytes:
+            size = 0
         return first, self.records.slice(first.position, size)
 
     def find_offset_by_timestamp(

@@ -206,7 +206,7 @@ class UnifiedLog:
 
         Args:
             start_offset: First offset wanted.
-            max_length: Most bytes to return; the last batch may be cut off by it.
+            max_length: Most bytes to return; the last of several batches may be cut off by it.
             min_one_message: Return the first batch whole even if it is larger (KIP-74).
             max_offset: Nothing at or behind this offset is returned: the high watermark or the
                 last stable offset for consumers; None for the log's end.

@@ -43,7 +43,7 @@ class FetchResult(NamedTuple):
         high_watermark: First offset that is not committed yet; -1 if unknown.
         last_stable_offset: First offset of an open transaction, or the high watermark.
         log_start_offset: First offset there is; -1 if unknown.
-        records: Whole record batches, perhaps none.
+        records: Record batches, perhaps none. The first is whole, the last may be incomplete.
         aborted: Aborted transactions within the records, as (producer id, first offset).
         diverging_epoch: Epoch and end offset where the reader's history leaves this log's.
     """
