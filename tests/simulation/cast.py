@@ -2,9 +2,17 @@
 
 from tests.simulation.admin_application import AdminApplication
 from tests.simulation.application import Application, Stage
+from tests.simulation.checker import KILL_CLIENT
 from tests.simulation.consumer_application import ConsumerApplication
+from tests.simulation.dead_joiner import DeadJoiner
+from tests.simulation.history import Fault
 from tests.simulation.operator import Operator
 from tests.simulation.producer_application import ProducerApplication
+
+_DEAD_JOINER_MS = 2_000.0
+"""How long a group's first member waits for the client that dies before it."""
+_FIRST_MEMBER_MS = 3_000.0
+"""How long the first member is the only one then: later rebalances wait for the dead client."""
 
 
 class Cast:
@@ -27,6 +35,7 @@ class Cast:
         self.consumers: list[ConsumerApplication] = []
         self.closing = False
         self._lives = 0
+        self._dead_joiner: DeadJoiner | None = None
 
     @property
     def applications(self) -> list[Application]:
@@ -38,9 +47,25 @@ class Cast:
         scenario = self.stage.scenario
         for number in range(scenario.producers):
             self.add_producer(f"p{number}")
-        for group in range(scenario.groups):
-            for number in range(scenario.consumers):
-                self.add_consumer(f"c{group}{number}", f"g{group}")
+        if scenario.dead_joiner:
+            self._dead_joiner = DeadJoiner(self.stage, "dead", "dead-joiner", "g0")
+            self.stage.world.clock.after(_DEAD_JOINER_MS, self._kill_dead_joiner)
+        for group in range(scenario.dead_joiner, scenario.groups):
+            self._enter_group(group)
+
+    def _enter_group(self, group: int, first: int = 0) -> None:
+        for number in range(first, self.stage.scenario.consumers):
+            self.add_consumer(f"c{group}{number}", f"g{group}")
+
+    def _kill_dead_joiner(self) -> None:
+        """Kill the client that has asked to join the first group, whose members follow it."""
+        if self._dead_joiner is not None:
+            victim, self._dead_joiner = self._dead_joiner, None
+            now_ms = self.stage.world.clock.now_ms
+            self.stage.history.add(Fault(now_ms, victim.name, KILL_CLIENT, "dead joiner"))
+            victim.process.kill()
+            self.add_consumer("c00", "g0")
+            self.stage.world.clock.after(_FIRST_MEMBER_MS, lambda: self._enter_group(0, first=1))
 
     def complete(self) -> None:
         """See to it that every group has somebody, and let nobody else enter."""
@@ -71,6 +96,8 @@ class Cast:
             AssertionError: It does not.
         """
         self.operator.watch()
+        if self._dead_joiner is not None and self.operator.has_pending_members("g0"):
+            self._kill_dead_joiner()
         for each in self.producers:
             if not each.over:
                 each.watch()

@@ -25,6 +25,7 @@ from tests.simulation.history import (
     Sought,
     Stored,
     StoredCommit,
+    Subscribed,
 )
 
 KILL_CLIENT = "kill client"
@@ -35,6 +36,9 @@ BIT_FLIP = "bit flip"
 
 GRACE_MS = 500.0
 """How much later than its timeout a call may return."""
+
+FIRST_ASSIGNMENT_MS = 2_500.0
+"""How long a new group may be without partitions, where nothing goes wrong meanwhile."""
 
 _PER_INVARIANT = 5  # more of the same tell nothing new
 
@@ -176,6 +180,24 @@ def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
             held -= {(event.who, partition) for partition in event.partitions}
         elif isinstance(event, Polled) and (event.who, event.partition) not in held:
             yield f"{event.who} read {event.partition}@{event.offset} without holding it"
+
+
+def late_assignments(history: History, _promises: Promises) -> Iterator[str]:
+    """A new group's first member is given partitions in time, unless something fails meanwhile."""
+    waiting: dict[str, Subscribed] = {}
+    known: set[str] = set()
+    for event in history:
+        for group, first in list(waiting.items()):
+            if event.at_ms > first.at_ms + FIRST_ASSIGNMENT_MS:
+                yield f"{group} has no partitions {FIRST_ASSIGNMENT_MS:.0f} ms after {first}"
+                del waiting[group]
+        if isinstance(event, Fault):
+            waiting.clear()
+        elif isinstance(event, Assigned):
+            waiting.pop(event.group, None)
+        elif isinstance(event, Subscribed) and event.group not in known:
+            waiting[event.group] = event
+            known.add(event.group)
 
 
 def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
@@ -335,6 +357,7 @@ CHECKS: dict[str, Check] = {
     "inconsistent-offset": inconsistent_offsets,
     "poll-skip": nonmonotonic_polls,
     "unowned-read": unowned_reads,
+    "late-assignment": late_assignments,
     "wrong-start": wrong_starts,
     "early-commit": early_commits,
     "foreign-commit": foreign_commits,

@@ -18,6 +18,7 @@ from tests.simulation.history import (
     Processed,
     Revoked,
     Sought,
+    Subscribed,
 )
 from tests.simulation.scenario import TOPIC
 
@@ -39,6 +40,7 @@ class ConsumerApplication(Application):
             {"bootstrap.servers": SERVERS, "group.id": self.group, **self.stage.scenario.consumer},
             runtime=self.process.runtime,
         )
+        self.note(Subscribed, self.group)
         consumer.subscribe(
             [TOPIC],
             on_assigned=lambda gained: self.note(Assigned, self.group, _numbers(gained)),

@@ -60,6 +60,13 @@ class CalledBack(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Subscribed(Event):
+    """A member of a group was started."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class Assigned(Event):
     """A member of a group was given partitions."""
 

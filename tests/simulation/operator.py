@@ -128,6 +128,13 @@ class Operator:
             self.kill()
             self.start()
 
+    def has_pending_members(self, group_id: str) -> bool:
+        """Return whether the broker waits for a client that was told its member id."""
+        if self.server is None:
+            return False
+        group = self.server.services.groups._groups.get(group_id)
+        return group is not None and bool(group.pending_members)
+
     def stop(self) -> None:
         """Stop the broker in order; whatever keeps it from ending, it is killed then."""
         server, process = self.server, self.process

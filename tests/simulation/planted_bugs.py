@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.membership import Membership
+from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.log import log_validator
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_appender import LogAppender
@@ -242,6 +243,18 @@ def _trust_disk(replace: Replace) -> None:
     replace(FileRecords, "sound_batches", lambda self, **_: self.all_headers())
 
 
+def _wait_for_dead_joiners(replace: Replace) -> None:
+    delay = Rebalancer._delay_first_generation
+
+    def wait_for_joins(self: Rebalancer, group: Any, remaining_ms: float) -> None:
+        if self._config.initial_rebalance_delay_ms:
+            delay(self, group, remaining_ms)
+        else:
+            self._wait_for_joins(group)
+
+    replace(Rebalancer, "_delay_first_generation", wait_for_joins)
+
+
 def _take_any_generation(replace: Replace) -> None:
     check = Membership.check_member
 
@@ -310,6 +323,12 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "trusted-recovery": PlantedBug(
         "recovery does not look at checksums", _trust_disk, 54, "catch-up", is_rare=True
+    ),
+    "dead-joiner": PlantedBug(
+        "without a rebalance delay, a new group waits for a client that died before it joined",
+        _wait_for_dead_joiners,
+        11,
+        "late-assignment",
     ),
     "any-generation": PlantedBug(
         "the broker takes commits of a generation that is over",

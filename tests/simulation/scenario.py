@@ -67,6 +67,7 @@ class Scenario:
         in_flight: The producers' limit.
         promises: What may be expected.
         faults: What the nemesis does.
+        dead_joiner: Whether a client dies between its two JoinGroup requests to the first group.
         latency_ms: Of every link, the least and the most.
     """
 
@@ -85,6 +86,7 @@ class Scenario:
     in_flight: int
     promises: Promises
     latency_ms: tuple[float, float]
+    dead_joiner: bool
     faults: tuple[PlannedFault, ...] = field(repr=False)
 
     @property
@@ -122,6 +124,7 @@ def draw(seed: int) -> Scenario:
             acknowledged=acks != "0",
         ),
         latency_ms=lot.choice(((0.1, 1.0), (0.1, 5.0), (0.1, 60.0))),
+        dead_joiner=random.Random(f"dead joiner {seed}").random() < 0.5,
         faults=_faults(lot, flush=flush),
     )
 

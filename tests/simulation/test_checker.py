@@ -27,6 +27,7 @@ from tests.simulation.history import (
     Sent,
     Stored,
     StoredCommit,
+    Subscribed,
 )
 
 STRICT = Promises(idempotent=True, ordered=True, acknowledged=True)
@@ -105,6 +106,10 @@ BROKEN: list[tuple[str, Callable[[], list[Event]]]] = [
     ("poll-skip", lambda: [*sound(), Polled(6.0, "b", "g", 0, 1, "p-1")]),
     ("unowned-read", lambda: without(Assigned, 1)),
     ("unowned-read", lambda: swapped(9, 10)),
+    (
+        "late-assignment",
+        lambda: [Subscribed(0.0, "a", "late"), Called(2_501.0, "p", "send", 0.0, 0.0)],
+    ),
     ("wrong-start", lambda: without(CommitSeen, 0)),
     ("foreign-commit", lambda: [*sound(), CommitSeen(6.0, "broker", "g", 0, 0)]),
     ("foreign-commit", lambda: without(Assigned, 1)),
@@ -156,6 +161,12 @@ def test_damage_on_the_way_may_be_told() -> None:
     flip, told = Fault(6.0, "m", BIT_FLIP, ""), Damaged(7.0, "b", "m", "crc")
     assert found([*sound(), flip, told, flip]) == set()
     assert found([*sound(), replace(flip, who="broker"), told]) == {"false-alarm"}
+
+
+def test_a_group_without_partitions_is_accepted_where_something_failed_meanwhile() -> None:
+    late: list[Event] = [Subscribed(0.0, "a", "late"), Called(3_000.0, "p", "send", 0.0, 0.0)]
+    assert found([late[0], Fault(100.0, "broker", "kill broker", ""), late[1]]) == set()
+    assert found([late[0], Assigned(2_000.0, "a", "late", (0,)), late[1]]) == set()
 
 
 def test_what_was_not_promised_is_not_expected() -> None:

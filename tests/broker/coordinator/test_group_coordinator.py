@@ -69,6 +69,50 @@ def test_the_first_generation_waits_for_more_members() -> None:
     assert len(first[0].members) == 2
 
 
+@pytest.mark.parametrize("delay_ms", [0, 500])
+def test_the_first_generation_does_not_wait_for_a_member_that_never_came_back(
+    delay_ms: int,
+) -> None:
+    """Kafka: tryCompleteInitialRebalanceElseSchedule looks at the delay, at no pending member."""
+    world = World(initial_rebalance_delay_ms=delay_ms)
+    assert world.join(version=4)[0].error_code == code_of(e.MemberIdRequiredError)
+    told = world.join(version=4)[0]
+    joined = world.join(told.member_id, version=4)
+    world.pass_time(2 * delay_ms)
+    assert [reply.generation_id for reply in joined] == [1]
+    assert [member.member_id for member in joined[0].members] == [told.member_id]
+
+
+def test_a_group_that_is_empty_again_does_not_wait_for_a_pending_member() -> None:
+    world = World()
+    leader, follower, _ = world.stable_pair()
+    world.leave(MemberIdentity(member_id=leader), MemberIdentity(member_id=follower))
+    assert world.state() == "Empty"
+    world.join(version=4)
+    assert [reply.error_code for reply in world.join()] == [NONE]
+
+
+def test_a_static_member_of_an_empty_group_does_not_wait_for_a_pending_member() -> None:
+    world = World()
+    world.join(version=4)
+    joined = world.join(group_instance_id="static", version=5)
+    assert [reply.generation_id for reply in joined] == [1]
+
+
+def test_a_later_rebalance_waits_for_a_pending_member_until_its_session_ends() -> None:
+    """As in Kafka (hasAllMembersJoined): it may be about to join, which saves a rebalance."""
+    world = World()
+    leader, follower, generation = world.stable_pair()
+    told = world.join(version=4)[0]
+    assert told.error_code == code_of(e.MemberIdRequiredError)
+    joins = [world.join(follower, metadata=b"changed"), world.join(leader)]
+    assert joins == [[], []]
+    world.pass_time(9_900)
+    assert joins == [[], []]
+    world.pass_time(200)
+    assert [reply.generation_id for replies in joins for reply in replies] == [generation + 1] * 2
+
+
 def test_a_silent_member_is_out_after_its_session() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()

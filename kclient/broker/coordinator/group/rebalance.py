@@ -52,7 +52,7 @@ class Rebalancer:
         self._save = save
 
     def prepare(self, group: ClassicGroup) -> None:
-        """Begin a rebalance: members in the middle of a sync are sent back to join."""
+        """Begin a rebalance; members that wait for a SyncGroup response have to join again."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self.complete_if_all_joined(group)
             return
@@ -61,20 +61,28 @@ class Rebalancer:
             self.fail_waiting_syncs(group, code_of(RebalanceInProgressError))
         was_empty = group.state is GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._clock.wall_ms())
-        if was_empty and self._config.initial_rebalance_delay_ms > 0:
+        if was_empty:
             self._delay_first_generation(group, group.rebalance_timeout_ms())
         else:
             self._wait_for_joins(group)
 
     def complete_if_all_joined(self, group: ClassicGroup) -> None:
-        """Complete the rebalance if nobody is left to wait for and no first delay is running."""
+        """Complete the rebalance if all members have joined and no initial delay is running."""
         waiting_for_more = self._timers.has(("first", group.group_id))
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and not waiting_for_more and group.all_joined():
             self._complete(group)
 
     def _delay_first_generation(self, group: ClassicGroup, remaining_ms: float) -> None:
+        """Complete the first rebalance of an empty group after the delay, be it 0.
+
+        The delay alone decides (Kafka: tryCompleteInitialRebalanceElseSchedule). No pending member
+        is waited for: it may have died before it joined.
+        """
         delay_ms = min(self._config.initial_rebalance_delay_ms, remaining_ms)
+        if delay_ms <= 0:
+            self._complete(group)
+            return
         group.has_new_member = False
 
         def after_delay() -> None:

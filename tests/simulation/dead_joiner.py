@@ -1,0 +1,29 @@
+"""A client that dies between its two JoinGroup requests (KIP-394)."""
+
+from kclient import Consumer
+from tests.simulation.application import SERVERS, Application, Stage
+from tests.simulation.scenario import TOPIC
+
+_POLL_S = 0.3
+_SESSION_MS = 10_000
+"""Until then later rebalances of the group wait for it, as in Kafka; its first one must not."""
+
+
+class DeadJoiner(Application):
+    """Asks to join a group, and is killed once the coordinator has given it a member id."""
+
+    def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
+        self.group = group
+        super().__init__(stage, machine, name)
+
+    def run(self) -> None:
+        """Poll until the process is killed."""
+        settings = {
+            **self.stage.scenario.consumer,
+            "session_timeout_ms": _SESSION_MS,
+            "group_id": self.group,
+        }
+        with Consumer(settings, bootstrap_servers=SERVERS, runtime=self.process.runtime) as member:
+            member.subscribe([TOPIC])
+            while not self.stopping:
+                member.poll(_POLL_S)
