@@ -160,7 +160,7 @@ bench-recovery: build-ext
 # The Spark is one whose connector Maven finds complete, in an environment of its own.
 SPARK ?= 4.0.0
 SPARK_VENV ?= .cache/spark-$(SPARK)
-SPARK_PACKAGES := '.[spark]' 'pyspark==$(SPARK)' 'pandas<3' 'confluent-kafka>=2.6' 'testcontainers>=4.8' 'Cython>=3.1' 'setuptools>=77'
+SPARK_PACKAGES := '.[spark]' 'pyspark==$(SPARK)' 'confluent-kafka>=2.6' 'testcontainers>=4.8' 'Cython>=3.1' 'setuptools>=77'
 
 .PHONY: bench-spark
 bench-spark:

@@ -6,7 +6,7 @@ import signal
 
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
-from kclient.common.errors import ConfigError
+from kclient.cli.common_options import key_values
 from kclient.network.system_runtime import system_runtime
 
 _SIGNALS = {signal.SIGTERM, signal.SIGINT}
@@ -21,26 +21,25 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--listen",
         default="127.0.0.1:9092",
         metavar="HOST:PORT",
-        help="address to listen on; port 0 takes a free one (default: %(default)s)",
+        help="address to listen on; port 0 chooses a free one (default: %(default)s)",
     )
     parser.add_argument(
         "--config",
         action="append",
         default=[],
-        metavar="K=V",
-        help="a broker setting by Kafka's name, such as num.partitions=3; may be repeated",
+        metavar="KEY=VALUE",
+        help="a broker config by Kafka's name, such as num.partitions=3; may be repeated",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until told to stop, then shut down cleanly."""
-    settings = {"log.dir": options.data_dir, "listeners": options.listen}
-    for item in options.config:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise ConfigError(f"--config: got {item!r:.80}, expected NAME=VALUE")
-        settings[name.strip()] = value.strip()
+    """Serve until SIGTERM or SIGINT, then shut down cleanly."""
+    settings = {
+        "log.dir": options.data_dir,
+        "listeners": options.listen,
+        **key_values("--config", options.config),
+    }
     _raise_descriptor_limit()
     # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)

@@ -1,18 +1,36 @@
 """Options that the client commands share."""
 
 import argparse
+import math
+import os
+from collections.abc import Callable
 
 from kclient.common.errors import ConfigError
 
+SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
+"""Environment variable with the address for commands that are given no --bootstrap-server."""
+
+_DEFAULT_SERVERS = "127.0.0.1:9092"
+_DEFAULT_TIMEOUT_S = 10.0
+_LONGEST_TIMEOUT_S = 86_400.0
+_MAX_INT = 2**31 - 1
+
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add where to connect and how."""
+    """Add the address, the timeout and the client's options."""
     parser.add_argument(
         "--bootstrap-server",
         "-b",
-        default="127.0.0.1:9092",
+        default=os.environ.get(SERVERS_VARIABLE) or _DEFAULT_SERVERS,
         metavar="HOST:PORT[,…]",
-        help="brokers to ask first (default: %(default)s)",
+        help=f"brokers to connect to first (default: {SERVERS_VARIABLE}, or {_DEFAULT_SERVERS})",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=timeout_s,
+        default=_DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="fail when the cluster has not responded for so long (default: %(default)g)",
     )
     parser.add_argument(
         "--config",
@@ -24,16 +42,37 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def client_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the client's options by dotted name.
+    """Return the options of a consumer or an admin client by dotted name.
 
     Raises:
         ConfigError: A --config is not of the form key=value.
     """
-    return {"bootstrap.servers": options.bootstrap_server, **key_values(options.config)}
+    return {
+        "bootstrap.servers": options.bootstrap_server,
+        "default.api.timeout.ms": _milliseconds(options),
+        **key_values("--config", options.config),
+    }
 
 
-def key_values(pairs: list[str]) -> dict[str, object]:
-    """Read KEY=VALUE pairs.
+def producer_options(options: argparse.Namespace) -> dict[str, object]:
+    """Return a producer's options by dotted name; see `client_options`."""
+    timeout_ms = _milliseconds(options)
+    given = key_values("--config", options.config)
+    timeouts: dict[str, object] = {"max.block.ms": timeout_ms}
+    own = {key.replace("_", ".") for key in given}
+    if not own & {"delivery.timeout.ms", "request.timeout.ms", "linger.ms"}:
+        # A record has time for a second attempt.
+        timeouts["request.timeout.ms"] = max(1, timeout_ms // 2)
+        timeouts["delivery.timeout.ms"] = max(timeout_ms, timeout_ms // 2 + 10)
+    return {"bootstrap.servers": options.bootstrap_server, **timeouts, **given}
+
+
+def _milliseconds(options: argparse.Namespace) -> int:
+    return max(1, round(options.timeout * 1000))
+
+
+def key_values(option: str, pairs: list[str]) -> dict[str, object]:
+    """Parse the KEY=VALUE pairs of a command line option.
 
     Raises:
         ConfigError: A pair has no '='.
@@ -42,6 +81,36 @@ def key_values(pairs: list[str]) -> dict[str, object]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError(f"--config: got {pair!r:.80}, expected KEY=VALUE")
-        parsed[key] = value
+            raise ConfigError(f"{option}: got {pair!r:.80}, expected KEY=VALUE")
+        parsed[key.strip()] = value.strip()
     return parsed
+
+
+def whole_number(low: int) -> Callable[[str], int]:
+    """Return a parser of numbers from `low` to what the protocol can carry."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not low <= number <= _MAX_INT:
+            raise argparse.ArgumentTypeError(
+                f"got {text!r:.80}, expected a whole number from {low} to {_MAX_INT}"
+            )
+        return number
+
+    return parse
+
+
+def timeout_s(text: str) -> float:
+    """Parse a time in seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _LONGEST_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r:.80}, expected seconds, more than 0 and at most {_LONGEST_TIMEOUT_S:g}"
+        )
+    return seconds

@@ -1,35 +1,67 @@
-"""``kclient consume``: print records as they come."""
+r"""``kclient consume``: print records as they arrive, one line each.
+
+In the text form a line has tab-separated fields. UTF-8 text stands for itself; backslash, tab,
+newline and carriage return are written \\, \t, \n, \r, other control characters and bytes that are
+not UTF-8 \xNN, and null \N. In the JSON form bytes are a string where they are UTF-8 text, else an
+object {"base64": "..."}; null is null.
+"""
 
 import argparse
+import base64
+import json
 import sys
 import time
+from collections.abc import Callable
 
 from kclient.admin.admin_client import AdminClient
-from kclient.cli.common_options import add_connection_options, client_options
+from kclient.cli.common_options import (
+    add_connection_options,
+    client_options,
+    timeout_s,
+    whole_number,
+)
+from kclient.cli.text_form import escape
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.record import ConsumerRecord
 
 _IDLE_POLL_S = 0.5
 
+Format = Callable[[ConsumerRecord], str]
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient consume`` to the command line."""
-    parser = commands.add_parser("consume", help="print the records of topics")
+    parser = commands.add_parser(
+        "consume",
+        help="print the records of topics",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("topic", nargs="+")
-    parser.add_argument("--group", help="share the work in this group and commit positions")
+    parser.add_argument("--group", help="join this group and commit the offsets of what is printed")
     parser.add_argument(
         "--from-beginning", action="store_true", help="start at the oldest record, not at the end"
     )
-    parser.add_argument("--max-records", type=int, help="stop after so many")
+    parser.add_argument("--max-records", type=whole_number(1), help="stop after so many")
     parser.add_argument(
-        "--idle-timeout", type=float, metavar="SECONDS", help="stop after so long without a record"
+        "--idle-timeout",
+        type=timeout_s,
+        metavar="SECONDS",
+        help="stop after so long without a record",
+    )
+    parser.add_argument(
+        "--format",
+        default="text",
+        choices=("text", "json"),
+        help="text: tab-separated fields; json: one object per line (default: %(default)s)",
     )
     parser.add_argument(
         "--show",
         default="value",
         choices=("value", "key-value", "all"),
-        help="what to print of each record (default: %(default)s)",
+        help="fields of the text form; all: topic-partition@offset, timestamp in milliseconds, "
+        "key, value, headers (default: %(default)s)",
     )
     add_connection_options(parser)
     parser.set_defaults(run=_run)
@@ -42,25 +74,35 @@ def _run(options: argparse.Namespace) -> int:
     }
     if options.group:
         settings["group.id"] = options.group
-    count = 0
-    with Consumer(settings) as consumer:
-        if options.group:
-            consumer.subscribe(options.topic)
-        else:
-            consumer.assign(_partitions(options))
-        last = time.monotonic()
-        while not _is_over(options, count, last):
-            left = None if options.max_records is None else options.max_records - count
-            for record in consumer.poll(_IDLE_POLL_S, max_records=left):
-                count += 1
-                last = time.monotonic()
-                sys.stdout.buffer.write(_line(record, options.show))
-            sys.stdout.flush()
-    print(f"{count} records", file=sys.stderr)
+    partitions = _partitions(options)
+    progress = _Progress(options)
+    try:
+        _consume(options, settings, partitions, progress)
+    finally:
+        print(f"{progress.count} records", file=sys.stderr)
     return 0
 
 
+def _consume(
+    options: argparse.Namespace,
+    settings: dict[str, object],
+    partitions: list[TopicPartition],
+    progress: "_Progress",
+) -> None:
+    consumer = Consumer(settings)
+    try:
+        if options.group:
+            consumer.subscribe(options.topic)
+        else:
+            consumer.assign(partitions)
+        while not progress.is_over():
+            progress.poll(consumer)
+    finally:
+        consumer.close(options.timeout)
+
+
 def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
+    """Return the topics' partitions; fails where a topic does not exist."""
     with AdminClient(client_options(options)) as admin:
         described = admin.describe_topics(options.topic)
     return [
@@ -70,19 +112,75 @@ def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
     ]
 
 
-def _is_over(options: argparse.Namespace, count: int, last: float) -> bool:
-    if options.max_records is not None and count >= options.max_records:
-        return True
-    return options.idle_timeout is not None and time.monotonic() - last >= options.idle_timeout
+class _Progress:
+    """Prints records and decides when it is enough.
+
+    Attributes:
+        count: Records printed.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.count = 0
+        self._most: int | None = options.max_records
+        self._idle_timeout_s: float | None = options.idle_timeout
+        self._format = _as_json if options.format == "json" else _TEXT_FORMATS[options.show]
+        self._last_record = time.monotonic()
+
+    def is_over(self) -> bool:
+        """Return whether all wanted records were printed, or none arrived for the idle timeout."""
+        if self._most is not None and self.count >= self._most:
+            return True
+        idle_s = time.monotonic() - self._last_record
+        return self._idle_timeout_s is not None and idle_s >= self._idle_timeout_s
+
+    def poll(self, consumer: Consumer) -> None:
+        """Print the records of one poll."""
+        left = None if self._most is None else self._most - self.count
+        for record in consumer.poll(_IDLE_POLL_S, max_records=left):
+            self._last_record = time.monotonic()
+            sys.stdout.buffer.write(self._format(record).encode() + b"\n")
+            self.count += 1
+        sys.stdout.flush()
 
 
-def _line(record: ConsumerRecord, show: str) -> bytes:
-    value = b"null" if record.value is None else bytes(record.value)
-    if show == "value":
-        return value + b"\n"
-    key = b"null" if record.key is None else bytes(record.key)
-    if show == "key-value":
-        return key + b"\t" + value + b"\n"
-    place = f"{record.topic}-{record.partition}@{record.offset} {record.timestamp_ms} "
-    headers = b",".join(name.encode() + b"=" + (data or b"null") for name, data in record.headers)
-    return place.encode() + key + b"\t" + value + b"\t" + headers + b"\n"
+def _value(record: ConsumerRecord) -> str:
+    return escape(record.value)
+
+
+def _key_value(record: ConsumerRecord) -> str:
+    return f"{escape(record.key)}\t{escape(record.value)}"
+
+
+def _all(record: ConsumerRecord) -> str:
+    headers = ",".join(
+        f"{escape(name.encode(), ',=')}={escape(data, ',')}" for name, data in record.headers
+    )
+    return (
+        f"{record.topic}-{record.partition}@{record.offset}\t{record.timestamp_ms}\t"
+        f"{_key_value(record)}\t{headers}"
+    )
+
+
+_TEXT_FORMATS: dict[str, Format] = {"value": _value, "key-value": _key_value, "all": _all}
+
+
+def _as_json(record: ConsumerRecord) -> str:
+    fields = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _json_bytes(record.key),
+        "value": _json_bytes(record.value),
+        "headers": [[name, _json_bytes(data)] for name, data in record.headers],
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

@@ -1,12 +1,16 @@
 """``kclient groups``: list, describe with lag, delete."""
 
 import argparse
+import sys
 
 from kclient.admin.admin_client import AdminClient
 from kclient.admin.admin_types import ConsumerGroupDescription
 from kclient.cli.common_options import add_connection_options, client_options
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer import Consumer
+
+_DEAD = "Dead"
+"""State that brokers report for a group which does not exist."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -15,7 +19,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="name every group with its state")
     listing.set_defaults(run=_list)
-    describing = actions.add_parser("describe", help="show members, positions and lag")
+    describing = actions.add_parser("describe", help="show members, committed offsets and lag")
     describing.add_argument("group", nargs="+")
     describing.set_defaults(run=_describe)
     deleting = actions.add_parser("delete", help="delete groups that have no members")
@@ -34,17 +38,21 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
+    missing = 0
     with AdminClient(client_options(options)) as admin, Consumer(client_options(options)) as reader:
         for group in admin.describe_consumer_groups(options.group).values():
-            positions = admin.list_consumer_group_offsets(group.group_id)
-            ends = reader.end_offsets(list(positions))
-            _show(group, positions, ends)
-    return 0
+            offsets = admin.list_consumer_group_offsets(group.group_id)
+            if group.state == _DEAD and not offsets:
+                print(f"kclient groups: group {group.group_id!r} does not exist", file=sys.stderr)
+                missing += 1
+            else:
+                _show(group, offsets, reader.end_offsets(list(offsets)))
+    return 1 if missing else 0
 
 
 def _show(
     group: ConsumerGroupDescription,
-    positions: dict[TopicPartition, OffsetAndMetadata],
+    offsets: dict[TopicPartition, OffsetAndMetadata],
     ends: dict[TopicPartition, int],
 ) -> None:
     print(
@@ -52,13 +60,13 @@ def _show(
         f"  coordinator {group.coordinator}"
     )
     owners = {tp: member for member in group.members for tp in member.assignment}
-    for partition in sorted(owners.keys() | positions.keys()):
-        position = positions.get(partition)
-        lag = ends[partition] - position.offset if position is not None else "-"
+    for partition in sorted(owners.keys() | offsets.keys()):
+        committed = offsets.get(partition)
+        lag = ends[partition] - committed.offset if committed is not None else "-"
         owner = owners.get(partition)
         who = f"{owner.member_id} at {owner.host}" if owner is not None else "-"
         print(
-            f"  {partition}  committed {position.offset if position else '-'}"
+            f"  {partition}  committed {committed.offset if committed else '-'}"
             f"  end {ends.get(partition, '-')}  lag {lag}  member {who}"
         )
 

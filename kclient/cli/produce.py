@@ -3,48 +3,87 @@
 import argparse
 import sys
 
-from kclient.cli.common_options import add_connection_options, client_options
+from kclient.cli.common_options import add_connection_options, producer_options, whole_number
+from kclient.cli.text_form import unescape
 from kclient.producer.producer import Producer
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient produce`` to the command line."""
     parser = commands.add_parser(
-        "produce", help="send standard input, one record a line", description=__doc__
+        "produce", help="send standard input, one record per line", description=__doc__
     )
     parser.add_argument("topic")
-    parser.add_argument("--partition", type=int, help="send everything to this partition")
     parser.add_argument(
-        "--key-separator", metavar="TEXT", help="what stands before it in a line is the key"
+        "--partition", type=whole_number(0), help="send every record to this partition"
+    )
+    parser.add_argument(
+        "--key-separator",
+        metavar="TEXT",
+        help="what precedes it in a line is the record's key; a line without it has no key",
+    )
+    parser.add_argument(
+        "--escaped",
+        action="store_true",
+        help=r"lines are in the form that 'kclient consume' prints: \t, \n, \xNN, \N for null",
     )
     add_connection_options(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    failures: list[BaseException] = []
-    count = 0
+    deliveries = _Deliveries()
     separator = options.key_separator.encode() if options.key_separator else None
-    with Producer(client_options(options)) as producer:
-        for line in sys.stdin.buffer:
-            key, value = _split(line.rstrip(b"\r\n"), separator)
-            producer.send(
-                options.topic,
-                value,
-                key=key,
-                partition=options.partition,
-                on_delivery=lambda _, error: failures.append(error) if error else None,
-            )
-            count += 1
-        producer.flush()
-    print(f"{count - len(failures)} of {count} records delivered", file=sys.stderr)
-    if failures:
-        print(f"first failure: {failures[0]}", file=sys.stderr)
-    return 1 if failures else 0
+    try:
+        # Its close waits for the outcome of all that was sent, also after Ctrl-C.
+        with Producer(producer_options(options)) as producer:
+            for line in sys.stdin.buffer:
+                key, value = _split(line.rstrip(b"\r\n"), separator, escaped=options.escaped)
+                deliveries.sent += 1
+                producer.send(
+                    options.topic,
+                    value,
+                    key=key,
+                    partition=options.partition,
+                    on_delivery=deliveries.record,
+                )
+    finally:
+        deliveries.report()
+    return 1 if deliveries.delivered < deliveries.sent else 0
 
 
-def _split(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
-    if separator is None:
-        return None, line
-    key, found, value = line.partition(separator)
-    return (key, value) if found else (None, line)
+class _Deliveries:
+    """Counts records and their outcomes.
+
+    Attributes:
+        sent: Records read from the input.
+        delivered: Records that the cluster has acknowledged.
+    """
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.delivered = 0
+        self._first_failure: BaseException | None = None
+
+    def record(self, _: object, error: BaseException | None) -> None:
+        """Count an outcome; called by the producer's thread."""
+        if error is None:
+            self.delivered += 1
+        elif self._first_failure is None:
+            self._first_failure = error
+
+    def report(self) -> None:
+        """Print the counts and the first failure."""
+        print(f"{self.delivered} of {self.sent} records delivered", file=sys.stderr)
+        if self._first_failure is not None:
+            print(f"first failure: {self._first_failure}", file=sys.stderr)
+
+
+def _split(
+    line: bytes, separator: bytes | None, *, escaped: bool
+) -> tuple[bytes | None, bytes | None]:
+    before, found, after = line.partition(separator) if separator else (b"", b"", b"")
+    key, value = (before, after) if found else (None, line)
+    if not escaped:
+        return key, value
+    return None if key is None else unescape(key), unescape(value)

@@ -1,9 +1,14 @@
-"""``kclient topics``: list, describe, create, delete, grow."""
+"""``kclient topics``: list, describe, create, delete, add partitions."""
 
 import argparse
 
 from kclient.admin.admin_client import AdminClient
-from kclient.cli.common_options import add_connection_options, client_options, key_values
+from kclient.cli.common_options import (
+    add_connection_options,
+    client_options,
+    key_values,
+    whole_number,
+)
 from kclient.common.types import NewTopic
 
 
@@ -14,27 +19,42 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     listing = actions.add_parser("list", help="name every topic")
     listing.add_argument("--internal", action="store_true", help="name Kafka's own topics too")
     listing.set_defaults(run=_list)
-    describing = actions.add_parser("describe", help="show partitions, leaders and settings")
+    describing = actions.add_parser("describe", help="show partitions, leaders and topic configs")
     describing.add_argument("topic", nargs="+")
     describing.set_defaults(run=_describe)
     creating = actions.add_parser("create", help="create topics")
     creating.add_argument("topic", nargs="+")
-    creating.add_argument("--partitions", type=int, default=-1)
-    creating.add_argument("--replication-factor", type=int, default=-1)
+    creating.add_argument(
+        "--partitions",
+        type=whole_number(1),
+        default=-1,
+        help="number of partitions (default: the cluster's num.partitions)",
+    )
+    creating.add_argument(
+        "--replication-factor",
+        type=whole_number(1),
+        default=-1,
+        help="replicas of each partition (default: the cluster's default.replication.factor)",
+    )
     creating.add_argument(
         "--topic-config",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the topics; may be repeated",
+        help="a topic config such as retention.ms=3600000; may be repeated",
     )
     creating.set_defaults(run=_create)
     deleting = actions.add_parser("delete", help="delete topics and all their records")
     deleting.add_argument("topic", nargs="+")
     deleting.set_defaults(run=_delete)
-    growing = actions.add_parser("add-partitions", help="raise a topic's number of partitions")
+    growing = actions.add_parser("add-partitions", help="add partitions to a topic")
     growing.add_argument("topic")
-    growing.add_argument("--total", type=int, required=True)
+    growing.add_argument(
+        "--total",
+        type=whole_number(1),
+        required=True,
+        help="number of partitions the topic is to have",
+    )
     growing.set_defaults(run=_grow)
     for action in (listing, describing, creating, deleting, growing):
         add_connection_options(action)
@@ -75,7 +95,9 @@ def _ids(brokers: tuple[int, ...]) -> str:
 
 
 def _create(options: argparse.Namespace) -> int:
-    configs = {key: str(value) for key, value in key_values(options.topic_config).items()}
+    configs = {
+        key: str(value) for key, value in key_values("--topic-config", options.topic_config).items()
+    }
     topics = [
         NewTopic(name, options.partitions, options.replication_factor, configs)
         for name in options.topic

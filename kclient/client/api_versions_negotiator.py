@@ -10,11 +10,11 @@ from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError, error_for_code
 from kclient.common.errors import KafkaError, ProtocolError
 from kclient.common.files import WireBytes
+from kclient.common.version import VERSION
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 CLIENT_SOFTWARE_NAME = "kclient"
-CLIENT_SOFTWARE_VERSION = "0.1.0"
 """What brokers show of this client (KIP-511)."""
 
 FIRST_VERSION = 4
@@ -107,7 +107,7 @@ class ApiVersionsNegotiator:
     def _request(self, node_id: str, now_ms: float) -> ClientRequest:
         message = ApiVersionsRequest(
             client_software_name=CLIENT_SOFTWARE_NAME,
-            client_software_version=CLIENT_SOFTWARE_VERSION,
+            client_software_version=VERSION,
         )
         return ClientRequest(
             node_id,

