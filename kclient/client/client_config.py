@@ -1,6 +1,7 @@
 """The configuration keys that producers, consumers and admin clients share."""
 
 from kclient.client.bootstrap_servers import parse_bootstrap_servers
+from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import (
     REQUIRED,
     ConfigKey,
@@ -161,7 +162,6 @@ def _security_protocol(raw: object) -> str:
     if name in _OTHER_PROTOCOLS:
         # To go on without the protection that was asked for would be worse than to stop.
         raise ConfigError(
-            f"security_protocol: got {describe(raw)}, expected 'PLAINTEXT';"
-            " encrypted and authenticated connections are not supported in this version"
+            f"security_protocol: got {describe(raw)}, expected 'PLAINTEXT'; {NO_SECURITY}"
         )
     raise ValueError

@@ -1,85 +1,192 @@
-"""How other clients spell settings, each with the name that holds here.
+"""Options of other Kafka clients, and what takes their place here.
 
-Keys are spelled as those clients document them; a dotted key also answers its underscore form.
+Names are spelled as those clients document them; dots and underscores count as the same.
 """
 
-_RENAMED = {
+from typing import NamedTuple
+
+NO_SECURITY = "TLS and SASL are not available in this version"
+"""The reason why an option about encryption or authentication is refused."""
+
+_SECURITY_WORDS = frozenset({"jaas", "kerberos", "oauth", "oauthbearer", "sasl", "ssl", "tls"})
+
+
+class ForeignOption(NamedTuple):
+    """What to tell a user of another client's option.
+
+    Attributes:
+        names: Dotted names of the options that take its place, of which a client has one or none.
+        note: How these differ; where there is no such option, what to do instead.
+    """
+
+    names: tuple[str, ...]
+    note: str = ""
+
+
+def foreign_option(keyword: str) -> ForeignOption | None:
+    """Return what is known of another client's option, None for an unknown one.
+
+    Args:
+        keyword: Name of the option in lower case, with underscores for dots.
+    """
+    if not _SECURITY_WORDS.isdisjoint(keyword.split("_")):
+        return ForeignOption((), NO_SECURITY)
+    return _FOREIGN_OPTIONS.get(keyword)
+
+
+_RENAMED: dict[str, tuple[str, ...]] = {
     # librdkafka and confluent-kafka
-    "metadata.broker.list": "bootstrap.servers",
-    "queue.buffering.max.ms": "linger.ms",
-    "queue.buffering.max.kbytes": "buffer.memory (bytes)",
-    "queue.buffering.max.messages": "buffer.memory (bytes)",
-    "batch.num.messages": "batch.size (bytes)",
-    "message.timeout.ms": "delivery.timeout.ms",
-    "message.max.bytes": "max.request.size",
-    "message.send.max.retries": "retries",
-    "request.required.acks": "acks",
-    "max.in.flight": "max.in.flight.requests.per.connection",
-    "compression.codec": "compression.type",
-    "compression.level": "compression.gzip.level, compression.lz4.level or compression.zstd.level",
-    "ssl.ca.location": "ssl.truststore.location",
-    "ssl.certificate.location": "ssl.keystore.location",
-    "ssl.key.location": "ssl.keystore.key",
-    "sasl.mechanisms": "sasl.mechanism",
-    "partitioner": "partitioner.class",
-    "fetch.wait.max.ms": "fetch.max.wait.ms",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
-    "socket.timeout.ms": "request.timeout.ms",
-    "socket.connection.setup.timeout": "socket.connection.setup.timeout.ms",
-    "socket.send.buffer.bytes": "send.buffer.bytes",
-    "socket.receive.buffer.bytes": "receive.buffer.bytes",
-    "sasl.username": "sasl.jaas.config",
-    "sasl.password": "sasl.jaas.config",
-    "auto.commit.enable": "enable.auto.commit",
-    "queued.max.messages.kbytes": "fetch.max.bytes",
-    "queued.min.messages": "fetch.max.bytes",
+    "metadata.broker.list": ("bootstrap.servers",),
+    "queue.buffering.max.ms": ("linger.ms",),
+    "message.timeout.ms": ("delivery.timeout.ms",),
+    "message.max.bytes": ("max.request.size",),
+    "message.send.max.retries": ("retries",),
+    "request.required.acks": ("acks",),
+    "max.in.flight": ("max.in.flight.requests.per.connection",),
+    "compression.codec": ("compression.type",),
+    "partitioner": ("partitioner.class",),
+    "consume.callback.max.messages": ("max.poll.records",),
+    "fetch.error.backoff.ms": ("retry.backoff.ms",),
+    "fetch.message.max.bytes": ("max.partition.fetch.bytes",),
+    "fetch.wait.max.ms": ("fetch.max.wait.ms",),
+    "metadata.request.timeout.ms": ("request.timeout.ms",),
+    "topic.metadata.propagation.max.ms": ("max.block.ms",),
+    "topic.metadata.refresh.interval.ms": ("metadata.max.age.ms",),
+    "socket.timeout.ms": ("request.timeout.ms",),
+    "socket.connection.setup.timeout": ("socket.connection.setup.timeout.ms",),
+    "socket.send.buffer.bytes": ("send.buffer.bytes",),
+    "socket.receive.buffer.bytes": ("receive.buffer.bytes",),
+    "auto.commit.enable": ("enable.auto.commit",),
     # kafka-python
-    "request_timeout_seconds": "request.timeout.ms",
-    "reconnect_backoff_ms_max": "reconnect.backoff.max.ms",
-    "retry_backoff": "retry.backoff.ms",
-    "sasl_plain_username": "sasl.jaas.config",
-    "sasl_plain_password": "sasl.jaas.config",
-    "ssl_cafile": "ssl.truststore.location",
-    "ssl_certfile": "ssl.keystore.location",
-    "ssl_keyfile": "ssl.keystore.key",
-    "ssl_password": "ssl.key.password",
-    "ssl_check_hostname": "ssl.endpoint.identification.algorithm",
+    "bootstrap.timeout.ms": ("default.api.timeout.ms", "max.block.ms"),
+    "group.name": ("group.id",),
+    "reconnect.backoff.ms.max": ("reconnect.backoff.max.ms",),
+    "request.timeout.seconds": ("request.timeout.ms",),
+    "retry.backoff": ("retry.backoff.ms",),
     # aiokafka
-    "max_batch_size": "batch.size",
+    "max.batch.size": ("batch.size",),
 }
 
-_VERSIONS = "leave it out: versions are negotiated with each broker"
-_CALLBACKS = "leave it out: errors are raised by the call they concern, or given to its callback"
-_OUTCOMES = "give on_delivery to send(), or keep the future that it returns"
-_METRICS = "leave it out: .metrics() returns the figures"
-_LOGGING = "leave it out: set the level of the logger 'kclient'"
+_IN_BYTES = {
+    "queue.buffering.max.kbytes": "buffer.memory",
+    "queue.buffering.max.messages": "buffer.memory",
+    "batch.num.messages": "batch.size",
+    "queued.max.messages.kbytes": "fetch.max.bytes",
+    "queued.min.messages": "fetch.max.bytes",
+}
 
-_ELSEWHERE = {
+_LEVELS = ("compression.gzip.level", "compression.lz4.level", "compression.zstd.level")
+
+_ALWAYS = "leave it out; it cannot be changed here"
+_CALLBACKS = "leave it out; errors are raised by the call they concern, or passed to its callback"
+_LOGGING = "leave it out; set the level of the logger 'kclient'"
+_METRICS = "leave it out; .metrics() of a producer or a consumer returns the metrics"
+_MOCK = "leave it out; kclient.testing.EmbeddedCluster is a broker for tests"
+_NO_PROXY = "proxies are not available in this version"
+_OUTCOMES = "pass on_delivery to send(), or keep the future that it returns"
+_STORED = "leave it out; the group's coordinator stores committed offsets"
+_SYNCHRONOUS = "leave it out; this client is synchronous"
+_VERSIONS = "leave it out; versions are negotiated with each broker"
+
+_NOTES = {
     # librdkafka and confluent-kafka
-    "enable.auto.offset.store": "set enable_auto_commit=False and call commit()",
-    "on_delivery": _OUTCOMES,
+    "api.version.request": _VERSIONS,
+    "api.version.request.timeout.ms": _VERSIONS,
+    "api.version.fallback.ms": _VERSIONS,
+    "broker.version.fallback": _VERSIONS,
+    "broker.address.family": "not available; every address of a host name is tried, IPv4 and IPv6",
+    "broker.address.ttl": "leave it out; host names are looked up for each connection",
+    "builtin.features": _ALWAYS,
+    "client.software.name": _ALWAYS,
+    "coordinator.query.interval.ms": "leave it out; a coordinator is looked up when it is unknown",
+    "debug": _LOGGING,
+    "default.topic.config": "pass these options beside the others",
+    "delivery.report.only.error": _OUTCOMES,
     "dr_cb": _OUTCOMES,
+    "dr_msg_cb": _OUTCOMES,
+    "on_delivery": _OUTCOMES,
+    "produce.offset.report": "leave it out; a record's outcome always has its offset",
+    "enable.auto.offset.store": "set enable_auto_commit=False and call commit()",
+    "enable.gapless.guarantee": "not available; enable_idempotence keeps the records in order",
+    "enable.partition.eof": "not available; compare position() with end_offsets()",
+    "enable.random.seed": _ALWAYS,
+    "enable.sparse.connections": "leave it out; connections are made when they are needed",
+    "enabled_events": _CALLBACKS,
     "error_cb": _CALLBACKS,
+    "throttle_cb": _METRICS,
     "stats_cb": _METRICS,
     "statistics.interval.ms": _METRICS,
-    "debug": _LOGGING,
+    "rebalance_cb": "pass on_assigned, on_revoked and on_lost to subscribe()",
+    "offset_commit_cb": "pass callback to commit_async()",
+    "on_commit": "pass callback to commit_async()",
+    "fetch.queue.backoff.ms": "leave it out; fetching pauses while fetched records are not polled",
+    "group.protocol.type": "leave it out; it is always 'consumer'",
+    "internal.termination.signal": "leave it out; close() ends all threads",
+    "log.connection.close": _LOGGING,
+    "log.queue": _LOGGING,
+    "log.thread.name": _LOGGING,
+    "log_cb": _LOGGING,
     "log_level": _LOGGING,
     "logger": _LOGGING,
-    "api.version.request": _VERSIONS,
-    "broker.version.fallback": _VERSIONS,
+    "message.copy.max.bytes": "leave it out; records are always copied into batches",
+    "offset.store.method": _STORED,
+    "offset.store.path": _STORED,
+    "offset.store.sync.interval.ms": _STORED,
+    "closesocket_cb": _ALWAYS,
+    "connect_cb": _ALWAYS,
+    "open_cb": _ALWAYS,
+    "resolve_cb": _ALWAYS,
+    "socket_cb": _ALWAYS,
+    "background_event_cb": _CALLBACKS,
+    "consume_cb": "call poll() in a loop",
+    "plugin.library.paths": "plugins are not available",
+    "queue.buffering.backpressure.threshold": "leave it out; linger_ms and batch_size decide",
+    "queuing.strategy": _ALWAYS,
+    "msg_order_cmp": _ALWAYS,
+    "partitioner_cb": "pass a callable as partitioner_class",
+    "reconnect.backoff.jitter.ms": "leave it out; up to 20 % are always added at random",
+    "socket.blocking.max.ms": _ALWAYS,
+    "socket.keepalive.enable": "not available; connections_max_idle_ms closes idle connections",
+    "socket.max.fails": "leave it out; a connection is closed at its first failure",
+    "socket.nagle.disable": "leave it out; TCP_NODELAY is always set",
+    "sticky.partitioning.linger.ms": "leave it out; records without a key change the partition "
+    "when batch_size bytes were sent to it",
+    "test.mock.broker.rtt": _MOCK,
+    "test.mock.num.brokers": _MOCK,
+    "topic.blacklist": "leave it out; subscribe to the topics or the pattern that you want",
+    "topic.metadata.refresh.fast.cnt": _ALWAYS,
+    "topic.metadata.refresh.fast.interval.ms": "leave it out; retry_backoff_ms decides",
+    "topic.metadata.refresh.sparse": "leave it out; only topics in use are looked up",
     # kafka-python
     "api_version": _VERSIONS,
     "api_version_auto_timeout_ms": _VERSIONS,
-    "consumer_timeout_ms": "give the time to poll(timeout=...), in seconds",
-    "sock_chunk_bytes": "leave it out: reads are sized by the responses",
+    "consumer_timeout_ms": "pass the time to poll(timeout=...), in seconds",
+    "default_offset_commit_callback": "pass callback to commit_async()",
+    "enable_incremental_fetch_sessions": "leave it out; fetch sessions are used with each broker "
+    "that has them",
+    "kafka_client": _ALWAYS,
+    "metric_group_prefix": _METRICS,
+    "metrics_enabled": _METRICS,
+    "proxy_url": _NO_PROXY,
+    "selector": _ALWAYS,
+    "sock_chunk_bytes": "leave it out; reads have the size of the responses",
+    "sock_chunk_buffer_count": "leave it out; reads have the size of the responses",
+    "socket_options": "not available; see send_buffer_bytes and receive_buffer_bytes",
+    "socks5_proxy": _NO_PROXY,
     "topics": "call subscribe(topics)",
+    "wakeup_timeout_ms": _ALWAYS,
     # aiokafka
-    "loop": "leave it out: this client is synchronous",
-    "retriable_errors": "leave it out: retriable errors are retried until delivery_timeout_ms",
+    "loop": _SYNCHRONOUS,
+    "rebalance_timeout_ms": "leave it out; max_poll_interval_ms bounds a rebalance, too",
+    "retriable_errors": "leave it out; retriable errors are retried until delivery_timeout_ms",
 }
 
-OTHER_SPELLINGS: dict[str, str] = {
-    old: f"here it is {new.replace('.', '_')}" for old, new in _RENAMED.items()
-} | _ELSEWHERE
-"""What to tell a user who wrote another client's name of a setting."""
+_FOREIGN_OPTIONS = {
+    name.replace(".", "_"): option
+    for name, option in (
+        *((name, ForeignOption(names)) for name, names in _RENAMED.items()),
+        *((name, ForeignOption((own,), "it counts bytes")) for name, own in _IN_BYTES.items()),
+        *((name, ForeignOption((), note)) for name, note in _NOTES.items()),
+        ("compression.level", ForeignOption(_LEVELS, "one for each codec")),
+    )
+}

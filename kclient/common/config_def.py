@@ -1,8 +1,8 @@
 """Configuration as rows: one row defines a key's type, default, check and meaning.
 
 The canonical name of a key is Java's dotted one; the keyword form is the same with underscores.
-`ConfigDef.parse` accepts either form, never both for one key, and answers an unknown key with the
-nearest one or, where another client's spelling was used, with the right one.
+`ConfigDef.parse` accepts either form, never both for one key. The error about an unknown key names
+the nearest key or, where the key is one of another Kafka client, what takes its place.
 """
 
 import difflib
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kclient.common.config_aliases import OTHER_SPELLINGS
+from kclient.common.config_aliases import ForeignOption, foreign_option
 from kclient.common.errors import ConfigError
 
 Check = Callable[[Any], str | None]
@@ -31,6 +31,8 @@ class ConfigKey:
         default: Value where the user gave none; REQUIRED where there must be one.
         doc: One or two sentences for the reference page.
         secret: Whether the value must never be shown.
+        refused: Why the key cannot be set, empty for keys that can.
+        choices: What the key can be set to, where that is a list; empty otherwise.
     """
 
     name: str
@@ -39,6 +41,8 @@ class ConfigKey:
     default: object
     doc: str
     secret: bool = False
+    refused: str = ""
+    choices: tuple[object, ...] = ()
 
     @property
     def keyword(self) -> str:
@@ -52,7 +56,10 @@ def describe(value: object) -> str:
 
 
 # Keyword of every key defined -> who is configured by it, for users who mix them up.
-_OWNERS: dict[str, str] = {}
+_OWNERS: dict[str, tuple[str, ConfigKey]] = {}
+
+# Below it a suggestion is about another thing more often than about a misspelt key.
+_LEAST_SIMILARITY = 0.8
 
 
 class ConfigDef:
@@ -68,7 +75,7 @@ class ConfigDef:
         self.keys = {key.name: key for key in keys}
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
         for key in self.keys.values():
-            _OWNERS.setdefault(key.keyword, owner)
+            _OWNERS.setdefault(key.keyword, (owner, key))
 
     def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Return every key's value by keyword name, from what the user gave.
@@ -85,7 +92,7 @@ class ConfigDef:
                 raise ConfigError(
                     f"{key.name}: got it twice, as {key.name!r} and {key.keyword!r}; give one"
                 )
-            values[key.keyword] = _converted(key, raw)
+            values[key.keyword] = _converted(key, spelling, raw)
         for key in self.keys.values():
             if key.keyword not in values:
                 if key.default is REQUIRED:
@@ -97,22 +104,65 @@ class ConfigDef:
         text = f"unknown option {spelling!r:.80} for {self.owner}"
         if not isinstance(spelling, str):
             return f"{text}; expected a str"
-        other = OTHER_SPELLINGS.get(spelling) or OTHER_SPELLINGS.get(spelling.replace("_", "."))
-        if other is not None:
-            return f"{text}; {other}"
-        near = difflib.get_close_matches(spelling.replace(".", "_"), self._keywords(), n=1)
-        if near:
-            return f"{text}; did you mean {near[0]!r}?"
-        owner = _OWNERS.get(spelling.replace(".", "_"))
-        if owner is not None:
-            return f"{text}; it is an option of {owner}"
-        return f"{text}; the options are listed in the configuration reference"
+        hint = self._hint(spelling)
+        return f"{text}; {hint or 'the options are listed in the configuration reference'}"
 
-    def _keywords(self) -> list[str]:
-        return [key.keyword for key in self.keys.values()]
+    def _hint(self, spelling: str) -> str | None:
+        """Return what to do about an unknown option, in the spelling that its user prefers."""
+        keyword = spelling.replace(".", "_").lower()
+        foreign = foreign_option(keyword)
+        if foreign is not None:
+            return self._in_place_of(foreign, spelling)
+        if keyword in _OWNERS and keyword not in self._by_spelling:
+            return _of_other(*_OWNERS[keyword])
+        near = self._near(keyword)
+        if near is None:
+            return None
+        if near.refused:
+            return (
+                f"did you mean {_spelt(near.keyword, spelling)!r}? It cannot be set: {near.refused}"
+            )
+        return f"did you mean {_spelt(near.keyword, spelling)!r}?"
+
+    def _in_place_of(self, foreign: ForeignOption, spelling: str) -> str:
+        """Return which option takes the place of another client's, or what to do without it."""
+        keywords = [name.replace(".", "_") for name in foreign.names]
+        own = [name for name in keywords if self._can_be_set(name)]
+        named = ", ".join(_spelt(name, spelling) for name in own or keywords[:1])
+        note = f" ({foreign.note})" if foreign.note else ""
+        if not named:
+            return foreign.note
+        if own:
+            return f"here it is {named}{note}"
+        owner = _OWNERS[keywords[0]][0] if keywords[0] in _OWNERS else "the clients"
+        return f"it is {named}{note}, an option of {owner}"
+
+    def _can_be_set(self, keyword: str) -> bool:
+        key = self._by_spelling.get(keyword)
+        return key is not None and not key.refused
+
+    def _near(self, keyword: str) -> ConfigKey | None:
+        """Return the key that was probably meant: one as good as equal, or begun alike."""
+        keywords = [key.keyword for key in self.keys.values()]
+        near = difflib.get_close_matches(keyword, keywords, n=1, cutoff=_LEAST_SIMILARITY)
+        begun = [each for each in keywords if each.startswith(f"{keyword}_")]
+        if not near and len(begun) == 1:
+            near = begun
+        return self._by_spelling[near[0]] if near else None
 
 
-def _converted(key: ConfigKey, raw: object) -> object:
+def _of_other(owner: str, key: ConfigKey) -> str:
+    if key.refused:
+        return f"it is an option of {owner}, which cannot be set: {key.refused}"
+    return f"it is an option of {owner}"
+
+
+def _spelt(keyword: str, like: str) -> str:
+    """Return a keyword with dots where the user wrote dots."""
+    return keyword.replace("_", ".") if "." in like else keyword
+
+
+def _converted(key: ConfigKey, spelling: str, raw: object) -> object:
     try:
         return key.convert(raw)
     except ConfigError:  # it names the part of the value that is wrong
@@ -120,7 +170,7 @@ def _converted(key: ConfigKey, raw: object) -> object:
     except (TypeError, ValueError) as problem:
         shown = "a secret value" if key.secret else describe(raw)
         hint = f"; {problem}" if str(problem) else ""
-        raise ConfigError(f"{key.keyword}: got {shown}, expected {key.expected}{hint}") from None
+        raise ConfigError(f"{spelling}: got {shown}, expected {key.expected}{hint}") from None
 
 
 def whole_number(
@@ -195,7 +245,7 @@ def choice(name: str, default: object, values: Mapping[object, object], doc: str
         return values[folded]
 
     shown = ", ".join(repr(value) for value in values)
-    return ConfigKey(name, convert, f"one of {shown}", default, doc)
+    return ConfigKey(name, convert, f"one of {shown}", default, doc, choices=tuple(values))
 
 
 def anything(

@@ -1,14 +1,14 @@
 """Keys of the Java client that mean nothing here, each with what to do instead.
 
-They are known so that a configuration brought over from Java is answered with the reason, and
-never taken silently without effect.
+They are known so that a configuration which is moved from Java is refused with the reason, and no
+key is accepted without effect.
 """
 
+from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigKey
 
 _CLASSES = "classes are not loaded by name here"
 _METRICS = "read metrics with .metrics()"
-_SECURITY = "encrypted and authenticated connections are not supported in this version"
 
 _REASONS = {
     "config.providers": "resolve values before handing them in; nothing is looked up in files or "
@@ -101,7 +101,13 @@ def refused(name: str, reason: str) -> ConfigKey:
         raise ValueError(reason)
 
     return ConfigKey(
-        name, convert, "it unset", None, f"Cannot be set: {reason}.", _may_be_secret(name)
+        name,
+        convert,
+        "no value",
+        None,
+        f"Cannot be set: {reason}.",
+        secret=_may_be_secret(name),
+        refused=reason,
     )
 
 
@@ -111,5 +117,5 @@ def _may_be_secret(name: str) -> bool:
 
 def java_only_keys() -> list[ConfigKey]:
     """Return the keys that every kind of client refuses."""
-    reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, _SECURITY)
+    reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, NO_SECURITY)
     return [refused(name, reason) for name, reason in sorted(reasons.items())]

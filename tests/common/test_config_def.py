@@ -61,7 +61,7 @@ def test_defaults_and_both_spellings() -> None:
         ({"partitioner_class": 3}, "partitioner_class: got 3 (int), expected a callable or None"),
         ({"bootstrap_server": "x"}, "did you mean 'bootstrap_servers'?"),
         ({"queue_buffering_max_ms": 5}, "here it is linger_ms"),
-        ({"max_batch_size": 5}, "here it is batch_size"),
+        ({"request_required_acks": 5}, "here it is acks"),
         ({"zzz": 5}, "unknown option 'zzz' for Producer"),
         ({"linger.ms": 1, "linger_ms": 2}, "linger.ms: got it twice"),
     ],

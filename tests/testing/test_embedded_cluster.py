@@ -107,7 +107,7 @@ def test_one_broker_only(brokers: int) -> None:
 
 
 def test_unknown_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'num_partitions'"):
+    with pytest.raises(ConfigError, match=r"did you mean 'num\.partitions'"):
         EmbeddedCluster(config={"num.partition": 5})
 
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.common.errors import ConfigError
 
-# How the clients' errors name a key: as the keyword that it is in Python.
-_NAMED = re.compile(r"([a-z_]+): ")
-_SUGGESTED = re.compile(r"(?<=did you mean )'([a-z_]+)'")
+# How the clients' errors name a key: as it was given, or as the keyword that it is in Python.
+_NAMED = re.compile(r"([a-z_.]+): ")
+_SUGGESTED = re.compile(r"(?<=did you mean )'([a-z_.]+)'")
 
 Value = TypeVar("Value")
 

@@ -51,7 +51,7 @@ WRONG: list[tuple[Any, str]] = [
     ({**CONF, "linger": 5}, "unknown option 'linger'"),
     ({**CONF, 7: 5}, "conf: got the option 7 (int), expected names as str"),
     ({**CONF, "linger.ms": 5, "linger_ms": 5}, "given twice"),
-    ({**CONF, "linger.ms": "soon"}, "linger_ms: got 'soon'"),
+    ({**CONF, "linger.ms": "soon"}, "linger.ms: got 'soon'"),
     (
         {**CONF, "key.serializer": "x"},
         "key.serializer: got a value, expected none; keys and values are bytes",
