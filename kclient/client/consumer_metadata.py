@@ -46,8 +46,9 @@ class ConsumerMetadata(Metadata):
             The number to hand to `await_update`.
         """
         with self._condition:
-            if self._wanted.replace(topics):
-                return self._timing.wish_partial()
+            added = self._wanted.replace(topics)
+            if added:
+                return self._request_new_topics(added)
             return self._timing.update_version
 
     def set_topic_filter(self, topic_filter: TopicFilter | None) -> int:
@@ -58,7 +59,7 @@ class ConsumerMetadata(Metadata):
         """
         with self._condition:
             self._wanted.set_filter(topic_filter)
-            return self._timing.wish_full(answers_differ=True)
+            return self._timing.request_full(responses_differ=True)
 
     def set_transient_topics(self, topics: Iterable[str]) -> int:
         """Want these topics for a moment, beside the others; an empty list ends that.
@@ -67,8 +68,9 @@ class ConsumerMetadata(Metadata):
             The number to hand to `await_update`.
         """
         with self._condition:
-            if self._wanted.set_transient(topics):
-                return self._timing.wish_partial()
+            added = self._wanted.set_transient(topics)
+            if added:
+                return self._request_new_topics(added)
             return self._timing.update_version
 
     def _request(self) -> MetadataRequest:

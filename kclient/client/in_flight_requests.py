@@ -125,9 +125,24 @@ class InFlightRequests:
         return queue.pop()
 
     def can_send_more(self, node_id: str) -> bool:
-        """Return whether the last frame is written and the limit is not reached."""
+        """Return whether the last frame is written and the limit is not reached.
+
+        Requests of the client itself, such as METADATA, do not count: they never keep the
+        application's waiting.
+        """
         queue = self._queues.get(node_id)
-        return not queue or (len(queue) < self._max and queue[-1].send.completed())
+        if not queue:
+            return True
+        if not queue[-1].send.completed():
+            return False
+        return (
+            len(queue) < self._max or sum(not each.request.internal for each in queue) < self._max
+        )
+
+    def can_send_internal(self, node_id: str) -> bool:
+        """Return whether the last frame is written; the limit is the application's alone."""
+        queue = self._queues.get(node_id)
+        return not queue or queue[-1].send.completed()
 
     def count(self, node_id: str | None = None) -> int:
         """Return the number of requests in flight, of one node or of all."""

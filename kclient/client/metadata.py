@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.last_seen_epochs import LastSeenEpochs
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_response_reader import MetadataResponseReader
-from kclient.client.metadata_snapshot import MetadataSnapshot, TopicMetadata
+from kclient.client.metadata_snapshot import UNKNOWN_EPOCH, MetadataSnapshot, TopicMetadata
 from kclient.common.broker_errors import InvalidTopicError, TopicAuthorizationError
 from kclient.common.errors import ClosedError, KafkaError
 from kclient.common.runtime import Address, Runtime
@@ -91,7 +92,7 @@ class Metadata:
         self._bootstrap_addresses: Sequence[Address] = ()
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._cluster = self._snapshot.cluster()
-        self._epochs: dict[TopicPartition, int] = {}
+        self._epochs = LastSeenEpochs()
         self._topic_errors: dict[str, KafkaError] = {}  # not raised to anybody yet
         self._fatal_error: KafkaError | None = None
         self._closed = False
@@ -147,14 +148,14 @@ class Metadata:
     # --- wishing and waiting
 
     def request_update(self, *, answers_differ: bool = False) -> int:
-        """Wish for a full update; return the number to hand to `await_update`.
+        """Request a full update; return the number to pass to `await_update`.
 
         Args:
             answers_differ: Whether the caller learned that the cluster changed, so that the
-                waits that grew while answers stayed the same start over.
+                wait that grew while responses stayed the same starts over.
         """
         with self._condition:
-            return self._timing.wish_full(answers_differ=answers_differ)
+            return self._timing.request_full(responses_differ=answers_differ)
 
     def await_update(self, last_version: int, timeout: float) -> bool:
         """Wait until an answer later than `last_version` has come.
@@ -239,18 +240,16 @@ class Metadata:
             snapshot = reader.read(response)
             if ask.is_partial:
                 snapshot = self._snapshot.merged(snapshot, retain)
-            same = snapshot == self._snapshot
-            self._timing.answered(ask.request_version, now_ms, partial=ask.is_partial, same=same)
+            same = snapshot.says_the_same(self._snapshot)
+            self._timing.updated(ask.request_version, now_ms, partial=ask.is_partial, same=same)
             if reader.refresh_needed:
-                self._timing.wish_full()
+                self._timing.request_full()
             self._fatal_error = None
             self._note_answered(topic.name for topic in response.topics if topic.name)
             self._replace(snapshot)
-            self._epochs = {
-                key: epoch
-                for key, epoch in self._epochs.items()
-                if key.topic in snapshot.topics or retain(key.topic, is_internal=False)
-            }
+            self._epochs.retain(
+                lambda topic: topic in snapshot.topics or retain(topic, is_internal=False)
+            )
             self._condition.notify_all()
 
     def failed_update(self, now_ms: float) -> None:
@@ -274,10 +273,10 @@ class Metadata:
         """
         with self._condition:
             known = self._epochs.get(topic_partition)
-            if known is None or epoch <= known:
+            if known == UNKNOWN_EPOCH or epoch <= known:
                 return False
-            self._epochs[topic_partition] = epoch
-            self._timing.wish_full(answers_differ=True)
+            self._epochs.put(topic_partition, epoch)
+            self._timing.request_full(responses_differ=True)
             return True
 
     def update_partition_leadership(
@@ -300,7 +299,7 @@ class Metadata:
                 topic = topics.get(key.topic)
                 if leader.leader_id in known_nodes and _is_newer(topic, key, leader):
                     topics[key.topic] = _with_leader(topics[key.topic], key.partition, leader)
-                    self._epochs[key] = leader.epoch
+                    self._epochs.put(key, leader.epoch)
                     updated.add(key)
             if updated:
                 self._replace(replace(self._snapshot, nodes=known_nodes, topics=topics))
@@ -326,6 +325,11 @@ class Metadata:
 
     # --- inside
 
+    def _request_new_topics(self, added: Iterable[str]) -> int:
+        """Request topics; at once if the last responses do not mention one of them."""
+        at_once = any(topic not in self._snapshot.topics for topic in added)
+        return self._timing.request_partial(at_once=at_once)
+
     def _raise_fatal_error(self) -> None:
         error, self._fatal_error = self._fatal_error, None
         if error is not None:
@@ -335,8 +339,9 @@ class Metadata:
         self._snapshot = snapshot
         self._cluster = snapshot.cluster()
         for name, topic in snapshot.topics.items():
-            if isinstance(topic.error, TopicAuthorizationError | InvalidTopicError):
-                self._topic_errors[name] = topic.error
+            error = topic.error
+            if isinstance(error, TopicAuthorizationError | InvalidTopicError):
+                self._topic_errors[name] = error
 
 
 def request_for(names: Iterable[str] | None, *, allow_creation: bool) -> MetadataRequest:

@@ -1,4 +1,4 @@
-"""When metadata must be asked for again, and how soon it may be."""
+"""When metadata must be requested again, and how soon it may be."""
 
 import math
 
@@ -6,15 +6,20 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 
 
 class MetadataRefreshTiming:
-    """Wishes for metadata, answers, failures, and the waits between them.
+    """Requests for updates, responses, failures, and the waits between them.
 
-    Not guarded: `Metadata` calls it under its own lock.
+    However often updates are requested, and whatever responses say, two metadata requests are at
+    least ``retry.backoff.ms`` apart, growing to ``retry.backoff.max.ms`` while responses stay the
+    same or fail. A topic that was never requested before is the only exception, and only where
+    brokers respond: the first `send` to each topic should not wait.
+
+    Not thread-safe: `Metadata` calls it under its own lock.
 
     Attributes:
-        update_version: Number of the last answer.
-        request_version: Number of the last wish for new topics.
-        full_update_needed: Whether all topics are to be asked for.
-        partial_update_needed: Whether new topics are to be asked for.
+        update_version: Number of the last response.
+        request_version: Number of the last request for new topics.
+        full_update_needed: Whether all topics are to be requested.
+        partial_update_needed: Whether new topics are to be requested.
     """
 
     def __init__(self, backoff: ExponentialBackoff, max_age_ms: float) -> None:
@@ -25,61 +30,79 @@ class MetadataRefreshTiming:
         self._backoff = backoff
         self._max_age_ms = max_age_ms
         self._not_before_ms = -math.inf
+        self._soonest_ms = -math.inf  # the least `_not_before_ms` may be set back to
         self._last_success_ms = -math.inf
         self._failures = 0
-        self._same_answers = 0  # in a row; asking again and again changes nothing
+        self._same_responses = 0  # in a row
+        self._at_once_version = 0  # the last request for topics that were never requested before
 
-    def wish_full(self, *, answers_differ: bool = False) -> int:
-        """Wish for all topics; return the number of the last answer."""
+    def request_full(self, *, responses_differ: bool = False) -> int:
+        """Request all topics; return the number of the last response.
+
+        Args:
+            responses_differ: Whether the cluster is known to have changed, so that the wait that
+                grew while responses stayed the same starts over.
+        """
         self.full_update_needed = True
-        if answers_differ and self._same_answers:
-            self._same_answers = 0
-            self._not_before_ms = -math.inf
+        if responses_differ and self._same_responses:
+            self._same_responses = 0
+            self._not_before_ms = self._soonest_ms
         return self.update_version
 
-    def wish_partial(self) -> int:
-        """Wish for new topics, at once; return the number of the last answer."""
+    def request_partial(self, *, at_once: bool) -> int:
+        """Request new topics; return the number of the last response.
+
+        Args:
+            at_once: Whether one of them was never requested before.
+        """
         self.partial_update_needed = True
         self.request_version += 1
-        self._not_before_ms = -math.inf
-        self._same_answers = 0
+        if at_once:
+            self._at_once_version = self.request_version
+            self._same_responses = 0
+            if not self._failures:
+                self._not_before_ms = -math.inf
         return self.update_version
 
     def is_fresh(self, now_ms: float) -> bool:
-        """Return whether the last full answer is young enough."""
+        """Return whether the last full response is young enough."""
         return self._last_success_ms + self._max_age_ms > now_ms
 
     def age_ms(self, now_ms: float) -> float:
-        """Return how long ago the last full answer came; infinity before the first."""
+        """Return how long ago the last full response came; infinity before the first."""
         return now_ms - self._last_success_ms
 
     def time_to_next_ms(self, now_ms: float) -> float:
-        """Return how long to wait before asking."""
+        """Return how long to wait before the next request."""
         if self.full_update_needed or self.partial_update_needed:
             due_ms = 0.0
         else:
             due_ms = max(0.0, self._last_success_ms + self._max_age_ms - now_ms)
         return max(due_ms, self._not_before_ms - now_ms)
 
-    def answered(self, request_version: int, now_ms: float, *, partial: bool, same: bool) -> None:
-        """Note an answer, and whether it said what was known before."""
+    def updated(self, request_version: int, now_ms: float, *, partial: bool, same: bool) -> None:
+        """Note a response, and whether it said what was known before."""
         self.update_version += 1
         self.partial_update_needed = request_version < self.request_version
         self._failures = 0
-        self._same_answers = self._same_answers + 1 if same else 0
-        # An answer that brought news may be followed by the next question at once.
-        wait_ms = self._backoff.backoff(self._same_answers - 1) if self._same_answers else 0.0
-        self._not_before_ms = now_ms + wait_ms
+        self._same_responses = self._same_responses + 1 if same else 0
+        self._soonest_ms = now_ms + self._backoff.backoff(0)
+        self._not_before_ms = max(
+            self._soonest_ms, now_ms + self._backoff.backoff(max(0, self._same_responses - 1))
+        )
+        if request_version < self._at_once_version:
+            self._not_before_ms = -math.inf  # the response says nothing of the newest topics
         if not partial:
             self.full_update_needed = False
             self._last_success_ms = now_ms
 
     def failed(self, now_ms: float) -> None:
-        """Note that no answer came."""
+        """Note that no response came."""
         self._not_before_ms = now_ms + self._backoff.backoff(self._failures)
+        self._soonest_ms = self._not_before_ms
         self._failures += 1
 
     def started_over(self) -> None:
-        """Note that everything known was dropped."""
+        """Note that the client starts over from its bootstrap servers."""
         self.full_update_needed = True
         self.update_version += 1

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from kclient.client.last_seen_epochs import LastSeenEpochs
 from kclient.client.metadata_snapshot import (
     NO_LEADER,
     UNKNOWN_EPOCH,
@@ -10,8 +11,13 @@ from kclient.client.metadata_snapshot import (
     PartitionMetadata,
     TopicMetadata,
 )
-from kclient.common.broker_errors import LeaderNotAvailableError, error_for_code
-from kclient.common.errors import KafkaError
+from kclient.common.broker_errors import (
+    NONE,
+    LeaderNotAvailableError,
+    UnknownTopicOrPartitionError,
+    code_of,
+    error_for_code,
+)
 from kclient.common.types import Node, TopicPartition
 from kclient.common.uuids import ZERO_UUID, uuid_to_text
 from kclient.protocol.messages.metadata import (
@@ -24,20 +30,20 @@ _log = logging.getLogger(__name__)
 
 
 class MetadataResponseReader:
-    """Reads one response in the light of what was known before (Kafka: Metadata).
+    """Reads one response, compared with what is known already (Kafka: Metadata).
 
     A partition whose leader epoch is older than one seen before is left as it was: the broker that
-    answered lags behind. A topic whose id changed was deleted and made anew, so that its epochs
-    start over.
+    sent the response lags behind. A topic whose id changed was deleted and created again, so that
+    its epochs start over.
 
     Attributes:
-        refresh_needed: Whether the answer shows that a newer one should be asked for soon.
+        refresh_needed: Whether the response shows that metadata should be requested again soon.
     """
 
     def __init__(
         self,
         known: MetadataSnapshot,
-        last_seen_epochs: dict[TopicPartition, int],
+        last_seen_epochs: LastSeenEpochs,
         retain: Callable[[str, bool], bool],
     ) -> None:
         self.refresh_needed = False
@@ -46,7 +52,7 @@ class MetadataResponseReader:
         self._retain = retain
 
     def read(self, response: MetadataResponse) -> MetadataSnapshot:
-        """Return the snapshot; newer epochs are noted in the dict handed in."""
+        """Return the snapshot; ids and newer epochs are put into the `LastSeenEpochs`."""
         topics = {
             topic.name: self._topic(topic.name, topic)
             for topic in response.topics
@@ -63,22 +69,16 @@ class MetadataResponseReader:
         )
 
     def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicMetadata:
-        error = error_for_code(topic.error_code)
-        if error is None:
-            error = _odd_partitions(name, topic)
-        if error is not None:
-            return self._without_partitions(name, topic, error)
+        error_code, detail = topic.error_code, ""
+        if error_code == NONE:
+            detail = _odd_partitions(name, topic)
+            error_code = code_of(LeaderNotAvailableError) if detail else NONE
+        if error_code != NONE:
+            return self._without_partitions(name, topic, error_code, detail)
         topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
-        known = self._known.topics.get(name)
-        recreated = (
-            known is not None
-            and known.topic_id is not None
-            and topic_id is not None
-            and topic_id != known.topic_id
-        )
-        if recreated and topic_id is not None:
-            _log.info("topic %s was made anew with id %s", name, uuid_to_text(topic_id))
-            self._forget_epochs(name)
+        if self._epochs.described(name, topic_id):
+            shown = "unknown" if topic_id is None else uuid_to_text(topic_id)
+            _log.info("topic %s was deleted and created again; its id is %s", name, shown)
         partitions = {
             partition.partition_index: self._partition(name, partition)
             for partition in topic.partitions
@@ -86,28 +86,34 @@ class MetadataResponseReader:
         return TopicMetadata(topic_id, topic.is_internal, partitions)
 
     def _without_partitions(
-        self, name: str, topic: MetadataResponseTopic, error: KafkaError
+        self, name: str, topic: MetadataResponseTopic, error_code: int, detail: str
     ) -> TopicMetadata:
-        if error.invalid_metadata:
+        described = TopicMetadata(
+            is_internal=topic.is_internal, error_code=error_code, error_detail=detail
+        )
+        error = described.error
+        if error is not None and error.invalid_metadata:
             self.refresh_needed = True
         known = self._known.topics.get(name)
         if isinstance(error, LeaderNotAvailableError) and known is not None and known.partitions:
-            return known  # it exists and is being moved; what we know is better than nothing
-        return TopicMetadata(is_internal=topic.is_internal, error=error)
+            return known  # it exists and is being moved; the old description is better than none
+        if isinstance(error, UnknownTopicOrPartitionError):
+            self._epochs.missing(name)
+        return described
 
     def _partition(self, topic: str, partition: MetadataResponsePartition) -> PartitionMetadata:
         error = error_for_code(partition.error_code)
         if error is not None and error.invalid_metadata:
             self.refresh_needed = True
         key = TopicPartition(topic, partition.partition_index)
-        seen = self._epochs.get(key, UNKNOWN_EPOCH)
+        seen = self._epochs.get(key)
         known = self._known.partition(topic, partition.partition_index)
         if partition.leader_epoch != UNKNOWN_EPOCH:
             if partition.leader_epoch < seen:
                 self.refresh_needed = True
                 return known or PartitionMetadata(NO_LEADER, seen, tuple(partition.replica_nodes))
             if partition.leader_epoch > seen:
-                self._epochs[key] = partition.leader_epoch
+                self._epochs.put(key, partition.leader_epoch)
         return PartitionMetadata(
             partition.leader_id,
             partition.leader_epoch,
@@ -116,19 +122,15 @@ class MetadataResponseReader:
             tuple(partition.offline_replicas),
         )
 
-    def _forget_epochs(self, topic: str) -> None:
-        for key in [key for key in self._epochs if key.topic == topic]:
-            del self._epochs[key]
 
-
-def _odd_partitions(name: str, topic: MetadataResponseTopic) -> KafkaError | None:
-    """Say what is wrong with the partitions of a topic: there are none, or there are gaps."""
+def _odd_partitions(name: str, topic: MetadataResponseTopic) -> str:
+    """Return what is wrong with the partitions of a topic: there are none, or there are gaps."""
     numbers = {partition.partition_index for partition in topic.partitions}
     if not numbers:
-        return LeaderNotAvailableError(f"topic {name} has no partitions yet")
+        return f"topic {name} has no partitions yet"
     if min(numbers) == 0 and max(numbers) == len(numbers) - 1:
-        return None
-    return LeaderNotAvailableError(
+        return ""
+    return (
         f"topic {name}: got {len(numbers)} partitions from {min(numbers)} to {max(numbers)},"
         f" expected 0 to {len(numbers) - 1}"
     )

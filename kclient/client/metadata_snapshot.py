@@ -1,10 +1,11 @@
 """The last answers of brokers about the cluster, joined into one picture."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kclient.client.cluster import Cluster, PartitionInfo
+from kclient.common.broker_errors import NONE, error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Address
 from kclient.common.types import Node
@@ -25,19 +26,26 @@ class PartitionMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic as a broker described it.
+    """A topic as a broker described it; two responses that say the same compare equal.
 
     Attributes:
         topic_id: Id, or None from a broker that knows none.
         is_internal: Whether it belongs to Kafka itself.
-        partitions: Partitions by number; empty where `error` is set.
-        error: Why the broker did not describe it.
+        partitions: Partitions by number; empty where `error_code` is set.
+        error_code: Why the broker did not describe it, as a code of the protocol; 0 if it did.
+        error_detail: More about the error, for messages.
     """
 
     topic_id: bytes | None = None
     is_internal: bool = False
     partitions: Mapping[int, PartitionMetadata] = field(default_factory=dict)
-    error: KafkaError | None = None
+    error_code: int = NONE
+    error_detail: str = ""
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why the broker did not describe the topic; a new exception each time."""
+        return error_for_code(self.error_code, self.error_detail or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,13 @@ class MetadataSnapshot:
         known = self.topics.get(topic)
         return known.partitions.get(partition) if known is not None else None
 
+    def says_the_same(self, other: "MetadataSnapshot") -> bool:
+        """Return whether two snapshots describe the same cluster.
+
+        The controller does not count: KRaft brokers name a random one in each response.
+        """
+        return replace(self, controller_id=other.controller_id) == other
+
     def merged(
         self, newer: "MetadataSnapshot", retain: Callable[[str, bool], bool]
     ) -> "MetadataSnapshot":
@@ -83,7 +98,7 @@ class MetadataSnapshot:
 
     def cluster(self) -> Cluster:
         """Return the picture handed to everyone else."""
-        described = {name: topic for name, topic in self.topics.items() if topic.error is None}
+        described = {name: topic for name, topic in self.topics.items() if topic.error_code == NONE}
         return Cluster(
             self.nodes.values(),
             [

@@ -41,28 +41,42 @@ class MetadataUpdater:
         self._in_progress: MetadataAsk | None = None
         self._sought_since_ms: float | None = None
         self._told_to_start_over = False
+        self._blocked = False  # the last look found no broker that takes a request
         self._asked_node = ""
         self._failure: KafkaError | None = None
 
-    def is_update_due(self, now_ms: float) -> bool:
-        """Return whether metadata should be asked for before anything else is sent."""
-        return self._in_progress is None and self._metadata.time_to_next_update(now_ms) <= 0
+    def maybe_send(self, now_ms: float) -> bool:
+        """Send a request if it is due and a broker takes it now; return whether one was sent."""
+        if self._in_progress is not None or self._metadata.time_to_next_update(now_ms) > 0:
+            return False
+        node = self._node_to_ask(now_ms)
+        if node is None or not self._connections.can_send_internal(str(node.id), now_ms):
+            return False
+        self._send(str(node.id), now_ms)
+        return self._in_progress is not None
 
     def maybe_update(self, now_ms: float) -> float:
-        """Ask if it is due, or connect to somebody to ask; return when to call again, in ms."""
+        """Send a request if it is due, or connect to a broker; return when to call again, in ms.
+
+        Other requests go on meanwhile. Where every broker is still being written to, the first
+        wait is 0: most frames are written at once, and the request follows them.
+        """
         if self._in_progress is not None:
             return self._settings.request_timeout_ms
+        was_blocked, self._blocked = self._blocked, False
         wait_ms = self._metadata.time_to_next_update(now_ms)
         if wait_ms > 0:
             return wait_ms
         if self._sought_since_ms is None:
             self._sought_since_ms = now_ms
-        node = self.least_loaded_node(now_ms)
+        node = self._node_to_ask(now_ms)
         if node is None and self._settings.rebootstrap and not self._is_any_connected():
             self.rebootstrap(now_ms)
-            node = self.least_loaded_node(now_ms)
+            node = self._node_to_ask(now_ms)
         if node is None:
-            return self._settings.reconnect_backoff_ms
+            self._blocked = self._is_any_connected()
+            at_once = self._blocked and not was_blocked
+            return 0.0 if at_once else self._settings.reconnect_backoff_ms
         return self._ask(node, now_ms)
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
@@ -126,6 +140,10 @@ class MetadataUpdater:
         self._sought_since_ms = now_ms
         self._metadata.rebootstrap()
 
+    def _node_to_ask(self, now_ms: float) -> Node | None:
+        nodes = list(self._metadata.cluster().nodes.values())
+        return least_loaded_node(nodes, self._connections, self._uniform, now_ms, internal=True)
+
     def _is_any_connected(self) -> bool:
         return any(
             self._connections.states.is_established(str(node_id))
@@ -134,7 +152,7 @@ class MetadataUpdater:
 
     def _ask(self, node: Node, now_ms: float) -> float:
         node_id = str(node.id)
-        if self._connections.can_send(node_id, now_ms):
+        if self._connections.can_send_internal(node_id, now_ms):
             return self._send(node_id, now_ms)
         if self._connections.states.can_connect(node_id, now_ms):
             self._connections.connect(node, now_ms)

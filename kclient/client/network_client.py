@@ -63,6 +63,7 @@ class NetworkClient:
         )
         self._collector = ResponseCollector(self._connections, negotiator, self._metadata_updater)
         self._active = True
+        self._unwritten = False  # a METADATA request was handed over at the end of the last poll
 
     # --- nodes
 
@@ -83,11 +84,10 @@ class NetworkClient:
     def is_ready(self, node: Node, now_ms: float) -> bool:
         """Return whether a request may be sent to a node now.
 
-        While metadata is due nothing else is sent, so that it does not wait behind other requests.
+        Unlike Kafka's client, this one goes on sending while metadata is due: METADATA requests
+        are outside of the limit in flight and are handed over before the caller's next request.
         """
-        return self._connections.can_send(
-            str(node.id), now_ms
-        ) and not self._metadata_updater.is_update_due(now_ms)
+        return self._connections.can_send(str(node.id), now_ms)
 
     def has_ready_nodes(self, now_ms: float) -> bool:
         """Return whether requests may flow to any node."""
@@ -212,10 +212,14 @@ class NetworkClient:
         self._ensure_active()
         if not self._collector.responses:
             metadata_ms = self._metadata_updater.maybe_update(now_ms)
+            if self._unwritten:
+                timeout_ms = 0.0  # the caller may have found the channel busy: let it look again
             self._selector.poll(self._wait_ms(timeout_ms, metadata_ms, now_ms), now_ms)
             now_ms = self._clock.monotonic_ms()
             self._collector.collect(now_ms)
             self._maybe_rebootstrap(now_ms)
+            # Before the caller's next request takes the channel.
+            self._unwritten = self._metadata_updater.maybe_send(now_ms)
         return self._complete_responses()
 
     # --- life

@@ -97,11 +97,15 @@ class NodeConnections:
 
     def can_send(self, node_id: str, now_ms: float) -> bool:
         """Return whether a request may be written to a node now."""
-        return (
-            self.states.is_ready(node_id, now_ms)
-            and self.selector.is_channel_ready(node_id)
-            and self.in_flight.can_send_more(node_id)
-        )
+        return self._is_ready(node_id, now_ms) and self.in_flight.can_send_more(node_id)
+
+    def can_send_internal(self, node_id: str, now_ms: float) -> bool:
+        """Return whether a request of the client itself may be written to a node now.
+
+        The limit of requests in flight does not apply, so that METADATA is sent however busy the
+        application keeps the node.
+        """
+        return self._is_ready(node_id, now_ms) and self.in_flight.can_send_internal(node_id)
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
         """Write a request in the highest version that both sides speak.
@@ -176,6 +180,9 @@ class NodeConnections:
                 elif self.states.is_established(node_id):
                     pending[node] = "connected, but the peer has said nothing yet"
         return self.failures.as_error(pending)
+
+    def _is_ready(self, node_id: str, now_ms: float) -> bool:
+        return self.states.is_ready(node_id, now_ms) and self.selector.is_channel_ready(node_id)
 
     def _connect_failed(self, node_id: str, what: str, error: OSError, now_ms: float) -> None:
         reason = DisconnectedError(f"{what}: {error.strerror or error}")

@@ -38,14 +38,14 @@ class ProducerMetadata(Metadata):
         self._wanted = WantedTopics(max_idle_ms)
 
     def add_topic(self, topic: str, now_ms: float) -> int:
-        """Note that a topic is in use; a new one is asked for at once.
+        """Note that a topic is in use; a new one is requested at once.
 
         Returns:
-            The number to hand to `await_update`.
+            The number to pass to `await_update`.
         """
         with self._condition:
             if self._wanted.use(topic, now_ms):
-                return self._timing.wish_partial()
+                return self._request_new_topics([topic])
             return self._timing.update_version
 
     def age_ms(self) -> float:
@@ -54,11 +54,11 @@ class ProducerMetadata(Metadata):
             return self._timing.age_ms(self._clock.monotonic_ms())
 
     def request_update_for_topic(self, topic: str) -> int:
-        """Wish for news of a topic; return the number to hand to `await_update`."""
+        """Request an update of a topic; return the number to pass to `await_update`."""
         with self._condition:
             if self._wanted.is_new(topic):
-                return self._timing.wish_partial()
-            return self._timing.wish_full()
+                return self._timing.request_partial(at_once=False)
+            return self._timing.request_full()
 
     def _request(self) -> MetadataRequest:
         return request_for(self._wanted.all_names(), allow_creation=True)

@@ -32,26 +32,26 @@ class WantedTopics:
             self._new[topic] = None
         return is_new
 
-    def replace(self, topics: Iterable[str]) -> bool:
-        """Want exactly these topics by name; return whether one was not wanted before."""
-        # Sorted, for what is given are mostly sets: requests must not depend on hash seeds.
+    def replace(self, topics: Iterable[str]) -> list[str]:
+        """Want exactly these topics by name; return those that were not wanted before."""
+        # Sorted, since callers mostly pass sets: requests must not depend on hash seeds.
         wanted = dict.fromkeys(sorted(topics), math.inf)
         added = [topic for topic in wanted if topic not in self._expiry_ms]
         self._expiry_ms = wanted
         self._new = {topic: None for topic in self._new if topic in wanted}
         self._new.update(dict.fromkeys(added))
-        return bool(added)
+        return added
 
     def set_filter(self, topic_filter: TopicFilter | None) -> None:
         """Want every topic that a filter accepts, beside those wanted by name."""
         self._filter = topic_filter
 
-    def set_transient(self, topics: Iterable[str]) -> bool:
-        """Want topics for a moment, beside the others; return whether one is not wanted yet."""
+    def set_transient(self, topics: Iterable[str]) -> list[str]:
+        """Want topics for one call, beside the others; return those not wanted otherwise."""
         self._transient = dict.fromkeys(sorted(topics))
         added = [topic for topic in self._transient if topic not in self._expiry_ms]
         self._new.update(dict.fromkeys(added))
-        return bool(added)
+        return added
 
     def is_new(self, topic: str) -> bool:
         """Return whether no broker has spoken of a wanted topic yet."""

@@ -42,8 +42,9 @@ class MetadataWaiter:
             max_wait_ms: How long to wait.
 
         Raises:
-            KafkaTimeoutError: No broker has described the topic in time; BootstrapError if none
-                could be reached at all.
+            KafkaTimeoutError: No broker has described the topic, or the partition, in time;
+                BootstrapError if none could be reached at all. Metadata has been requested by
+                then, also where `max_wait_ms` is 0.
             UnknownPartitionError: The topic has fewer partitions.
             TopicAuthorizationError: The topic may not be seen.
             ClosedError: The producer was closed meanwhile.
@@ -61,19 +62,27 @@ class MetadataWaiter:
                 self._metadata.maybe_raise_error_for_topic(topic)
                 if partition is not None and count and asked_for_partition:
                     raise UnknownPartitionError(topic, partition, count)
-                left_ms = started_ms + max_wait_ms - now_ms
-                if left_ms <= 0 or self._runner.inside():
-                    raise self._timeout(topic, now_ms - started_ms)
                 asked_for_partition = count > 0
+                # Also where this call does not wait: the next one shall find the topic.
                 version = self._metadata.request_update_for_topic(topic)
                 self._wakeup()
+                left_ms = started_ms + max_wait_ms - now_ms
+                if left_ms <= 0 or self._runner.inside():
+                    raise self._timeout(topic, partition, count, now_ms - started_ms)
                 self._metadata.await_update(version, left_ms / 1000.0)
                 now_ms = self._clock.monotonic_ms()
         finally:
             self._wait_time.record((now_ms - started_ms) * 1e6)
 
-    def _timeout(self, topic: str, waited_ms: float) -> KafkaTimeoutError:
+    def _timeout(
+        self, topic: str, partition: int | None, count: int, waited_ms: float
+    ) -> KafkaTimeoutError:
         what = f"topic {topic!r}: not described by any broker within {waited_ms:.0f} ms"
+        if count:
+            what = (
+                f"partition {partition} of topic {topic!r}: not known within {waited_ms:.0f} ms;"
+                f" the topic had {count} partitions"
+            )
         unreached = self._bootstrap_error()
         if self._metadata.cluster().is_bootstrap and unreached is not None:
             error: KafkaTimeoutError = BootstrapError(f"{what}; {unreached}")

@@ -150,13 +150,42 @@ def test_another_topic_id_starts_the_epochs_over(world: MetadataWorld) -> None:
     assert world.metadata.cluster().topic_id("orders") == ID_2
 
 
+@pytest.mark.fault("P12")
+@pytest.mark.parametrize("epoch", [0, 2, 5, 7])
+def test_a_topic_created_again_after_it_was_missing_starts_its_epochs_over(
+    world: MetadataWorld, epoch: int
+) -> None:
+    world.update(topic(leader=2, epoch=5, topic_id=ID_1, partitions=4))
+    world.update(topic(error=3, topic_id=bytes(16)))
+    world.update(topic(error=3, topic_id=bytes(16)))
+    world.update(topic(leader=1, epoch=epoch, topic_id=ID_2, partitions=2))
+    assert world.leader() == (1, epoch)
+    world.update(topic(leader=2, epoch=epoch + 1, topic_id=ID_2, partitions=2))
+    assert world.leader() == (2, epoch + 1)
+    world.update(topic(leader=1, epoch=epoch, topic_id=ID_2, partitions=2))
+    assert world.leader() == (2, epoch + 1), "a broker that lags is still not believed"
+
+
+@pytest.mark.fault("P12")
+def test_brokers_without_topic_ids_lose_no_leader_of_a_topic_created_again(
+    world: MetadataWorld,
+) -> None:
+    none = bytes(16)
+    world.update(topic(leader=2, epoch=5, topic_id=none))
+    world.update(topic(leader=1, epoch=4, topic_id=none))
+    assert world.leader() == (2, 5)
+    world.update(topic(error=3, topic_id=none))
+    world.update(topic(leader=1, epoch=0, topic_id=none))
+    assert world.leader() == (1, 0)
+
+
 def test_an_epoch_seen_elsewhere_calls_for_an_update(world: MetadataWorld) -> None:
     assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 5)
     world.update(topic(epoch=5))
     assert world.metadata.time_to_next_update(world.now_ms) > 1000
     assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 5)
     assert world.metadata.update_last_seen_epoch_if_newer(ORDERS, 6)
-    assert world.metadata.time_to_next_update(world.now_ms) == 0
+    assert world.metadata.time_to_next_update(world.now_ms) <= 120
     world.update(topic(leader=2, epoch=5))
     assert world.leader() == (1, 5)
     assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 6)
@@ -277,7 +306,28 @@ def test_answers_that_stay_the_same_are_asked_for_ever_more_rarely(world: Metada
     assert 100 <= waits[0] <= 120
     assert 1000 <= waits[-1] <= 1200
     world.metadata.request_update(answers_differ=True)
-    assert world.metadata.time_to_next_update(world.now_ms) == 0
+    assert 100 <= world.metadata.time_to_next_update(world.now_ms) <= 120
+
+
+def test_responses_with_the_same_topic_error_are_the_same(world: MetadataWorld) -> None:
+    waits = []
+    for _ in range(6):
+        world.update(topic(error=3))
+        waits.append(world.metadata.time_to_next_update(world.now_ms))
+    assert 100 <= waits[0] <= 120
+    assert 1000 <= waits[-1] <= 1200
+    world.update(topic(error=5))
+    assert world.metadata.time_to_next_update(world.now_ms) <= 120
+
+
+def test_news_of_a_topic_does_not_come_faster_for_being_requested_again_and_again(
+    world: MetadataWorld,
+) -> None:
+    world.metadata.failed_update(world.now_ms)
+    for _ in range(3):
+        world.metadata.add_topic("orders", world.now_ms)
+        world.metadata.request_update_for_topic("orders")
+    assert world.metadata.time_to_next_update(world.now_ms) >= 100
 
 
 def test_failures_are_backed_off_and_forgotten(world: MetadataWorld) -> None:

@@ -21,7 +21,11 @@ from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request
-from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
 from tests.support.scripted_broker import ScriptedBroker
@@ -326,13 +330,71 @@ def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: ScriptedBro
     assert world.net.open_sockets == 0
 
 
-def test_due_metadata_goes_before_other_requests(
+def test_due_metadata_holds_nothing_back(world: ClientWorld, broker: ScriptedBroker) -> None:
+    broker.answers[ApiKey.METADATA] = silence
+    world.metadata.add_topic("new", world.now_ms)
+    assert world.client.is_ready(NODE, world.now_ms)
+    world.poll(0)  # the request for metadata is sent, and gets no response
+    for _ in range(5):
+        assert world.client.is_ready(NODE, world.now_ms)
+        world.ask()
+        world.poll(0)
+    assert not world.client.is_ready(NODE, world.now_ms)
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_metadata_is_requested_however_busy_the_broker_is_kept(limit: int) -> None:
+    """By an application that has the next request ready whenever the broker takes one."""
+    world = ClientWorld(settings=ClientSettings(max_in_flight=limit))
+    broker = world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+    broker.topics["new"] = [1]
+
+    def fill() -> None:
+        while world.client.ready(NODE, world.now_ms):
+            world.ask()
+
+    for _ in range(20):
+        fill()
+        world.poll()
+    world.metadata.add_topic("new", world.now_ms)
+    asked_ms = world.now_ms
+    while "new" not in world.metadata.cluster().topics:
+        assert world.now_ms < asked_ms + 50
+        fill()
+        world.poll()
+    assert len(world.outcomes) > 20
+
+
+def test_a_missing_topic_is_asked_for_rarely(world: ClientWorld, broker: ScriptedBroker) -> None:
+    world.metadata.add_topic("missing", world.now_ms)
+    world.poll_for(1000)
+    broker.asked.clear()
+    world.poll_for(30_000)
+    asked = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
+    assert 20 <= len(asked) <= 31
+
+
+def test_no_responses_that_differ_make_a_client_ask_often(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    assert world.client.is_ready(NODE, world.now_ms)
-    world.metadata.add_topic("new", world.now_ms)
-    assert not world.client.is_ready(NODE, world.now_ms)
-    world.connect(NODE)
+    """KRaft brokers name a random controller, and a cluster that starts changes all the time."""
+    world.metadata.add_topic("missing", world.now_ms)
+
+    def changing(header: RequestHeader, request: Request) -> MetadataResponse:
+        assert isinstance(request, MetadataRequest)
+        response = broker.metadata(request)
+        response.controller_id = header.correlation_id
+        response.brokers += [
+            MetadataResponseBroker(node_id=7, host=f"h{header.correlation_id}", port=1)
+        ]
+        return response
+
+    broker.answers[ApiKey.METADATA] = changing
+    world.poll_for(10_000)
+    asked = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
+    assert 20 <= len(asked) <= 103
 
 
 @pytest.mark.fault("C9")

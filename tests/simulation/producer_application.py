@@ -74,8 +74,9 @@ class ProducerApplication(Application):
         if not 0 <= out <= pool.total:
             raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are handed out")
         for node, waiting in client_of(producer)._connections.in_flight._queues.items():
-            if len(waiting) > self.stage.scenario.in_flight:
-                raise AssertionError(f"{self.name}: {len(waiting)} requests in flight to {node}")
+            count = sum(not each.request.internal for each in waiting)
+            if count > self.stage.scenario.in_flight:
+                raise AssertionError(f"{self.name}: {count} requests in flight to {node}")
 
     def _send(self, producer: Producer, number: int, futures: dict[str, DeliveryFuture]) -> None:
         value = f"{self.name}-{number}"
