@@ -25,6 +25,7 @@ class Stage:
         scenario: What is played.
         history: What they saw.
         processed: The offsets each group has processed, by group and partition.
+        calm: Whether all faults are over, so that members are to show that they stay members.
     """
 
     def __init__(self, world: VirtualWorld, scenario: Scenario, history: History) -> None:
@@ -32,6 +33,7 @@ class Stage:
         self.scenario = scenario
         self.history = history
         self.processed: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        self.calm = False
 
 
 class Application:

@@ -16,7 +16,9 @@ from tests.simulation.history import (
     Damaged,
     Failed,
     Fault,
+    Healthy,
     History,
+    Lost,
     Polled,
     Processed,
     Refused,
@@ -213,6 +215,8 @@ def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
             for (_, partition), offsets in allowed.items():
                 if partition == event.partition:
                     offsets.add(event.offset)
+        elif isinstance(event, Sought):
+            allowed.pop((event.who, event.partition), None)
         elif isinstance(event, Polled):
             offsets = allowed.pop((event.who, event.partition), {event.offset})
             if event.offset not in offsets:
@@ -270,6 +274,16 @@ def zombie_commits(history: History, _promises: Promises) -> Iterator[str]:
             holder = holders.get((event.group, event.partition))
             if (event.who, event.partition, event.offset) not in asked_in_time:
                 yield f"{event.who} committed {event.partition}@{event.offset}, which {holder} held"
+
+
+def lost_memberships(history: History, _promises: Promises) -> Iterator[str]:
+    """A member that is healthy and polls within max.poll.interval.ms stays in its group."""
+    healthy: set[str] = set()
+    for event in history:
+        if isinstance(event, Healthy):
+            healthy.add(event.who)
+        elif isinstance(event, Lost) and event.who in healthy:
+            yield f"{event.who} lost {event.partitions} of {event.group} at {event.at_ms:.0f}"
 
 
 def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
@@ -362,6 +376,7 @@ CHECKS: dict[str, Check] = {
     "early-commit": early_commits,
     "foreign-commit": foreign_commits,
     "zombie-commit": zombie_commits,
+    "lost-membership": lost_memberships,
     "lost-commit": lost_commits,
     "unconfirmed-commit": unconfirmed,
     "unseen": unseen,

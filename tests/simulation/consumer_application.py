@@ -14,6 +14,8 @@ from tests.simulation.history import (
     Committed,
     Crashed,
     Damaged,
+    Healthy,
+    Lost,
     Polled,
     Processed,
     Revoked,
@@ -25,13 +27,26 @@ from tests.simulation.scenario import TOPIC
 _POLL_S = 0.3
 _COMMIT_S = 2.0
 _SEEK_CHANCE = 0.03
+_SLOW_DESERIALIZER_CHANCE = 0.005
+# Longer than the session (3 s), shorter than max.poll.interval.ms (8 s).
+_BUSY_S = 4.5
+# A membership that a fault has ended is over by then: the session, and some polls.
+_SETTLE_MS = 4_500.0
 
 
 class ConsumerApplication(Application):
-    """A member of a group."""
+    """A member of a group.
+
+    Attributes:
+        group: Name of the group.
+        stayed: Whether it has been busy for longer than its session, in the calm at the end.
+    """
 
     def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
         self.group = group
+        self.stayed = False
+        self._calm_since_ms: float | None = None
+        self._busy_left_s = 0.0
         super().__init__(stage, machine, name)
 
     def run(self) -> None:
@@ -39,17 +54,20 @@ class ConsumerApplication(Application):
         consumer = Consumer(
             {"bootstrap.servers": SERVERS, "group.id": self.group, **self.stage.scenario.consumer},
             runtime=self.process.runtime,
+            value_deserializer=self._deserialize,
         )
         self.note(Subscribed, self.group)
         consumer.subscribe(
             [TOPIC],
             on_assigned=lambda gained: self.note(Assigned, self.group, _numbers(gained)),
             on_revoked=lambda lost: self.callback(lambda: self._revoked(consumer, lost)),
-            on_lost=lambda lost: self.note(Revoked, self.group, _numbers(lost)),
+            on_lost=self._lost,
         )
         try:
             while not self.stopping:
                 self._round(consumer)
+                if self.stage.calm:
+                    self._stay(consumer)
         finally:
             self.timed("close", CLOSE_S, lambda: consumer.close(CLOSE_S))
         left = consumer_accounts(consumer)
@@ -61,11 +79,11 @@ class ConsumerApplication(Application):
         records = self._poll(consumer, timeout_s)
         for record in records:
             self._polled(record)
-        if records and self.lot.random() < _SEEK_CHANCE:
+        if records and not self.stage.calm and self.lot.random() < _SEEK_CHANCE:
             self._go_back(consumer, records)
             return
         for record in records:
-            if self.lot.random() < self.stage.scenario.slowness:
+            if not self.stage.calm and self.lot.random() < self.stage.scenario.slowness:
                 self.process.sleep(self.lot.uniform(0.0, 0.5))
             self.note(Processed, self.group, record.partition, record.offset)
             self.stage.processed[self.group, record.partition].add(record.offset)
@@ -73,6 +91,46 @@ class ConsumerApplication(Application):
             self.process.sleep(self.lot.uniform(0.01, 0.1))
         if records:
             self._commit(consumer)
+
+    def _deserialize(self, _topic: str, _headers: object, data: bytes | None) -> bytes | None:
+        busy_s, self._busy_left_s = self._busy_left_s, 0.0
+        if not self.stage.calm and self.lot.random() < _SLOW_DESERIALIZER_CHANCE:
+            busy_s = self.lot.uniform(0.0, _BUSY_S)
+        if busy_s:
+            self.callback(lambda: self.process.sleep(busy_s))
+        return data
+
+    def _stay(self, consumer: Consumer) -> None:
+        """Be busy for longer than the session: in a call that waits, then in a deserializer."""
+        if self._calm_since_ms is None:
+            self._calm_since_ms = self._now_ms()
+        if self.stayed or self._now_ms() < self._calm_since_ms + _SETTLE_MS:
+            return
+        self.note(Healthy, self.group)
+        try:
+            wanted = [TopicPartition(TOPIC, 0)]
+            self.timed("end_offsets", _BUSY_S, lambda: consumer.end_offsets(wanted, _BUSY_S))
+        except KafkaError:
+            self._round(consumer)
+        self._read_slowly(consumer)
+        self._round(consumer)
+        self.stayed = True
+
+    def _read_slowly(self, consumer: Consumer) -> None:
+        """Read one record again, with a deserializer that takes longer than the session."""
+        for partition in sorted(consumer.assignment()):
+            position = _position(consumer, partition)
+            if position:
+                consumer.seek(partition, position - 1)
+                self.note(Sought, self.group, partition.partition, position - 1)
+                self._busy_left_s = _BUSY_S
+                while self._busy_left_s and consumer.assignment():
+                    self._round(consumer)
+                return
+
+    def _lost(self, partitions: list[TopicPartition]) -> None:
+        self.note(Lost, self.group, _numbers(partitions))
+        self.note(Revoked, self.group, _numbers(partitions))
 
     def _poll(self, consumer: Consumer, timeout_s: float) -> list[ConsumerRecord]:
         try:

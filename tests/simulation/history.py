@@ -83,6 +83,21 @@ class Revoked(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Lost(Event):
+    """A member was told that it is no longer a member and has lost its partitions."""
+
+    group: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Healthy(Event):
+    """From here on nothing goes wrong for a member: no fault, and a poll within the interval."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class Polled(Event):
     """`poll` handed out a record."""
 

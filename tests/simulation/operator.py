@@ -11,8 +11,11 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
+from kclient.protocol.api_keys import ApiKey
+from kclient.testing.broker_faults import BrokerFaults
 from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
@@ -68,6 +71,7 @@ class Operator:
         self.stopping = False
         self._life = 0
         self._fresh = False
+        self._refusals: BrokerFaults | None = None
         self._positions: dict[tuple[str, int], int] = {}
         self._high_watermarks: dict[int, int] = {}
 
@@ -154,6 +158,18 @@ class Operator:
             process.exit()
 
         process.spawn("stop", stop)
+
+    def refuse_offset_look_ups(self) -> None:
+        """Have every ListOffsets request refused with an error that is retried."""
+        if self.server is not None and self.process is not None:
+            self._refusals = BrokerFaults(self.process.runtime, self.kill)
+            self._refusals.attach(self.server)
+            self._refusals.fail(ApiKey.LIST_OFFSETS, NotLeaderOrFollowerError, times=None)
+
+    def allow_offset_look_ups(self) -> None:
+        """Have ListOffsets requests answered again."""
+        if self._refusals is not None:
+            self._refusals.heal()
 
     @property
     def down(self) -> bool:

@@ -4,6 +4,7 @@ Each is a small change, of the kind that slips through a review. `planted` makes
 a ``with`` block and leaves nothing behind.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from kclient.client.in_flight_requests import InFlightRequests
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.rebalance import Rebalance
+from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.poll_loop import PollLoop
@@ -266,6 +268,14 @@ def _take_any_generation(replace: Replace) -> None:
     replace(Membership, "check_member", check_any)
 
 
+def _wait_without_heartbeats(replace: Replace) -> None:
+    replace(PollLoop, "_keep_membership", lambda *_: math.inf)
+
+
+def _keep_the_lock(replace: Replace) -> None:
+    replace(DriveLock, "lend", lambda _, code: code())
+
+
 BUGS: dict[str, PlantedBug] = {
     "renumbered-retry": PlantedBug(
         "a batch that is sent again gets a new sequence", _renumber_retries, 12, "duplicate"
@@ -336,6 +346,18 @@ BUGS: dict[str, PlantedBug] = {
         62,
         "foreign-commit",
         is_rare=True,
+    ),
+    "silent-wait": PlantedBug(
+        "a consumer sends no heartbeats while a call other than poll waits",
+        _wait_without_heartbeats,
+        1,
+        "lost-membership",
+    ),
+    "silent-deserializer": PlantedBug(
+        "a consumer sends no heartbeats while code of the application runs inside of a call",
+        _keep_the_lock,
+        1,
+        "lost-membership",
     ),
 }
 """Every planted bug, by name, with a seed that finds it, and by what."""

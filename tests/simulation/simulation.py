@@ -19,6 +19,7 @@ _FINISH_MS = 50_000.0
 _SETTLE_MS = 4_000.0  # what was sent to a broker before may still arrive
 _CATCH_UP_MS = 30_000.0
 _CLOSE_MS = 30_000.0
+_CALM_MS = 40_000.0
 _READ_MS = 40_000.0
 
 
@@ -125,6 +126,7 @@ class _Run:
         self._act("finish", _FINISH_MS, lambda: _all_over(cast.producers))
         world.run(timeout_ms=_SETTLE_MS)
         self._act("catch-up", _CATCH_UP_MS, self._caught_up)
+        self._stay()
         self._close()
         self._read()
         self._check_leftovers()
@@ -143,6 +145,15 @@ class _Run:
             for partition, end in ends.items()
             for group in range(self._stage.scenario.groups)
         )
+
+    def _stay(self) -> None:
+        """Let every member be busy for longer than its session, in the calm after the faults."""
+        cast = self.cast
+        cast.operator.refuse_offset_look_ups()
+        self._stage.calm = True
+        running = [each for each in cast.consumers if not each.stopping]
+        self._act("calm", _CALM_MS, lambda: all(each.over or each.stayed for each in running))
+        cast.operator.allow_offset_look_ups()
 
     def _close(self) -> None:
         cast = self.cast

@@ -19,12 +19,15 @@ from tests.simulation.history import (
     Event,
     Failed,
     Fault,
+    Healthy,
     History,
+    Lost,
     Polled,
     Processed,
     Refused,
     Revoked,
     Sent,
+    Sought,
     Stored,
     StoredCommit,
     Subscribed,
@@ -122,6 +125,10 @@ BROKEN: list[tuple[str, Callable[[], list[Event]]]] = [
     ),
     ("early-commit", lambda: without(Processed, 1)),
     ("early-commit", lambda: swapped(11, 13)),
+    (
+        "lost-membership",
+        lambda: [*sound(), Healthy(6.0, "b", "g"), Lost(7.0, "b", "g", (0,))],
+    ),
     ("lost-commit", lambda: changed(StoredCommit, 0, offset=1)),
     ("unseen", lambda: without(Processed, 0)),
     ("outcome", lambda: without(Acked, 1)),
@@ -167,6 +174,18 @@ def test_a_group_without_partitions_is_accepted_where_something_failed_meanwhile
     late: list[Event] = [Subscribed(0.0, "a", "late"), Called(3_000.0, "p", "send", 0.0, 0.0)]
     assert found([late[0], Fault(100.0, "broker", "kill broker", ""), late[1]]) == set()
     assert found([late[0], Assigned(2_000.0, "a", "late", (0,)), late[1]]) == set()
+
+
+def test_a_member_may_be_lost_before_it_is_healthy() -> None:
+    assert found([*sound(), Lost(6.0, "b", "g", (0,)), Healthy(7.0, "b", "g")]) == set()
+
+
+def test_a_member_that_seeks_first_may_begin_anywhere() -> None:
+    sought = Sought(4.5, "b", "g", 0, 0)
+    again = Polled(4.6, "b", "g", 0, 0, "p-0")
+    events = sound()
+    at = events.index(Assigned(4.0, "b", "g", (0,))) + 1
+    assert found([*events[:at], sought, again, *events[at:]]) == set()
 
 
 def test_what_was_not_promised_is_not_expected() -> None:
