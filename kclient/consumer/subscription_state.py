@@ -34,6 +34,7 @@ class SubscriptionState:
         pattern: Pattern subscribed to, matched against whole topic names.
         listener: The application's callbacks.
         assigned: State of each partition held.
+        given_up: Partitions that the group gave to this member and took away again.
         version: Grows with every change of `assigned`.
     """
 
@@ -45,6 +46,7 @@ class SubscriptionState:
         self.pattern: re.Pattern[str] | None = None
         self.listener = _NO_LISTENER
         self.assigned: dict[TopicPartition, TopicPartitionState] = {}
+        self.given_up: frozenset[TopicPartition] = frozenset()
         self.version = 0
         self._group_topics: frozenset[str] = frozenset()
 
@@ -82,7 +84,9 @@ class SubscriptionState:
         """Hold exactly these partitions, as the group's leader gave them."""
         if not self.is_group_managed():
             raise IllegalStateError(f"assignment by a group while using {self.kind.value}")
+        held = self.given_up.union(self.assigned)
         self._assign(partitions)
+        self.given_up = held.difference(self.assigned)
 
     def unsubscribe(self) -> None:
         """Forget subscription and assignment."""
@@ -92,6 +96,7 @@ class SubscriptionState:
         self.listener = _NO_LISTENER
         self._group_topics = frozenset()
         self._assign(())
+        self.given_up = frozenset()
 
     def is_group_managed(self) -> bool:
         """Return whether a group decides on the partitions."""

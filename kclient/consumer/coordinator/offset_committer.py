@@ -81,7 +81,9 @@ class OffsetCommitter:
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
         """Queue one attempt; `step` sends it once the coordinator is known."""
         commit = _Commit(dict(offsets))
-        if offsets:
+        if (given_up := self._given_up(commit)) is not None:
+            commit.future.fail(given_up)
+        elif offsets:
             self._make_room()
             self._waiting.append(commit)
             self._flush()
@@ -136,6 +138,9 @@ class OffsetCommitter:
         if generation is None:
             commit.future.fail(self._outside_group())
             return
+        if (given_up := self._given_up(commit)) is not None:  # while it waited
+            commit.future.fail(given_up)
+            return
         request = OffsetCommitRequest(
             group_id=self._settings.group_id,
             generation_id_or_member_epoch=generation.generation_id,
@@ -155,6 +160,18 @@ class OffsetCommitter:
         if not self._subscriptions.is_group_managed():
             return NO_GENERATION
         return self._membership.commit_generation()
+
+    def _given_up(self, commit: _Commit) -> KafkaError | None:
+        """Return the error of a commit that would overwrite the positions of other members."""
+        partitions = self._subscriptions.given_up.intersection(commit.offsets)
+        if not partitions or not self._membership.is_stable():
+            return None
+        shown = ", ".join(map(str, sorted(partitions)))
+        return CommitFailedError(
+            f"commit: got {shown}, which this member has given up, expected assigned partitions; "
+            "nothing was committed. Commit in on_revoked what was processed; to set positions "
+            "deliberately, use a consumer with assign() while the group has no members"
+        )
 
     def _outside_group(self) -> KafkaError:
         if self._membership.is_rebalancing():
@@ -189,7 +206,7 @@ class OffsetCommitter:
         for topic in response.topics:
             for data in topic.partitions:
                 answered.add(TopicPartition(topic.name, data.partition_index))
-                error = error_for_code(data.error_code)
+                error = error_for_code(data.error_code, f"{topic.name}-{data.partition_index}")
                 if isinstance(error, TopicAuthorizationError):
                     unauthorized.add(topic.name)
                 elif error is not None:
