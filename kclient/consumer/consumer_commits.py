@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.callbacks import check_callback
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.types import OffsetAndMetadata, TopicPartition
@@ -12,6 +13,7 @@ from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.committed_offsets import CommittedLookup
 from kclient.consumer.coordinator.consumer_coordinator import CommitCallback, ConsumerCoordinator
 from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.consumer.missing_partitions import ExistenceCheck
 
 
 class ConsumerCommits(ConsumerBase):
@@ -25,13 +27,19 @@ class ConsumerCommits(ConsumerBase):
         Args:
             offsets: Position of the next record to read, by partition; or a record that was
                 processed, which commits the position behind it; None commits the positions of all
-                assigned partitions: behind the last records handed out.
+                assigned partitions: behind the last records handed out. A member that reads by
+                `subscribe` cannot commit partitions that it has given up, whose positions belong to
+                their new owners; a consumer of the group that uses `assign` can, while the group
+                has no members.
             timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
 
         Raises:
-            CommitFailedError: The group has moved on without this consumer; nothing was committed.
+            CommitFailedError: The group has moved on without this consumer, or it has given one of
+                the partitions up; nothing was committed.
             RebalanceInProgressError: The group is rebalancing; `poll`, then commit again.
             FencedInstanceIdError: Another consumer took the static member's place.
+            UnknownTopicOrPartitionError: The brokers have confirmed that a partition does not
+                exist; nothing of it was committed.
             KafkaTimeoutError: The group did not answer in time; the outcome is unknown.
             IllegalStateError: There is no ``group_id``.
             InvalidTypeError: An argument has the wrong type.
@@ -107,6 +115,20 @@ def commit_and_wait(
     parts: ConsumerParts, coordinator: ConsumerCoordinator, offsets: Offsets, deadline_ms: float
 ) -> None:
     """Commit, again where the failure may pass, until the deadline; raises what `commit` does."""
+    existence = ExistenceCheck(parts.metadata, offsets)
+    try:
+        _commit_until(parts, coordinator, offsets, existence, deadline_ms)
+    finally:
+        parts.metadata.set_transient_topics(())
+
+
+def _commit_until(
+    parts: ConsumerParts,
+    coordinator: ConsumerCoordinator,
+    offsets: Offsets,
+    existence: ExistenceCheck,
+    deadline_ms: float,
+) -> None:
     attempts = 0
     while True:
         error = _attempt(parts, coordinator, offsets, deadline_ms)
@@ -115,6 +137,10 @@ def commit_and_wait(
             return
         if not error.retriable:
             raise error
+        if isinstance(error, UnknownTopicOrPartitionError):
+            existence.raise_missing(parts.runtime.clock.monotonic_ms())
+            parts.metadata.set_transient_topics({partition.topic for partition in offsets})
+            parts.metadata.request_update()
         rest_ms = parts.backoff.backoff(attempts)
         attempts += 1
         now_ms = parts.runtime.clock.monotonic_ms()

@@ -24,6 +24,7 @@ from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
+from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
 from kclient.consumer.poll_loop import PollLoop
@@ -133,6 +134,7 @@ class ConsumerParts:
             self.network,
             self.fetcher,
             self.positions,
+            MissingPartitionsLog(self.metadata, self.subscriptions),
             self.coordinator,
             clock,
             values["retry_backoff_ms"],

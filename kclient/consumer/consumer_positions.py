@@ -22,6 +22,7 @@ from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.fetch_config import READ_COMMITTED
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.leaders import current_leader
+from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.offset_fetcher import OffsetLookup
 
 
@@ -40,15 +41,17 @@ class ConsumerPositions(ConsumerBase):
         Raises:
             IllegalStateError: The partition is not assigned.
             NoOffsetForPartitionError: Nothing is committed and the reset policy is ``none``.
+            UnknownTopicOrPartitionError: The brokers have confirmed that it does not exist.
             KafkaTimeoutError: It was not found in time.
         """
         checked = check_partition(partition)
         deadline_ms = self._deadline_ms(timeout, "position")
         with self._call() as parts:
             state = parts.subscriptions.state(checked)
+            existence = ExistenceCheck(parts.metadata, [checked])
             parts.loop.wait_for(
                 state.has_valid_position,
-                lambda now_ms: self._position_step(parts, now_ms),
+                lambda now_ms: self._position_step(parts, existence, now_ms),
                 deadline_ms,
                 f"position of {checked}",
             )
@@ -109,6 +112,7 @@ class ConsumerPositions(ConsumerBase):
             timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
 
         Raises:
+            UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
             KafkaTimeoutError: They were not found in time.
             TopicAuthorizationError: A topic may not be read.
         """
@@ -134,6 +138,7 @@ class ConsumerPositions(ConsumerBase):
             timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
 
         Raises:
+            UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
             KafkaTimeoutError: They were not found in time.
             TopicAuthorizationError: A topic may not be read.
         """
@@ -163,7 +168,10 @@ class ConsumerPositions(ConsumerBase):
 
     # --- inside
 
-    def _position_step(self, parts: ConsumerParts, now_ms: float) -> float:
+    def _position_step(
+        self, parts: ConsumerParts, existence: ExistenceCheck, now_ms: float
+    ) -> float:
+        existence.raise_missing(now_ms)
         parts.positions.step(now_ms)
         return parts.config.fetch.retry_backoff_ms
 
@@ -197,11 +205,17 @@ class ConsumerPositions(ConsumerBase):
         self, parts: ConsumerParts, timestamps: dict[TopicPartition, int], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         lookup = OffsetLookup(timestamps)
+        existence = ExistenceCheck(parts.metadata, timestamps)
+
+        def step(now_ms: float) -> float:
+            existence.raise_missing(now_ms)
+            return lookup.step(parts.requests, parts.backoff, now_ms)
+
         parts.metadata.set_transient_topics({partition.topic for partition in timestamps})
         try:
             parts.loop.wait_for(
                 lambda: lookup.done,
-                lambda now_ms: lookup.step(parts.requests, parts.backoff, now_ms),
+                step,
                 deadline_ms,
                 f"offsets of {', '.join(map(str, timestamps))}",
             )

@@ -1,7 +1,7 @@
 """ListOffsets, asked of the leaders and read back (Kafka: OffsetFetcherUtils)."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,6 +18,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.leaders import current_leader
+from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -83,23 +84,32 @@ class ListOffsetsRequests:
         """
         cluster = self._metadata.cluster()
         groups: dict[Node, dict[TopicPartition, tuple[int, int]]] = {}
-        leaderless = False
+        leaderless: list[TopicPartition] = []
         for partition, timestamp in timestamps.items():
             leader = current_leader(cluster, partition)
             if leader.leader is None:
-                leaderless = True
+                leaderless.append(partition)
             elif not self._network.is_unavailable(leader.leader):
                 groups.setdefault(leader.leader, {})[partition] = (timestamp, leader.epoch)
         if leaderless:
             self._metadata.request_update()
-        if leaderless and not cluster.is_bootstrap:
-            self._network.note_trouble(LeaderNotAvailableError("a partition has no leader"))
+            self._note_leaderless(leaderless)
         return {
             frozenset(asked): self._network.send(node, self._builder(asked)).then(
                 partial(self._read, asked)
             )
             for node, asked in groups.items()
         }
+
+    def _note_leaderless(self, partitions: Sequence[TopicPartition]) -> None:
+        """Keep why the first partition of these cannot be looked up, for a call that times out."""
+        if self._metadata.cluster().is_bootstrap:
+            return  # no broker was reached, which is the cause then
+        problems = (partition_problem(self._metadata, each) for each in partitions)
+        found = next((problem for problem in problems if problem is not None), None)
+        self._network.note_trouble(
+            found or LeaderNotAvailableError(f"{partitions[0]}: no metadata of the topic yet")
+        )
 
     def _read(
         self, asked: Mapping[TopicPartition, object], response: ClientResponse

@@ -15,6 +15,7 @@ from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
 from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.position_updater import PositionUpdater
 
 _log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class PollLoop:
         network: ConsumerNetworkClient,
         fetcher: Fetcher,
         positions: PositionUpdater,
+        missing: MissingPartitionsLog,
         coordinator: ConsumerCoordinator | None,
         clock: Clock,
         retry_backoff_ms: float,
@@ -46,6 +48,7 @@ class PollLoop:
             network: Sends and receives.
             fetcher: Fetches ahead.
             positions: Finds missing positions.
+            missing: Logs what does not exist.
             coordinator: The group membership, if there is a group.
             clock: Tells the time.
             retry_backoff_ms: Longest wait while something has to be tried again.
@@ -55,6 +58,7 @@ class PollLoop:
         self._network = network
         self._fetcher = fetcher
         self._positions = positions
+        self._missing = missing
         self._coordinator = coordinator
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
@@ -119,6 +123,7 @@ class PollLoop:
             error, self._error = self._error, None
             raise error
         wait_ms = math.inf if self._coordinator is None else self._coordinator.step(now_ms)
+        self._missing.step(now_ms)
         if not self._positions.step(now_ms):
             wait_ms = min(wait_ms, self._retry_backoff_ms)
         self._fetcher.send_fetches(now_ms)

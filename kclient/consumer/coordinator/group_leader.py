@@ -68,9 +68,13 @@ class GroupLeader:
         if self._subscriptions.group_subscribe(topics):
             self._metadata.set_topics(self._subscriptions.metadata_topics())
         counts = self._counts()
-        missing = topics - counts.keys()
+        # Each member logs the missing topics of its own subscription.
+        missing = topics - counts.keys() - self._subscriptions.topics
         if missing:
-            _log.warning("subscribed topics without metadata: %s", ", ".join(sorted(missing)))
+            _log.warning(
+                "topics that other members subscribe to do not exist: %s",
+                ", ".join(sorted(missing)),
+            )
         shares = self._assign(assignor, counts, subscribed)
         self._assigned_counts = counts
         self._warn_of_unasked(shares, topics)
