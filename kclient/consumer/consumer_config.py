@@ -41,12 +41,25 @@ def _deserializer(name: str, what: str) -> ConfigKey:
     )
 
 
+def _assignor_hint(name: str) -> str:
+    """Return what to use instead of an assignor that is not known by its name."""
+    plain = name.rpartition(".")[2].strip().lower().removesuffix("assignor")
+    if plain in _ASSIGNORS:
+        return f"here it is '{plain}'"
+    if plain.replace("-", "") in {"sticky", "cooperativesticky"}:
+        return (
+            "sticky and cooperative-sticky are not available yet; a group whose members use one of "
+            "them only cannot be joined"
+        )
+    return "an assignor with another name is passed as an object"
+
+
 def _assignors() -> ConfigKey:
     def one(raw: object) -> PartitionAssignor:
         if isinstance(raw, str):
             kind = _ASSIGNORS.get(raw.strip().lower())
             if kind is None:
-                raise ValueError("classes are not loaded by name; hand in an object instead")
+                raise ValueError(_assignor_hint(raw))
             return kind()
         if not isinstance(raw, PartitionAssignor) or isinstance(raw, type):
             raise TypeError("an assignor has name, subscription_user_data, assign, on_assignment")
