@@ -3,5 +3,6 @@
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.interceptors import ConsumerInterceptor
 
-__all__ = ["Consumer", "ConsumerGroupMetadata", "ConsumerRecords"]
+__all__ = ["Consumer", "ConsumerGroupMetadata", "ConsumerInterceptor", "ConsumerRecords"]

@@ -54,13 +54,16 @@ class CompletedFetch:
         self._backlog = backlog
         self._set_aside = False
         self._batches: deque[RecordBatch] = deque()
+        # Batches opened before and put back; known to be visible, which cannot be asked twice.
+        self._reopened: deque[RecordBatch] = deque()
         self._tail_error: KafkaError | None = None
         self._batch: RecordBatch | None = None
         self._cursor: BatchCursor | None = None
-        # Batches of the last take, and what of their records was given back.
+        # Batches of the last take, and those of its records that were put back.
         self._touched: list[RecordBatch] = []
         self._unread: list[ConsumerRecord] = []
         self._after_unread = 0
+        self._epoch_before = position.offset_epoch
         self._aborted = _aborted(data, config)
         self.size = self._remaining = self._read_headers(data.records, owed_a_batch)
         self.end = self._end_position(position)
@@ -70,10 +73,16 @@ class CompletedFetch:
         """Return whether everything was handed out."""
         return not (
             self._batches
+            or self._reopened
             or self._unread
             or self._tail_error is not None
             or self._cursor is not None
         )
+
+    @property
+    def unread_count(self) -> int:
+        """Number of records that were put back; `take` returns them first, and no others."""
+        return len(self._unread)
 
     def take(self, max_records: int) -> list[ConsumerRecord]:
         """Return the next records, at most `max_records`; none only if there are no more.
@@ -82,6 +91,7 @@ class CompletedFetch:
             UnreadableBatchError: The next batch is broken; the position stays before it.
             RecordDeserializationError: The next record was refused; likewise.
         """
+        self._epoch_before = self.last_epoch
         if self._unread:
             return self._take_unread(max_records)
         self._touched = [] if self._batch is None else [self._batch]
@@ -109,7 +119,8 @@ class CompletedFetch:
         Raises:
             UnreadableBatchError: As `take`.
         """
-        self._rewind_to_unread()
+        unread = self._unread
+        self._reopen_unread()
         taken = 0
         try:
             while taken < max_records:
@@ -127,16 +138,25 @@ class CompletedFetch:
                 raise self._located(error, self._batch) from (
                     error if lacks_place(error) else error.__cause__
                 )
+        if unread:
+            self._keep_unread([each for each in unread if each.offset >= self.next_fetch_offset])
         return taken
 
-    def unread(self, records: list[ConsumerRecord]) -> None:
-        """Take back the last records handed out: the application has not seen them."""
-        if not records:
+    def put_back(self, records: list[ConsumerRecord], handed_out: int) -> None:
+        """Take back the records of the last `take` that the application has not seen.
+
+        Args:
+            records: What was made of the records of the last `take`, which may be fewer.
+            handed_out: How many of them the application has seen.
+        """
+        unread = records[handed_out:]
+        if not unread:
             return
         if not self._unread:
             self._after_unread = self.next_fetch_offset
-        self._unread = records + self._unread
-        self.next_fetch_offset = records[0].offset
+        self._unread = unread + self._unread
+        self.next_fetch_offset = unread[0].offset
+        self.last_epoch = records[handed_out - 1].leader_epoch if handed_out else self._epoch_before
 
     def set_aside(self) -> None:
         """Stop counting against the broker's backlog while the partition is paused."""
@@ -154,6 +174,7 @@ class CompletedFetch:
         """Let go of everything."""
         self._use(self._remaining)
         self._batches.clear()
+        self._reopened.clear()
         self._touched = []
         self._unread = []
         self._batch = self._cursor = self._tail_error = None
@@ -194,28 +215,40 @@ class CompletedFetch:
 
     def _next_cursor(self) -> BatchCursor | None:
         """Open the next batch with records for the application, passing over those without."""
+        while self._reopened:
+            batch = self._reopened[0]
+            if batch.last_offset >= self.next_fetch_offset:
+                return self._open(self._reopened)
+            self._pass(batch)
+            self._reopened.popleft()
         while self._batches:
             batch = self._batches[0]
             self._verify(batch)
             if self._is_visible(batch):
-                self._cursor = BatchCursor(
-                    batch,
-                    self.state.partition.topic,
-                    self.state.partition.partition,
-                    self.next_fetch_offset,
-                    key_deserializer=self._config.key_deserializer,
-                    value_deserializer=self._config.value_deserializer,
-                )
-                self._batch = batch
-                self._touched.append(batch)
-                # Last, so that an interrupt before it leaves the batch to be opened again.
-                self._batches.popleft()
-                return self._cursor
+                return self._open(self._batches)
             self._pass(batch)
             self._batches.popleft()
         if self._tail_error is not None:
             raise self._tail_error
         return None
+
+    def _open(self, batches: deque[RecordBatch]) -> BatchCursor:
+        """Open the first of some batches and remove it from them."""
+        batch = batches[0]
+        cursor = BatchCursor(
+            batch,
+            self.state.partition.topic,
+            self.state.partition.partition,
+            self.next_fetch_offset,
+            key_deserializer=self._config.key_deserializer,
+            value_deserializer=self._config.value_deserializer,
+        )
+        self._cursor = cursor
+        self._batch = batch
+        self._touched.append(batch)
+        # Last, so that an interrupt before it leaves the batch to be opened again.
+        batches.popleft()
+        return cursor
 
     def _is_visible(self, batch: RecordBatch) -> bool:
         hidden = self._aborted is not None and self._aborted.hides(batch)
@@ -254,21 +287,32 @@ class CompletedFetch:
     def _take_unread(self, max_records: int) -> list[ConsumerRecord]:
         taken, self._unread = self._unread[:max_records], self._unread[max_records:]
         self.next_fetch_offset = self._unread[0].offset if self._unread else self._after_unread
+        self.last_epoch = taken[-1].leader_epoch
         return taken
 
-    def _rewind_to_unread(self) -> None:
-        """Turn records given back into batches again."""
-        if not self._unread:
-            self._touched = []
-            return
-        again = [batch for batch in self._touched if batch.last_offset >= self.next_fetch_offset]
-        for batch in again:
-            if batch is not self._batch:
-                self._use(-batch.size_in_bytes)
-        self._batches.extendleft(reversed(again))
-        self._batch = self._cursor = None
-        self._unread = []
+    def _reopen_unread(self) -> None:
+        """Put the batches of records that were put back before all others."""
+        if self._unread:
+            again = [each for each in self._touched if each.last_offset >= self.next_fetch_offset]
+            for batch in again:
+                if batch is not self._batch:
+                    self._use(-batch.size_in_bytes)
+            self._reopened.extendleft(reversed(again))
+            self._batch = self._cursor = None
+            self._unread = []
         self._touched = []
+
+    def _keep_unread(self, records: list[ConsumerRecord]) -> None:
+        """Keep those records of the batches that were reopened which columns did not take.
+
+        They are not decoded, nor shown to interceptors, a second time.
+        """
+        if records:
+            if self._batch is not None:
+                self._reopened.appendleft(self._batch)
+            self._batch = self._cursor = None
+            self._touched = []
+            self._unread = records
 
     def _located(self, error: KafkaError, batch: RecordBatch | None) -> KafkaError:
         """Return an error of a batch, or of what follows the good batches, with its place."""

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kclient.common.config_def import merged
-from kclient.common.errors import IllegalStateError
+from kclient.common.errors import ConcurrentAccessError, IllegalStateError
 from kclient.common.runtime import Runtime
-from kclient.common.types import TopicPartition
 from kclient.consumer.arguments import check_max_records, check_timeout
+from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_closing import ConsumerClosing
 from kclient.consumer.consumer_commits import ConsumerCommits
 from kclient.consumer.consumer_config import ConsumerConfig
@@ -21,7 +21,7 @@ from kclient.consumer.consumer_subscriptions import ConsumerSubscriptions
 from kclient.consumer.subscription_state import SubscriptionType
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
-from kclient.record.arrow import record_schema, to_arrow
+from kclient.record.arrow import PartitionColumns, record_schema, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,7 @@ _NO_RECORDS = ConsumerRecords({})
 _ITERATION_TICK_MS = 100.0
 _ITERATION_WAIT_MS = 1000.0
 _ALL = 2**31 - 1
+_BEING_TAKEN = object()
 
 
 class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
@@ -73,7 +74,10 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         settings = ConsumerConfig.parse(merged(config, options))
         runtime = system_runtime() if runtime is None else runtime
         super().__init__(ConsumerParts(settings, runtime))
-        self._clock = runtime.clock
+        self._seat = self._parts.seat
+        self._monotonic_ms = runtime.clock.monotonic_ms
+        self._caller_id, self._process_id = runtime.tasks.caller_id, runtime.tasks.process_id
+        self._created_in = self._process_id()
         self._next_tick_ms = 0.0
         self._polling = False
         self._closed = False
@@ -109,9 +113,11 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         parts = self._parts
         limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
         collect = parts.collector.collect
-        records = self._poll("poll", lambda: collect(limit), self._records, timeout)
-        # No call from here to the caller, so that Ctrl-C finds them not handed out, or there.
-        self._handed_out = True
+        records = self._poll("poll", lambda: collect(limit), self._counted, timeout)
+        # No call from here to the caller: Ctrl-C, or another thread, finds them returned or not.
+        if self._unreturned is not records:
+            raise _used_by_another_thread("poll")
+        self._unreturned = None
         return _NO_RECORDS if records is None else records
 
     def poll_columns(
@@ -136,10 +142,16 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         record_schema()  # raises without pyarrow, before any record is taken
         collect = self._parts.collector.collect_columns
         batch = self._poll(
-            "poll_columns", lambda: collect(limit, single=max_records is None), to_arrow, timeout
-        ) or to_arrow(())
-        self._handed_out = True
-        return batch
+            "poll_columns",
+            lambda: collect(limit, single=max_records is None),
+            self._counted_columns,
+            timeout,
+        )
+        # No call from here to the caller, as in `poll`.
+        if self._unreturned is not batch:
+            raise _used_by_another_thread("poll_columns")
+        self._unreturned = None
+        return to_arrow(()) if batch is None else batch
 
     def __iter__(self) -> Self:
         return self
@@ -150,16 +162,23 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         `commit` and automatic commits count a record as processed when the next one is asked for
         or, for `commit`, as soon as it was handed out.
         """
-        index = self._next_in_hand
         if (
-            index >= len(self._in_hand)
-            or self._clock.monotonic_ms() >= self._next_tick_ms
-            or self._parts.seat.is_foreign_process()
+            self._monotonic_ms() >= self._next_tick_ms
+            or self._caller_id() != self._seat.last_owner
+            or self._process_id() != self._created_in
         ):
             self._take_in_hand()
-            index = 0
-        self._next_in_hand = index + 1
-        return self._in_hand[index]
+        while True:
+            # No call between taking a record and moving on: neither Ctrl-C nor another thread
+            # finds it in hand and handed out, or neither.
+            index = self._next_in_hand
+            try:
+                record = self._in_hand[index]
+            except IndexError:
+                self._take_in_hand()
+            else:
+                self._next_in_hand = index + 1
+                return record
 
     def wakeup(self) -> None:
         """Make the call in progress, or the next that waits, raise `WakeupError`.
@@ -217,25 +236,28 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
     ) -> R | None:
         """Wait for what `take` gives, and return what `finish` makes of it.
 
-        Until the caller sets `_handed_out`, the next call takes it back.
+        Until the caller clears `_unreturned`, the next call takes it back.
         """
         timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
         if timeout_ms > 0:
             self._refuse_in_event_loop(name)
         depth = self._depth_before()
         outer = depth > 0 and self._polling
-        whole = False
+        whole = begun = False
         try:
             parts = self._begin_call(depth, currentframe())
+            begun = True
             self._begin_poll(nested=outer)
             taken = parts.loop.poll(take, timeout_ms)
             result = None if taken is None else finish(taken)
+            self._unreturned = result
             whole = True
         except Exception:
             whole = True
             raise
         finally:
-            self._polling = outer
+            if begun:  # else another thread is inside, whose mark it is
+                self._polling = outer
             try:
                 self._end_call(depth, whole=whole)
             except BaseException:
@@ -253,7 +275,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
             parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
         parts.collector.settle()
-        self._handed_out = False
+        self._unreturned = _BEING_TAKEN
 
     def _take_in_hand(self) -> None:
         """Take the next records for the iteration."""
@@ -262,21 +284,38 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         parts = self._parts
         limit = parts.config.fetch.max_poll_records
         while True:
-            records = self._poll(
+            self._poll(
                 "poll",
                 lambda: parts.collector.collect(limit, single=True),
-                self._records,
+                self._keep_in_hand,
                 _ITERATION_WAIT_MS / 1000.0,
             )
-            listed = [] if records is None else list(records)
-            self._next_tick_ms = self._clock.monotonic_ms() + _ITERATION_TICK_MS
-            # No call between these: they are in hand now, where `_put_back` finds them.
-            self._in_hand, self._next_in_hand = listed, 0
-            self._handed_out = True
-            if listed:
+            if self._in_hand:
                 return
 
-    def _records(self, collected: dict[TopicPartition, list[ConsumerRecord]]) -> ConsumerRecords:
-        records = ConsumerRecords(collected)
+    def _keep_in_hand(self, collected: CollectedRecords) -> None:
+        records = list(self._records(collected))
+        self._next_tick_ms = self._monotonic_ms() + _ITERATION_TICK_MS
+        # No call in this line: they are in hand now, where `_put_back` finds them.
+        self._in_hand, self._next_in_hand, self._unreturned = records, 0, None
+
+    def _counted(self, collected: CollectedRecords) -> ConsumerRecords:
+        self._parts.collector.count(sum(map(len, collected.by_partition.values())))
+        return self._records(collected)
+
+    def _counted_columns(self, pieces: list[PartitionColumns]) -> "pa.RecordBatch":
+        self._parts.collector.count(sum(columns.length for _, _, columns in pieces))
+        return to_arrow(pieces)
+
+    def _records(self, collected: CollectedRecords) -> ConsumerRecords:
         interceptors = self._parts.interceptors
-        return interceptors.on_consume(records) if len(interceptors) else records
+        if len(interceptors):
+            return interceptors.on_consume(collected)
+        return ConsumerRecords(collected.by_partition)
+
+
+def _used_by_another_thread(call: str) -> ConcurrentAccessError:
+    return ConcurrentAccessError(
+        f"{call}: another thread called this consumer meanwhile and reads these records; "
+        "a consumer serves one thread at a time"
+    )

@@ -33,8 +33,10 @@ class ConsumerBase:
         # Records taken for the iteration; those from _next_in_hand on were not handed out yet.
         self._in_hand: list[ConsumerRecord] = []
         self._next_in_hand = 0
-        # Whether what the last poll took has reached its caller; set with no call behind it.
-        self._handed_out = True
+        # The same while they are put back.
+        self._putting_back: tuple[list[ConsumerRecord], int] | None = None
+        # What a poll has taken and not returned to its caller yet.
+        self._unreturned: object = None
         # Whether a call is inside; a call that finds it set was preceded by one cut short.
         self._inside = False
         self._cut_short = False
@@ -70,7 +72,7 @@ class ConsumerBase:
             raise ClosedError("this consumer was closed")
         if depth == 0:
             self._outermost = frame
-            if self._inside or self._cut_short or not self._handed_out:
+            if self._inside or self._cut_short or self._unreturned is not None:
                 self._mend()
             self._inside = True
         if self._in_hand:
@@ -101,18 +103,21 @@ class ConsumerBase:
         parts = self._parts
         if self._inside or self._cut_short:
             parts.mend()
-            if self._in_hand:
-                parts.collector.go_back_to(self._in_hand[self._next_in_hand :])
-                self._in_hand = []
-        if not self._handed_out:
+            records, handed_out = self._putting_back or (self._in_hand, self._next_in_hand)
+            parts.collector.go_back_to(records, handed_out)
+            self._in_hand = []
+            self._putting_back = None
+        if self._unreturned is not None:
             parts.collector.undo()
-        self._handed_out = True
+        self._unreturned = None
         self._inside = self._cut_short = parts.seat.held = False
 
     def _put_back(self) -> None:
-        """Give back what the iteration took and has not handed out."""
-        self._parts.collector.unread(self._in_hand[self._next_in_hand :])
-        self._in_hand = []
+        """Put back what the iteration took and has not handed out."""
+        # No call in this line: no other thread gets a record of them any more, see `__next__`.
+        self._putting_back, self._in_hand = (self._in_hand, self._next_in_hand), []
+        self._parts.collector.put_back(*self._putting_back)
+        self._putting_back = None
 
     def _deadline_ms(self, timeout: float | None, call: str = "") -> float:
         """Return the time by which a call must be over, ``default.api.timeout.ms`` for None.

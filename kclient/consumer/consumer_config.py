@@ -15,6 +15,7 @@ from kclient.common.config_def import (
     whole_number,
 )
 from kclient.common.errors import ConfigError
+from kclient.common.interceptors import interceptor_key
 from kclient.common.java_only_keys import java_only_keys, refused
 from kclient.consumer.assignors import PartitionAssignor, RangeAssignor, RoundRobinAssignor
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset, parse_auto_offset_reset
@@ -81,27 +82,6 @@ def _assignors() -> ConfigKey:
         (RangeAssignor(),),
         "How the group's leader spreads partitions over the members; all members must have one "
         "strategy in common. Java's default names range first, too.",
-    )
-
-
-def _interceptors() -> ConfigKey:
-    def convert(raw: object) -> tuple[ConsumerInterceptor, ...]:
-        if not isinstance(raw, list | tuple):
-            raise TypeError
-        for each in raw:
-            if isinstance(each, str):
-                raise TypeError("classes are not loaded by name; hand in the objects themselves")
-            for method in ("on_consume", "on_commit", "close"):
-                if not callable(getattr(each, method, None)):
-                    raise TypeError(f"{each!r:.80} has no {method}()")
-        return tuple(raw)
-
-    return ConfigKey(
-        "interceptor.classes",
-        convert,
-        "a list of objects with on_consume(), on_commit() and close()",
-        (),
-        "Objects that see every record handed out, and every commit (KIP-42).",
     )
 
 
@@ -225,7 +205,11 @@ _OTHER_KEYS: Sequence[ConfigKey] = (
         "How long calls may take that are given no timeout.",
         high=_MAX_INT,
     ),
-    _interceptors(),
+    interceptor_key(
+        ConsumerInterceptor,
+        ("on_consume", "on_commit", "close"),
+        "Objects that see every record handed out, and every commit (KIP-42).",
+    ),
     whole_number(
         "metrics.num.samples", 2, "Samples that averages and rates look back over.", low=1
     ),

@@ -33,7 +33,7 @@ class ConsumerRecords:
         return sum(map(len, self._by_partition.values()))
 
     def __bool__(self) -> bool:
-        return bool(self._by_partition)
+        return any(self._by_partition.values())
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}: {len(value)}" for key, value in self._by_partition.items())

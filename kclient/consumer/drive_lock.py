@@ -39,12 +39,14 @@ class DriveLock:
     """The seat of the thread that drives a consumer.
 
     Attributes:
+        last_owner: Thread that took the seat last, None before the first.
         held: Whether the seat is kept free for the application, which has something to mend.
     """
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._created_in = tasks.process_id()
+        self.last_owner: int | None = None
         self._changed = tasks.condition()  # guards: everything below
         self._owner: int | None = None
         self._depth = 0
@@ -73,7 +75,7 @@ class DriveLock:
                 self._changed.wait()
                 self._refuse_others(caller)
             # No call between these: Ctrl-C finds all of it done or nothing.
-            self._owner = caller
+            self._owner = self.last_owner = caller
             self._depth += 1
             self._seated = True
 

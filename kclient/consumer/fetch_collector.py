@@ -23,6 +23,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
+from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.errors import CorruptBatchError
@@ -73,15 +74,14 @@ class FetchCollector:
         self._metrics = metrics
         self._last: CompletedFetch | None = None
         self._before: list[tuple[TopicPartitionState, FetchPosition]] = []
+        self._counted = 0
 
-    def collect(
-        self, max_records: int, *, single: bool = False
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+    def collect(self, max_records: int, *, single: bool = False) -> CollectedRecords:
         """Return the next records by partition, at most `max_records`; empty if there are none.
 
         Args:
             max_records: Most records to return.
-            single: Stop at the first fetch that has records, so that `unread` can undo it.
+            single: Stop at the first fetch that has records, so that `put_back` can undo it.
 
         Raises:
             UnreadableBatchError: The next batch is broken; the position stays before it.
@@ -89,21 +89,18 @@ class FetchCollector:
             OffsetsOutOfRangeError: A position is outside the log and the reset policy is ``none``.
             TopicAuthorizationError: The topic may not be read.
         """
-        collected: dict[TopicPartition, list[ConsumerRecord]] = {}
+        collected = CollectedRecords()
         left = max_records
 
         def take(fetch: CompletedFetch) -> None:
             nonlocal left
+            is_again = fetch.unread_count > 0
             records = fetch.take(left)
             if records:
                 left = 0 if single else left - len(records)
-                partition = fetch.state.partition
-                before = collected.get(partition)
-                collected[partition] = records if before is None else before + records
+                collected.add(fetch.state.partition, records, is_again=is_again)
 
-        self._run(take, lambda: left <= 0, lambda: bool(collected))
-        if collected:
-            self._metrics.record_consumed(sum(map(len, collected.values())))
+        self._run(take, lambda: left <= 0, lambda: len(collected) > 0)
         return collected
 
     def collect_columns(self, max_records: int, *, single: bool = False) -> list[PartitionColumns]:
@@ -129,43 +126,60 @@ class FetchCollector:
                 left = 0 if single else left - count
 
         self._run(take, lambda: left <= 0, lambda: bool(pieces))
-        if pieces:
-            self._metrics.record_consumed(sum(columns.length for _, _, columns in pieces))
         return pieces
 
-    def unread(self, records: list[ConsumerRecord]) -> None:
+    def put_back(self, records: list[ConsumerRecord], handed_out: int) -> None:
         """Take back the last records of a `collect(single=True)`, and the position with them.
 
         Nothing happens if the application went elsewhere meanwhile.
+
+        Args:
+            records: Records as the application would have got them.
+            handed_out: How many of them the application has seen.
         """
+        self._metrics.record_consumed(handed_out)
         fetch = self._last
-        if not records or fetch is None or not self._subscriptions.holds(fetch.state):
+        if fetch is None or not self._subscriptions.holds(fetch.state):
             return
         position = fetch.state.position
         if position is None or position.offset != fetch.next_fetch_offset:
             return
-        fetch.unread(records)
-        self._metrics.record_consumed(-len(records))
-        fetch.state.position = position._replace(offset=fetch.next_fetch_offset)
+        fetch.put_back(records, handed_out)
+        fetch.state.position = FetchPosition(
+            fetch.next_fetch_offset, fetch.last_epoch, position.leader
+        )
+
+    def count(self, records: int) -> None:
+        """Count the records of the last `collect`, which a poll is about to return."""
+        self._counted = records
+        self._metrics.record_consumed(records)
 
     def settle(self) -> None:
         """Let the last `collect` stand: its records are the application's now."""
         self._before = []
+        self._counted = 0
 
     def undo(self) -> None:
         """Go back to before the last `collect`, unless it was settled: it handed nothing out."""
+        self._metrics.record_consumed(-self._counted)
+        self._counted = 0
         while self._before:
             state, position = self._before[-1]
             self._go_back(state, position)
             self._before.pop()
 
-    def go_back_to(self, records: list[ConsumerRecord]) -> None:
-        """Go back to the first of records of one partition, which nobody has seen.
+    def go_back_to(self, records: list[ConsumerRecord], handed_out: int) -> None:
+        """Go back behind those of a partition's records that the application has seen.
 
-        Unlike `unread` it needs nothing to be in order, and has them fetched again.
+        Unlike `put_back` it needs nothing to be in order, and has the others fetched again.
+
+        Args:
+            records: Records as the application would have got them.
+            handed_out: How many of them the application has seen.
         """
-        if records:
-            first = records[0]
+        self._metrics.record_consumed(handed_out)
+        if handed_out < len(records):
+            first = records[handed_out]
             state = self._subscriptions.assigned.get(TopicPartition(first.topic, first.partition))
             if state is not None and state.position is not None:
                 self._go_back(state, state.position._replace(offset=first.offset))

@@ -1,34 +1,42 @@
-"""Objects that see every record handed out and every commit."""
+"""Objects of the application that see every record handed out and every commit."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from kclient.common.interceptors import notify, transformed
 from kclient.common.types import OffsetAndMetadata, TopicPartition
+from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.drive_lock import RunUserCode
-
-_log = logging.getLogger(__name__)
+from kclient.record import ConsumerRecord
 
 
 class ConsumerInterceptor(Protocol):
-    """What ``interceptor.classes`` takes (Kafka: ConsumerInterceptor, KIP-42)."""
+    """What ``interceptor.classes`` of a consumer takes (Kafka: ConsumerInterceptor, KIP-42).
+
+    A class may derive from it and override what it needs, or just have the same methods. What they
+    raise is logged and stops nothing.
+    """
 
     def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
-        """Return the records to hand out; runs inside `poll`."""
-        ...
+        """Return the records to hand out: those given, or others made of them.
+
+        Runs inside `Consumer.poll` and the iteration, once for each record that is handed out; not
+        for `Consumer.poll_columns`. Where it raises, the records given are handed out.
+        """
+        return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """See what was committed."""
-        ...
+        """See the offsets of a commit that has succeeded."""
+        return
 
     def close(self) -> None:
-        """Let go of resources; the consumer was closed."""
-        ...
+        """Release resources; the consumer is being closed."""
+        return
 
 
 class ConsumerInterceptors:
-    """A chain of interceptors; what they raise is logged and goes no further."""
+    """A chain of interceptors."""
 
     def __init__(
         self, interceptors: Sequence[ConsumerInterceptor], run_user_code: RunUserCode
@@ -39,34 +47,38 @@ class ConsumerInterceptors:
     def __len__(self) -> int:
         return len(self._interceptors)
 
-    def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
-        """Pass records through the chain; one that raises is left out of it."""
-        return self._run_user_code(lambda: self._on_consume(records))
-
-    def _on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
-        for interceptor in self._interceptors:
-            try:
-                records = interceptor.on_consume(records)
-            except Exception:  # noqa: BLE001 (a user's object must not stop the consuming)
-                _log.exception("%r: on_consume raised", interceptor)
-        return records
+    def on_consume(self, collected: CollectedRecords) -> ConsumerRecords:
+        """Return records as the chain changes them, each of which it sees once."""
+        if not collected.again:
+            return self._changed(collected.by_partition)
+        merged = {
+            partition: collected.by_partition[partition][:count]
+            for partition, count in collected.again.items()
+        }
+        new = {
+            partition: records[collected.again.get(partition, 0) :]
+            for partition, records in collected.by_partition.items()
+        }
+        changed = self._changed({key: records for key, records in new.items() if records})
+        for partition in changed.partitions():
+            merged[partition] = merged.get(partition, []) + changed.records(partition)
+        return ConsumerRecords(merged)
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Show a commit to each."""
         if self._interceptors:
-            self._run_user_code(lambda: self._on_commit(offsets))
-
-    def _on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        for interceptor in self._interceptors:
-            try:
-                interceptor.on_commit(offsets)
-            except Exception:  # noqa: BLE001 (as above)
-                _log.exception("%r: on_commit raised", interceptor)
+            stages = [each.on_commit for each in self._interceptors]
+            self._run_user_code(lambda: notify(stages, offsets))
 
     def close(self) -> None:
         """Close each."""
-        for interceptor in self._interceptors:
-            try:
-                interceptor.close()
-            except Exception:  # noqa: BLE001 (as above)
-                _log.exception("%r: close raised", interceptor)
+        notify(each.close for each in self._interceptors)
+
+    def _changed(
+        self, by_partition: Mapping[TopicPartition, list[ConsumerRecord]]
+    ) -> ConsumerRecords:
+        records = ConsumerRecords(by_partition)
+        if not by_partition:
+            return records
+        stages = [each.on_consume for each in self._interceptors]
+        return self._run_user_code(lambda: transformed(records, stages, ConsumerRecords))

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from kclient.common.errors import ConfigError, WakeupError
-from kclient.consumer import ConsumerRecords
+from kclient.consumer import ConsumerInterceptor, ConsumerRecords
+from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
@@ -169,6 +170,90 @@ def test_columns_without_pyarrow_are_refused_clearly(
     with pytest.raises(ConfigError, match=r"kclient\[arrow\]"):
         consumer.poll_columns(1.0)
     assert offsets(world.read(consumer, 1)) == [0]
+
+
+class CountingInterceptor(ConsumerInterceptor):
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
+        self.seen += offsets(list(records))
+        changed = [
+            ConsumerRecord(record.topic, record.partition, record.offset, value=record.value + b"!")
+            for record in records.records(ORDERS_0)
+        ]
+        return ConsumerRecords({ORDERS_0: changed})
+
+
+def test_interceptors_and_deserializers_see_each_record_of_a_slow_loop_once(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(10, 10)
+    interceptor, deserialized = CountingInterceptor(), list[bytes]()
+
+    def deserialize(_topic: str, _headers: object, data: bytes) -> bytes:
+        deserialized.append(data)
+        return data
+
+    consumer = world.assigned(
+        interceptor_classes=[interceptor], value_deserializer=deserialize, max_poll_records=15
+    )
+    values: list[bytes] = []
+    for record in consumer:
+        values.append(record.value)
+        world.sleep(60)
+        if len(values) == 20:
+            break
+    assert values == [b"%d!" % number for number in range(20)]
+    assert interceptor.seen == list(range(20))
+    assert deserialized == [b"%d" % number for number in range(20)]
+
+
+def test_what_columns_leave_of_records_put_back_is_not_intercepted_again(
+    world: ConsumerWorld,
+) -> None:
+    world.fill(*[5] * 4)
+    interceptor = CountingInterceptor()
+    consumer = world.assigned(interceptor_classes=[interceptor], max_poll_records=12)
+    assert next(consumer).value == b"0!"
+    assert consumer.poll_columns(1.0, max_records=6).column("offset").to_pylist() == [*range(1, 7)]
+    assert consumer.position(ORDERS_0) == 7
+    read = [next(consumer) for _ in range(8)]
+    assert offsets(read) == list(range(7, 15))
+    assert [record.value for record in read] == [b"%d!" % number for number in range(7, 15)]
+    assert len(set(interceptor.seen)) == len(interceptor.seen)
+    assert consumer.poll_columns(1.0, max_records=9).column("offset").to_pylist() == [
+        *range(15, 20)
+    ]
+
+
+def test_a_record_is_counted_once_when_it_was_handed_out(world: ConsumerWorld) -> None:
+    world.fill(20)
+    consumer = world.assigned()
+    for record in consumer:
+        world.sleep(60)
+        consumer.position(ORDERS_0)
+        assert consumer.metrics()["records-consumed-total"] == record.offset + 1
+        if record.offset == 9:
+            break
+    consumer.poll_columns(1.0, max_records=4)
+    assert len(consumer.poll(1.0)) == 6
+    assert consumer.metrics()["records-consumed-total"] == 20
+
+
+def test_a_position_put_back_has_the_epoch_of_the_record_before_it(world: ConsumerWorld) -> None:
+    world.broker.epoch = 3
+    for epoch in (1, 2, 3):
+        first = world.log().end_offset
+        world.log().append(*(b"%d" % number for number in range(first, first + 4)), epoch=epoch)
+    consumer = world.assigned(group_id="g", enable_auto_commit=False)
+    for record in consumer:
+        consumer.commit()
+        committed = world.broker.group.committed[ORDERS_0]
+        assert committed[0] == record.offset + 1
+        assert committed[2] == record.leader_epoch == record.offset // 4 + 1
+        if record.offset == 10:
+            break
 
 
 class Interceptor:

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -18,8 +18,10 @@ from kclient.common.errors import (
     WakeupError,
 )
 from kclient.testing import EmbeddedCluster
+from tests.support.thread_stress import switching_all_the_time
 
 COUNT = 3000
+MANY = 5000
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +214,61 @@ def test_nobody_there_is_told_in_time() -> None:
             consumer.commit({TopicPartition("orders", 0): 1}, timeout=0.5)
         consumer.close(timeout=0.5)
         assert time.monotonic() - before < 2.5
+
+
+def _by_iteration(consumer: Consumer) -> list[int]:
+    return [int(next(consumer).value)]
+
+
+def _by_poll(consumer: Consumer) -> list[int]:
+    return [int(record.value) for record in consumer.poll(1.0, max_records=10)]
+
+
+def _by_columns(consumer: Consumer) -> list[int]:
+    values = consumer.poll_columns(1.0, max_records=40).column("value")
+    return [int(value) for value in values.to_pylist()]
+
+
+@pytest.mark.parametrize("read", [_by_iteration, _by_poll, _by_columns])
+def test_two_threads_never_share_records_and_one_of_them_is_refused(
+    cluster: EmbeddedCluster, read: Callable[[Consumer], list[int]]
+) -> None:
+    with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        values = [b"%d" % number for number in range(MANY)]
+        producer.send_many(f"shared-{read.__name__}", values).result(30)
+    refused: list[ConcurrentAccessError] = []
+    with make(cluster, max_poll_records=MANY) as consumer, switching_all_the_time():
+        consumer.assign([TopicPartition(f"shared-{read.__name__}", 0)])
+        for rounds in range(50):
+            if refused and rounds >= 3:
+                break
+            consumer.seek_to_beginning()
+            got = read(consumer)
+            refused += _read_in_two_threads(consumer, read, got)
+            while len(got) < MANY:
+                got += read(consumer)
+            assert sorted(got) == list(range(MANY))
+    assert refused
+
+
+def _read_in_two_threads(
+    consumer: Consumer, read: Callable[[Consumer], list[int]], got: list[int]
+) -> list[ConcurrentAccessError]:
+    start = threading.Barrier(2)
+    refused: list[ConcurrentAccessError] = []
+
+    def run() -> None:
+        start.wait(60.0)
+        try:
+            while not refused and len(got) < MANY - 100:
+                got.extend(read(consumer))
+        except ConcurrentAccessError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+        assert not thread.is_alive()
+    return refused

@@ -5,23 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.consumer import Consumer
-from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from kclient.record import ControlRecordType
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import VirtualLog
-
-
-def end(log: VirtualLog, producer_id: int, kind: ControlRecordType) -> None:
-    """Append the marker that ends a producer's transaction."""
-    base = log.end_offset
-    marker = build_end_txn_batch(
-        EndTxnMarker(kind, 0), producer_id, 0, 1000, base_offset=base, partition_leader_epoch=1
-    )
-    log.append_bytes(base, base + 1, bytes(marker))
-
-
-def abort(log: VirtualLog, producer_id: int, first: int) -> None:
-    end(log, producer_id, ControlRecordType.ABORT)
-    log.aborted.append((producer_id, first, log.end_offset - 1))
+from tests.consumer.transactions import TransactionWriter, abort, end
 
 
 def reader(world: ConsumerWorld, isolation: str = "read_committed") -> Consumer:
@@ -139,29 +125,33 @@ def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns:
 )
 def test_exactly_the_committed_records_are_read(steps: list[tuple[int, str]], limit: int) -> None:
     world = ConsumerWorld()
-    log = world.log()
-    open_since: dict[int, int] = {}
-    pending: dict[int, list[int]] = {}
-    expected: list[int] = []
+    writer = TransactionWriter(world.log())
     for producer, action in [*steps, (1, "abort"), (2, "commit"), (3, "abort")]:
-        at = log.end_offset
         if action == "plain":
-            log.append(b"plain")
-            expected.append(at)
+            writer.write(1)
         elif action == "write":
-            log.append(b"x", producer_id=producer)
-            open_since.setdefault(producer, at)
-            pending.setdefault(producer, []).append(at)
-        elif producer in open_since:
-            first = open_since.pop(producer)
-            written = pending.pop(producer)
-            if action == "commit":
-                end(log, producer, ControlRecordType.COMMIT)
-                expected += written
-            else:
-                abort(log, producer, first)
+            writer.write(1, producer)
+        else:
+            writer.end(producer, ControlRecordType[action.upper()])
+    expected = writer.visible(committed_only=True)
     consumer = world.assigned(isolation_level="read_committed", max_partition_fetch_bytes=limit)
     try:
-        assert offsets(world.read(consumer, len(expected))) == sorted(expected)
+        assert offsets(world.read(consumer, len(expected))) == expected
     finally:
         consumer.close(timeout=0)
+
+
+@pytest.mark.fault("R18")
+def test_a_batch_that_was_put_back_is_not_taken_for_a_later_transaction(
+    world: ConsumerWorld,
+) -> None:
+    writer = TransactionWriter(world.log())
+    writer.write(5, 7)
+    writer.end(7, ControlRecordType.COMMIT)
+    writer.write(1, 7)
+    writer.write(20)
+    writer.end(7, ControlRecordType.ABORT)
+    consumer = world.assigned(isolation_level="read_committed", max_poll_records=10)
+    assert next(consumer).offset == 0
+    read = consumer.poll_columns(1.0).column("offset").to_pylist()
+    assert [0, *read] == writer.visible(committed_only=True)
