@@ -8,12 +8,12 @@ from kclient.client.client_config import common_keys
 from kclient.common.config_def import (
     ConfigDef,
     ConfigKey,
-    anything,
     choice,
     switch,
     text,
     whole_number,
 )
+from kclient.common.converters import converter_key
 from kclient.common.errors import ConfigError
 from kclient.common.interceptors import interceptor_key
 from kclient.common.java_only_keys import java_only_keys, refused
@@ -30,16 +30,6 @@ _ASSIGNORS: Mapping[str, type[RangeAssignor] | type[RoundRobinAssignor]] = {
     "range": RangeAssignor,
     "roundrobin": RoundRobinAssignor,
 }
-
-
-def _deserializer(name: str, what: str) -> ConfigKey:
-    return anything(
-        name,
-        None,
-        "a callable (topic, headers, data) -> object",
-        f"Makes {what} of bytes; without one, {what} are bytes or None.",
-        lambda value: value is None or callable(value),
-    )
 
 
 def _assignor_hint(name: str) -> str:
@@ -184,8 +174,16 @@ _FETCH_KEYS: Sequence[ConfigKey] = (
         LATEST,
         "Where to start without a usable position; 'none' raises instead.",
     ),
-    _deserializer("key.deserializer", "keys"),
-    _deserializer("value.deserializer", "values"),
+    converter_key(
+        "key.deserializer",
+        "deserialize",
+        "Makes keys of bytes; without one, keys are bytes or None.",
+    ),
+    converter_key(
+        "value.deserializer",
+        "deserialize",
+        "Makes values of bytes; without one, values are bytes or None.",
+    ),
 )
 
 _OTHER_KEYS: Sequence[ConfigKey] = (

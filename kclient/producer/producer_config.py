@@ -9,11 +9,11 @@ from kclient.client.client_config import common_keys
 from kclient.common.config_def import (
     ConfigDef,
     ConfigKey,
-    anything,
     choice,
     switch,
     whole_number,
 )
+from kclient.common.converters import converter_key
 from kclient.common.errors import ConfigError
 from kclient.common.java_only_keys import java_only_keys, refused
 from kclient.producer.interceptors import ProducerInterceptor
@@ -31,16 +31,6 @@ _PARTITIONERS: Mapping[str, Partitioner] = {
     "murmur2": murmur2_partition,
     "murmur3": murmur3_partition,
 }
-
-
-def _serializer(name: str, what: str) -> ConfigKey:
-    return anything(
-        name,
-        None,
-        "a callable (topic, headers, data) -> bytes or None",
-        f"Turns {what} into bytes; without one, {what} must be bytes-like or None.",
-        lambda value: value is None or callable(value),
-    )
 
 
 def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
@@ -146,7 +136,11 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
         "out of order (KIP-98).",
     ),
     _interceptors(),
-    _serializer("key.serializer", "keys"),
+    converter_key(
+        "key.serializer",
+        "serialize",
+        "Turns keys into bytes; without one, keys must be bytes-like or None.",
+    ),
     whole_number("linger.ms", 5, "How long a batch that is not full waits for more records."),
     whole_number(
         "max.block.ms",
@@ -204,7 +198,11 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     refused("transactional.id", "transactions are not supported yet"),
     refused("transaction.timeout.ms", "transactions are not supported yet"),
     refused("transaction.two.phase.commit.enable", "transactions are not supported yet"),
-    _serializer("value.serializer", "values"),
+    converter_key(
+        "value.serializer",
+        "serialize",
+        "Turns values into bytes; without one, values must be bytes-like or None.",
+    ),
 )
 
 PRODUCER_CONFIG = ConfigDef(

@@ -6,6 +6,7 @@ from typing import Any
 
 from kclient.common.callbacks import check_callback
 from kclient.common.config_def import describe
+from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, SerializationError
 from kclient.serialization import Serializer
 
@@ -151,8 +152,12 @@ def serialize(
     """
     if serializer is None:
         return to_bytes(what, data)
+    made: object = None
     try:
-        made: object = serializer(topic, headers, data)
+        if type(serializer) is not DataOnly:
+            made = serializer(topic, headers, data)
+        elif data is not None:
+            made = serializer.function(data)
     except SerializationError as error:
         raise SerializationError(f"{what} for topic {topic!r}: {error}") from error
     except Exception as error:

@@ -15,6 +15,7 @@ from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32
 from libc.string cimport memcpy
 
 from kclient.common.broker_errors import CorruptRecordError, RecordTooLargeError
+from kclient.common.converters import DataOnly
 from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
 from kclient.common.types import TopicPartition
 from kclient.record.columns import BinaryColumn, Columns
@@ -486,6 +487,7 @@ cdef class ConsumerRecord:
 cdef class BatchCursor:
     """A place in a batch, from which records are taken."""
     cdef object _batch, _topic, _key_deserializer, _value_deserializer, _max_decompressed
+    cdef bint _key_data_only, _value_data_only
     cdef object _timestamp_type
     cdef int64_t _base_offset, _base_timestamp, _max_timestamp, _last_delta, _count
     cdef int32_t _partition, _leader_epoch
@@ -503,8 +505,12 @@ cdef class BatchCursor:
         self._batch = batch
         self._topic = topic
         self._partition = partition
-        self._key_deserializer = key_deserializer
-        self._value_deserializer = value_deserializer
+        self._key_data_only = type(key_deserializer) is DataOnly
+        self._value_data_only = type(value_deserializer) is DataOnly
+        self._key_deserializer = key_deserializer.function if self._key_data_only else key_deserializer
+        self._value_deserializer = (
+            value_deserializer.function if self._value_data_only else value_deserializer
+        )
         self._max_decompressed = max_decompressed
         self._timestamp_type = batch.timestamp_type
         self._append_time = self._timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -654,13 +660,23 @@ cdef class BatchCursor:
         cdef str origin = "key"
         try:
             if key is not None and self._key_deserializer is not None:
-                record.key = self._key_deserializer(self._topic, record.headers, key)
+                record.key = (
+                    self._key_deserializer(key)
+                    if self._key_data_only
+                    else self._key_deserializer(self._topic, record.headers, key)
+                )
             origin = "value"
             if value is not None and self._value_deserializer is not None:
-                record.value = self._value_deserializer(self._topic, record.headers, value)
+                record.value = (
+                    self._value_deserializer(value)
+                    if self._value_data_only
+                    else self._value_deserializer(self._topic, record.headers, value)
+                )
         except Exception as error:
             place = (record.topic_partition, record.offset, record.timestamp_ms)
-            raise RecordDeserializationError(origin, *place, key, value, record.headers) from error
+            raise RecordDeserializationError(
+                origin, *place, key, value, record.headers, error
+            ) from error
         return 0
 
 # ---- columns -----------------------------------------------------------------------------------

@@ -1,8 +1,13 @@
 """The ordinary serializers, as plain functions.
 
-A serializer is any callable ``(topic, headers, data) -> bytes | None``; a deserializer is any
-callable ``(topic, headers, data) -> object``. ``headers`` is the record's header list, which a
-serializer may extend. None passes through every one of these unchanged (Kafka: Serializer,
+A serializer is a callable ``(data) -> bytes``, such as ``str.encode``, a callable
+``(topic, headers, data) -> bytes | None``, or an object with ``serialize(topic, headers, data)``.
+A deserializer is a callable ``(data) -> object``, such as ``json.loads``, a callable
+``(topic, headers, data) -> object``, or an object with ``deserialize(topic, headers, data)``.
+``headers`` is the record's header list, which a serializer may extend. A callable of the data alone
+is not called for None, which stays a null key or value; neither is any deserializer.
+
+These have the form with topic and headers. None passes through every one of these unchanged (Kafka: Serializer,
 Deserializer and their ``String``, ``Long``, ``Double`` and ``Bytes`` kinds; ints are 8 bytes
 big-endian as LongSerializer writes them, floats as DoubleSerializer does).
 """

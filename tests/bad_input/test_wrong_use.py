@@ -114,6 +114,12 @@ OWN_OPTIONS: list[tuple[Any, dict[str, object], str]] = [
         "transactional_id: got 't' (str), expected no value; tran",
     ),
     (Producer, {"value_serializer": "json"}, "value_serializer: got 'json' (str), expected a call"),
+    (
+        Producer,
+        {"key_serializer": lambda obj, ctx: obj},
+        "(data) or (topic, headers, data), or an object with serialize(topic, headers, data); its p",
+    ),
+    (Consumer, {"value_deserializer": lambda obj, ctx: obj}, "; its parameters are (obj, ctx)"),
     (Producer, {"dr_cb": print}, "pass on_delivery to send(), or keep the future that it returns"),
     (
         Producer,

@@ -265,6 +265,19 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
         assert producer.metrics()["buffer-available-bytes"] == 40_000
 
 
+def test_serializers_of_one_argument_are_called_with_the_data_and_not_for_none(
+    make: Callable[..., Producer], stored: Stored, topic: str
+) -> None:
+    producer = make(key_serializer=str.encode, value_serializer=lambda value: b"%d" % value)
+    producer.send(topic, 5, "k", partition=0).result(10)
+    producer.send_many(topic, [6, None], ["k", None], partition=0).result(10)
+    assert [(one.key, one.value) for one in stored(topic)] == [
+        (b"k", b"5"), (b"k", b"6"), (None, None),
+    ]  # fmt: skip
+    with pytest.raises(SerializationError, match="the serializer raised TypeError: %d format: a"):
+        producer.send(topic, "text")
+
+
 def test_send_many_says_how_many_records_a_serializer_let_pass(
     make: Callable[..., Producer], topic: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.converters import DataOnly
 from kclient.common.errors import CompressionError, InvalidArgumentError, SerializationError
 from kclient.common.types import TopicPartition
 from kclient.record import (
@@ -158,6 +159,46 @@ def test_deserializers_get_topic_headers_and_bytes(cursor: Make) -> None:
     ]
     assert calls[1][1] is records[1].headers
     assert (records[1].serialized_key_size, records[1].serialized_value_size) == (2, 2)
+
+
+def test_a_deserializer_of_the_data_alone_is_called_with_it(cursor: Make) -> None:
+    calls: list[bytes] = []
+
+    def text(data: bytes) -> str:
+        calls.append(data)
+        return data.decode()
+
+    def raw(topic: str, headers: list[Header], data: bytes) -> bytes:
+        return data
+
+    records = cursor(key_deserializer=DataOnly(text), value_deserializer=DataOnly(text)).take(2)
+    assert [(record.key, record.value) for record in records] == [(None, "v0"), ("k1", "v1")]
+    assert calls == [b"v0", b"k1", b"v1"]
+    records = cursor(key_deserializer=raw, value_deserializer=DataOnly(text)).take(2)
+    assert (records[1].key, records[1].value) == (b"k1", "v1")
+    with pytest.raises(RecordDeserializationError, match="the value deserializer failed"):
+        cursor(value_deserializer=DataOnly(int)).take()
+
+
+@pytest.mark.parametrize(
+    ("failure", "ending"),
+    [
+        (ValueError("no JSON"), "ValueError: no JSON; if only this record is damaged, seek to 101"),
+        (TypeError("2 arguments"), "TypeError: 2 arguments; TypeError usually is a mistake in the"),
+        (NameError("jsn"), "NameError: jsn; NameError usually is a mistake in the deserializer's"),
+        (ValueError("x" * 9_999), "x" * 300 + "; if only"),
+    ],
+)
+def test_the_text_of_a_failure_ends_with_its_cause_and_what_to_do(
+    cursor: Make, failure: Exception, ending: str
+) -> None:
+    def fail(topic: str, headers: list[Header], data: bytes) -> bytes:
+        raise failure
+
+    with pytest.raises(RecordDeserializationError) as caught:
+        cursor(value_deserializer=fail).take()
+    assert ending in str(caught.value)
+    assert ("seek to" in str(caught.value)) is isinstance(failure, ValueError)
 
 
 @pytest.mark.parametrize("origin", ["key", "value"])

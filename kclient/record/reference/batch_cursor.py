@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kclient.common.broker_errors import CorruptRecordError
+from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.types import TopicPartition
 from kclient.record.batch_format import MAX_INT32
@@ -196,6 +197,8 @@ class BatchCursor:
             return data
         _, timestamp, delta, key, value, headers = record
         try:
+            if type(deserializer) is DataOnly:
+                return deserializer.function(data)
             return deserializer(self._topic, headers, data)
         except Exception as error:
             raise RecordDeserializationError(
@@ -206,6 +209,7 @@ class BatchCursor:
                 key,
                 value,
                 headers,
+                error,
             ) from error
 
 

@@ -1,0 +1,129 @@
+"""Serializers and deserializers as users give them, checked when a client is created."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from kclient.common.config_def import ConfigKey
+
+_CONTEXT = (None, None, None)  # stands for (topic, headers, data)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+Converter = Callable[[str, Any, Any], Any]
+"""Takes (topic, headers, data)."""
+
+
+@final
+class DataOnly:
+    """A serializer or deserializer that takes the data alone, such as ``json.loads``.
+
+    It is not called for None, which stays None: a null key or value has no data to convert. Code
+    that runs once a record tests for this class and calls `function` itself, without a detour.
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function: Final = function
+
+    def __call__(self, topic: str, headers: Any, data: Any, /) -> Any:
+        """Return what the function makes of the data."""
+        return None if data is None else self.function(data)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+def converter_key(name: str, method: str, doc: str) -> ConfigKey:
+    """Define a key that holds a serializer or a deserializer.
+
+    Accepted are a callable with the parameters (data) or (topic, headers, data), and an object with
+    a method with the latter. The form is determined once, by the signature.
+
+    Args:
+        name: Dotted name of the key.
+        method: Name of the method, ``serialize`` or ``deserialize``.
+        doc: For the reference page.
+    """
+
+    def convert(raw: object) -> Converter | None:
+        return None if raw is None else _converter(raw, method)
+
+    expected = (
+        f"a callable with the parameters (data) or (topic, headers, data), or an object with "
+        f"{method}(topic, headers, data)"
+    )
+    return ConfigKey(name, convert, expected, None, doc)
+
+
+def _converter(raw: object, method: str) -> Converter:
+    """Return what takes (topic, headers, data).
+
+    Raises:
+        TypeError: The object has none of the accepted forms; the text says why.
+    """
+    if isinstance(raw, type) and _makes_converters(raw, method):
+        raise TypeError(f"it is a class; give an instance: {raw.__name__}(...)")
+    bound = getattr(raw, method, None)
+    if callable(bound) and (not callable(raw) or _parameters_fit(raw) is None):
+        if not _takes_context(bound):
+            raise TypeError(f"the parameters of {method} are {inspect.signature(bound)}")
+        _refuse_coroutine_function(bound)
+        return bound  # type: ignore[no-any-return]  # what was just checked
+    if not callable(raw):
+        raise TypeError
+    _refuse_coroutine_function(raw)
+    takes_data_only = _parameters_fit(raw)
+    if takes_data_only is None:
+        raise TypeError(f"its parameters are {inspect.signature(raw)}")
+    return DataOnly(raw) if takes_data_only else raw
+
+
+def _makes_converters(kind: type, method: str) -> bool:
+    """Return whether instances of a class convert, and not the class, as ``int`` does."""
+    return hasattr(kind, method) or any("__call__" in vars(base) for base in kind.__mro__)
+
+
+def _refuse_coroutine_function(function: Callable[..., Any]) -> None:
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 (the method of a callable object)
+    ):
+        raise TypeError("it is a coroutine function, which would not be awaited")
+
+
+def _parameters_fit(function: Callable[..., Any]) -> bool | None:
+    """Return True for (data), False for (topic, headers, data), None for neither.
+
+    What takes one argument as well as three is called with the data, unless its first parameter is
+    named ``topic`` or it takes any number of arguments without requiring one: ``str.encode`` has
+    two optional parameters behind the text.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True  # a builtin without a signature, such as int or struct.Struct.unpack
+    if not _binds(signature, _CONTEXT[:1]):
+        return False if _binds(signature, _CONTEXT) else None
+    if isinstance(function, type) or not _binds(signature, _CONTEXT):
+        return True
+    parameters = list(signature.parameters.values())
+    if parameters[0].name == "topic":
+        return False
+    return any(
+        each.kind in _POSITIONAL and each.default is each.empty for each in parameters
+    ) or all(each.kind is not each.VAR_POSITIONAL for each in parameters)
+
+
+def _takes_context(function: Callable[..., Any]) -> bool:
+    try:
+        return _binds(inspect.signature(function), _CONTEXT)
+    except (TypeError, ValueError):
+        return False
+
+
+def _binds(signature: inspect.Signature, arguments: tuple[None, ...]) -> bool:
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
