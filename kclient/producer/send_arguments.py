@@ -1,7 +1,8 @@
 """Checks of what the application hands to `send`, before anything else happens."""
 
 import inspect
-from types import FunctionType, MethodType, NoneType
+from functools import partial
+from types import CodeType, FunctionType, MethodType, NoneType
 from typing import Any
 
 from kclient.common.callbacks import check_callback
@@ -11,6 +12,14 @@ from kclient.common.errors import InvalidArgumentError, InvalidTypeError, Serial
 from kclient.serialization import Serializer
 
 Headers = list[tuple[str, bytes | None]]
+
+# What the parameter of an error is called: first, where a callback was made for confluent-kafka.
+_ERROR_NAMES = frozenset({"e", "err", "error", "ex", "exc", "exception", "kafka_error"})
+_MAX_CHECKED_CODES = 1024
+
+# Code of callbacks that passed the check, by its id and the number of bound parameters. The values
+# keep it alive, so that an id stays its own.
+_checked_codes: dict[tuple[int, int], CodeType] = {}
 
 _PLAIN_TYPES = frozenset({bytes, NoneType})
 _MAX_TIMESTAMP_MS = 2**63 - 1
@@ -91,11 +100,54 @@ def _header(index: int, header: object) -> tuple[str, bytes | None]:
 def check_on_delivery(on_delivery: object) -> None:
     """Refuse what cannot be called back.
 
+    A callback made for confluent-kafka, which passes the error first, would take each success for a
+    failure and each failure for a success. It is recognized by the names of its parameters.
+
     Raises:
-        InvalidTypeError: It is not callable, or a coroutine function.
+        InvalidTypeError: It is not callable, a coroutine function, or takes other parameters.
     """
-    if on_delivery is not None and not _is_plain_function(on_delivery):
+    if on_delivery is None:
+        return
+    if not _is_plain_function(on_delivery):
         check_callback("on_delivery", on_delivery, "a callable (metadata, error)")
+    code, bound = _code_of(on_delivery)
+    if code is None or (id(code), bound) in _checked_codes:
+        return
+    _check_parameters(code, bound)
+    if len(_checked_codes) >= _MAX_CHECKED_CODES:
+        _checked_codes.clear()
+    _checked_codes[id(code), bound] = code
+
+
+def _code_of(callback: object) -> tuple[CodeType | None, int]:
+    """Return a Python function's code, and how many of its parameters are bound already."""
+    bound = 0
+    if isinstance(callback, partial):
+        if callback.keywords:
+            return None, 0
+        bound += len(callback.args)
+        callback = callback.func
+    elif not isinstance(callback, FunctionType | MethodType):
+        callback = getattr(callback, "__call__", None)  # noqa: B004 (the method of an object)
+    if isinstance(callback, MethodType):
+        bound += 1
+        callback = callback.__func__
+    return (callback.__code__, bound) if isinstance(callback, FunctionType) else (None, 0)
+
+
+def _check_parameters(code: CodeType, bound: int) -> None:
+    names = code.co_varnames[bound : code.co_argcount]
+    if names and names[0] in _ERROR_NAMES and not _ERROR_NAMES.issuperset(names[1:2]):
+        raise InvalidTypeError(
+            f"on_delivery: got a callback with the parameters ({', '.join(names)}), expected "
+            "(metadata, error); kclient passes the error second, as the Java client does, and "
+            "confluent-kafka passes it first: swap the parameters"
+        )
+    if len(names) < 2 and not code.co_flags & inspect.CO_VARARGS:
+        raise InvalidTypeError(
+            f"on_delivery: got a callback with the parameters ({', '.join(names)}), expected "
+            "(metadata, error)"
+        )
 
 
 def _is_plain_function(function: object) -> bool:

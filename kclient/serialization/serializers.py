@@ -7,9 +7,9 @@ A deserializer is a callable ``(data) -> object``, such as ``json.loads``, a cal
 ``headers`` is the record's header list, which a serializer may extend. A callable of the data alone
 is not called for None, which stays a null key or value; neither is any deserializer.
 
-These have the form with topic and headers. None passes through every one of these unchanged (Kafka: Serializer,
-Deserializer and their ``String``, ``Long``, ``Double`` and ``Bytes`` kinds; ints are 8 bytes
-big-endian as LongSerializer writes them, floats as DoubleSerializer does).
+These have the form with topic and headers. None passes through every one of them unchanged (Kafka:
+Serializer, Deserializer and their ``String``, ``Long``, ``Double`` and ``Bytes`` kinds; ints are 8
+bytes big-endian as LongSerializer writes them, floats as DoubleSerializer does).
 """
 
 import json

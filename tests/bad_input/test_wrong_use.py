@@ -117,7 +117,7 @@ OWN_OPTIONS: list[tuple[Any, dict[str, object], str]] = [
     (
         Producer,
         {"key_serializer": lambda obj, ctx: obj},
-        "(data) or (topic, headers, data), or an object with serialize(topic, headers, data); its p",
+        "(data) or (topic, headers, data), or an object with serialize(topic, headers, data); its",
     ),
     (Consumer, {"value_deserializer": lambda obj, ctx: obj}, "; its parameters are (obj, ctx)"),
     (Producer, {"dr_cb": print}, "pass on_delivery to send(), or keep the future that it returns"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from kclient.common.errors import (
     InvalidTypeError,
     SerializationError,
 )
+from kclient.producer.send_arguments import check_on_delivery
 from kclient.serialization import int_serializer
 
 
@@ -25,6 +27,24 @@ def producer() -> Iterator[Producer]:
 
 
 async def coroutine(metadata: object, error: object) -> None: ...
+
+
+def confluent(err: object, msg: object) -> None: ...
+
+
+def keyed(key: object, err: object, msg: object) -> None: ...
+
+
+class Confluent:
+    def __call__(self, err: object, msg: object) -> None: ...
+
+    def acked(self, exc: object, record: object) -> None: ...
+
+
+class Javas:
+    def __call__(self, metadata: object, exception: object) -> None: ...
+
+    def acked(self, metadata: object, error: object) -> None: ...
 
 
 NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,6 +83,17 @@ NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
         ({"headers": 7}, TypeError, r"headers: got 7 \(int\)"),
         ({"on_delivery": 3}, TypeError, r"on_delivery: got 3 \(int\), expected a callable"),
         ({"on_delivery": coroutine}, TypeError, r"nobody would await it"),
+        ({"on_delivery": confluent}, TypeError, r"parameters \(err, msg\), .*swap the parameters"),
+        ({"on_delivery": lambda e, m: None}, TypeError, r"\(e, m\), .*confluent-kafka passes it"),
+        ({"on_delivery": lambda error, _: None}, TypeError, r"swap the parameters"),
+        ({"on_delivery": Confluent()}, TypeError, r"parameters \(err, msg\), expected \(metadata,"),
+        ({"on_delivery": Confluent().acked}, TypeError, r"parameters \(exc, record\)"),
+        ({"on_delivery": partial(keyed, 1)}, TypeError, r"parameters \(err, msg\)"),
+        (
+            {"on_delivery": lambda future: None},
+            TypeError,
+            r"parameters \(future\), expected \(meta",
+        ),
     ],
 )
 def test_send_refuses_at_once(
@@ -70,6 +101,25 @@ def test_send_refuses_at_once(
 ) -> None:
     with pytest.raises(kind, match=text):
         producer.send(**({"topic": "t", "value": b"v"} | given))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda metadata, error: None,
+        lambda m, e: None,
+        lambda *outcome: None,
+        lambda metadata, error, key=b"k": None,
+        lambda error, exception: None,  # unusual, and nothing says that they are swapped
+        partial(keyed, msg=1),
+        Javas(),
+        Javas().acked,
+        print,
+    ],
+)
+def test_other_callbacks_are_accepted_each_time(given: Any) -> None:
+    for _ in range(2):
+        check_on_delivery(given)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,9 @@ class SendPath(ABC, Generic[Topic]):
             partition: Partition number.
             timestamp_ms: Milliseconds since the epoch; the present where it is left out.
             on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the
-                producer's thread. It must not wait; what it raises is logged.
+                producer's thread. It must not wait; what it raises is logged. The order is that of
+                the Java client; confluent-kafka's callbacks are called as ``(err, msg)``, and one
+                whose first parameter is named so is refused.
 
         Raises:
             InvalidTypeError: An argument has a type that cannot be used.
