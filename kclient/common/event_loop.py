@@ -10,8 +10,9 @@ kernel; whether a call comes from a cell or from a task that a cell has left beh
 """
 
 import sys
+from typing import Any
 
-from kclient.common.errors import EventLoopError
+from kclient.common.errors import EventLoopError, IllegalStateError
 
 
 def is_inside_event_loop() -> bool:
@@ -22,12 +23,31 @@ def is_inside_event_loop() -> bool:
     return running_loop is not None and running_loop() is not None and not _is_notebook()
 
 
-def refuse_in_event_loop(call: str, in_a_thread: str) -> None:
+def running_event_loop(call: str) -> Any:
+    """Return the asyncio loop that the calling thread runs.
+
+    Args:
+        call: Names the caller in the error.
+
+    Raises:
+        IllegalStateError: It runs none.
+    """
+    running_loop = getattr(sys.modules.get("asyncio.events"), "_get_running_loop", None)
+    loop = None if running_loop is None else running_loop()
+    if loop is None:
+        raise IllegalStateError(
+            f"{call}: got no running asyncio loop, expected one; use .result() outside of a loop"
+        )
+    return loop
+
+
+def refuse_in_event_loop(call: str, in_a_thread: str, *, awaitable: bool = False) -> None:
     """Refuse a call that would wait where an event loop would wait with it.
 
     Args:
         call: Name of the call.
         in_a_thread: What to give to ``asyncio.to_thread`` instead.
+        awaitable: Whether the object of the call can be awaited instead.
 
     Raises:
         EventLoopError: The calling thread runs an event loop.
@@ -35,7 +55,8 @@ def refuse_in_event_loop(call: str, in_a_thread: str) -> None:
     if is_inside_event_loop():
         raise EventLoopError(
             f"{call}: called inside a running event loop, expected a thread of its own; "
-            f"await asyncio.to_thread({in_a_thread})"
+            + ("await the object itself, or " if awaitable else "")
+            + f"await asyncio.to_thread({in_a_thread})"
         )
 
 

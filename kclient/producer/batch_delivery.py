@@ -1,10 +1,12 @@
 """What becomes of the records of one `send_many`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
-from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.runtime import Clock
+from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
 
@@ -20,8 +22,11 @@ class Segment:
         self.count = count
 
 
-class BatchDelivery:
-    """The pending outcome of one `Producer.send_many`."""
+class BatchDelivery(AwaitableOutcome[int]):
+    """The pending outcome of one `Producer.send_many` or `Producer.send_arrow`.
+
+    It can be awaited in an asyncio loop: ``count = await producer.send_many(...)``.
+    """
 
     __slots__ = ("_clock", "_segments")
 
@@ -62,13 +67,39 @@ class BatchDelivery:
         """
         seconds = check_timeout("timeout", timeout)
         if seconds != 0 and not self.done():
-            refuse_in_event_loop("result", "delivery.result, …")
-        deadline = Deadline(self._clock, seconds)
-        for segment in self._segments:
-            self._await(segment.result, deadline, timeout)
+            refuse_in_event_loop("result", "delivery.result, …", awaitable=True)
+        if not (self.done() and is_inside_event_loop()):  # else only callbacks are to be run
+            deadline = Deadline(self._clock, seconds)
+            for segment in self._segments:
+                self._await(segment.result, deadline, timeout)
         for error in self.failures():
             return error
         return None
+
+    def add_done_callback(self, callback: Callable[["BatchDelivery"], object]) -> None:
+        """Call ``callback(delivery)`` once every outcome is known, or at once if they all are.
+
+        It runs in the sender's thread (at once: in this one) and must not wait there.
+        """
+        if not self.when_done(lambda: callback(self)):
+            callback(self)
+
+    def when_done(self, call: Callable[[], object]) -> bool:
+        """Call back once every outcome is known; return False, and do nothing, if they all are."""
+        return self._watch(0, call)
+
+    def _watch(self, position: int, call: Callable[[], object]) -> bool:
+        """Watch one segment after the other, from a position on; those before it are done."""
+        for index in range(position, len(self._segments)):
+            go_on = partial(self._go_on, index, call)
+            for leaf in _leaves(self._segments[index].result):
+                if leaf.add_callback(0, go_on):
+                    return True
+        return False
+
+    def _go_on(self, position: int, call: Callable[[], object]) -> None:
+        if not self._watch(position, call):
+            call()
 
     def failures(self) -> Iterator[KafkaError]:
         """Yield the error of each record known to have failed so far."""

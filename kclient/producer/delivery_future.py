@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
-from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.types import RecordMetadata
+from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.batch_delivery import Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.hot_path import RecordHandle
@@ -15,10 +16,11 @@ from kclient.producer.produce_request_result import (
 )
 
 
-class DeliveryFuture(RecordHandle):
+class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
     """The pending outcome of one `Producer.send` (Kafka: FutureRecordMetadata).
 
-    It is a small handle on its batch's one result, so keeping many costs little.
+    It is a small handle on its batch's one result, so keeping many costs little. It can be awaited
+    in an asyncio loop: ``metadata = await producer.send(...)``.
     """
 
     __slots__ = ()
@@ -72,8 +74,16 @@ class DeliveryFuture(RecordHandle):
 
         It runs in the sender's thread (at once: in this one) and must not wait there.
         """
-        if not self._result.add_callback(self._index, lambda: callback(self)):
+        if not self.when_done(lambda: callback(self)):
             callback(self)
+
+    def when_done(self, call: Callable[[], object]) -> bool:
+        """Call back once the outcome is known; return False, and do nothing, if it is already."""
+        return self._result.add_callback(self._index, call)
+
+    def forget(self, call: Callable[[], object]) -> None:
+        """Do not make a call that `when_done` took; it may be made nevertheless."""
+        self._result.remove_callback(self._index, call)
 
     def segment(self) -> Segment:
         """Return the record's place, to be awaited along with others."""
@@ -89,11 +99,11 @@ class DeliveryFuture(RecordHandle):
 
     def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
         outcome, index = self._result.find(self._index)
-        if outcome is not None and self._result.is_over:
+        if outcome is not None and (self._result.is_over or is_inside_event_loop()):
             return outcome, index
         seconds = check_timeout("timeout", timeout)
         if outcome is None and seconds != 0:  # else only callbacks are still to be run
-            refuse_in_event_loop("result", "future.result, …")
+            refuse_in_event_loop("result", "future.result, …", awaitable=True)
         deadline = Deadline(self._result.clock, seconds)
         while True:
             in_time = self._result.latest(self._index).wait(deadline.remaining())

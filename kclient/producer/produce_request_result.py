@@ -162,6 +162,16 @@ class ProduceRequestResult:
             return part.add_callback(inner, callback)
         return False
 
+    def remove_callback(self, index: int, callback: Callable[[], object]) -> None:
+        """Remove a callback that `add_callback` took, or one equal to it, if it was not called."""
+        with self._latch:
+            outcome = self.outcome
+            if self._callbacks is not None and (index, callback) in self._callbacks:
+                self._callbacks.remove((index, callback))
+        if isinstance(outcome, Split):
+            part, inner = outcome.locate(index)
+            part.remove_callback(inner, callback)
+
     def find(self, index: int) -> tuple[Appended | Failed | None, int]:
         """Return the outcome of a record, or None, and its index in the batch that has it."""
         outcome = self.outcome
