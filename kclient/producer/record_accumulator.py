@@ -5,7 +5,14 @@ from typing import NamedTuple, TypeVar
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
-from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from kclient.common.errors import (
+    BufferExhaustedError,
+    EventLoopError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from kclient.common.event_loop import is_inside_event_loop
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.producer.active_queues import ActiveQueues
@@ -268,8 +275,7 @@ class RecordAccumulator:
                         target = elsewhere
                         continue
                 if filled is None:
-                    wait_ms = 0.0 if self._runner.inside() else max_wait_ms
-                    memory = [self.pool.allocate(size, wait_ms)]
+                    memory = [self._allocate(size, max_wait_ms)]
             self.pool.take_back(memory)
             if batch is not None and queue is None:
                 info.sticky_batch_begun(batch)
@@ -278,6 +284,20 @@ class RecordAccumulator:
             self._abandon(memory, batch)
             raise
         return filled
+
+    def _allocate(self, size: int, max_wait_ms: float) -> bytearray:
+        """Return memory, without waiting where the sender or an event loop would wait with it."""
+        in_loop = is_inside_event_loop()
+        wait_ms = 0.0 if in_loop or self._runner.inside() else max_wait_ms
+        try:
+            return self.pool.allocate(size, wait_ms)
+        except BufferExhaustedError as error:
+            if not in_loop:
+                raise
+            raise EventLoopError(
+                f"send: buffer.memory={self.pool.total} is full, and waiting for memory would hold "
+                "up the running event loop; await asyncio.to_thread(producer.send, …)"
+            ) from error
 
     def _abandon(self, memory: list[bytearray], batch: ProducerBatch | None) -> None:
         self.pool.take_back(memory)
