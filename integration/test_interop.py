@@ -178,7 +178,7 @@ def test_we_share_a_group_with_java(
     java.stop()
 
 
-def _member(kafka: RunningKafka, group: str, strategy: str) -> Consumer:
+def _member(kafka: RunningKafka, group: str, strategy: Any) -> Consumer:
     return Consumer(
         bootstrap_servers=kafka.bootstrap,
         group_id=group,

@@ -45,7 +45,7 @@ def settled(kafka: RunningKafka, topic: str, partitions: int) -> None:
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_and_acks(
-    kafka: RunningKafka, topic: Topic, reader: ForeignClient, codec: str, acks: str
+    kafka: RunningKafka, topic: Topic, reader: ForeignClient, codec: Any, acks: Any
 ) -> None:
     name = topic(partitions=3)
     settled(kafka, name, 3)
@@ -104,7 +104,7 @@ def table_of(records: list[ForeignRecord], name: str | None = None) -> Any:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_foreign_readers_agree_on_arrow(
-    kafka: RunningKafka, topic: Topic, foreign: ForeignClient, codec: str
+    kafka: RunningKafka, topic: Topic, foreign: ForeignClient, codec: Any
 ) -> None:
     name = topic(partitions=3)
     plain = [ForeignRecord(one.value, None, (), one.timestamp_ms) for one in RECORDS]

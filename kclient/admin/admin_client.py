@@ -4,10 +4,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
 from kclient.admin.admin_config import parse_admin_config
+from kclient.admin.admin_options import AdminOptions
 from kclient.admin.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -68,7 +69,7 @@ class AdminClient:
         config: Mapping[str, object] | None = None,
         *,
         runtime: Runtime | None = None,
-        **options: Any,
+        **options: Unpack[AdminOptions],
     ) -> None:
         values = parse_admin_config(merged(config, options))
         self._runtime = runtime if runtime is not None else system_runtime()

@@ -68,7 +68,8 @@ def producer_options(options: argparse.Namespace) -> dict[str, object]:
 
 
 def _milliseconds(options: argparse.Namespace) -> int:
-    return max(1, round(options.timeout * 1000))
+    timeout: float = options.timeout
+    return max(1, round(timeout * 1000))
 
 
 def key_values(option: str, pairs: list[str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
@@ -46,10 +47,17 @@ NONE = AutoOffsetReset("none")
 def parse_auto_offset_reset(raw: object) -> AutoOffsetReset:
     """Return the policy that a configuration value names.
 
+    Args:
+        raw: Kafka's name of a policy, or a timedelta in place of Kafka's ``by_duration:...``.
+
     Raises:
-        TypeError: It is not a str.
-        ValueError: It names no policy.
+        TypeError: It is neither a str nor a timedelta.
+        ValueError: It names no policy, or a time in the future.
     """
+    if isinstance(raw, timedelta):
+        if raw < timedelta():
+            raise ValueError("it is negative; it says how far back to start")
+        return AutoOffsetReset("by_duration", raw // timedelta(milliseconds=1))
     if not isinstance(raw, str):
         raise TypeError
     lowered = raw.strip().lower()

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sized
 from inspect import currentframe
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from kclient.common.config_def import merged
 from kclient.common.errors import ConcurrentAccessError, IllegalStateError
@@ -14,6 +14,7 @@ from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_closing import ConsumerClosing
 from kclient.consumer.consumer_commits import ConsumerCommits
 from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_options import ConsumerOptions
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.consumer_positions import ConsumerPositions
 from kclient.consumer.consumer_records import ConsumerRecords
@@ -69,7 +70,7 @@ class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, Consum
         /,
         *,
         runtime: Runtime | None = None,
-        **options: object,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         settings = ConsumerConfig.parse(merged(config, options))
         runtime = system_runtime() if runtime is None else runtime

@@ -170,9 +170,10 @@ _FETCH_KEYS: Sequence[ConfigKey] = (
     ConfigKey(
         "auto.offset.reset",
         parse_auto_offset_reset,
-        "'earliest', 'latest', 'none' or 'by_duration:PnDTnHnMn.nS'",
+        "'earliest', 'latest', 'none', a timedelta, or 'by_duration:PnDTnHnMn.nS'",
         LATEST,
-        "Where to start without a usable position; 'none' raises instead.",
+        "Where to start without a usable position: 'none' raises instead, a duration goes back by "
+        "that time.",
     ),
     converter_key(
         "key.deserializer",

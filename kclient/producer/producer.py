@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from kclient.client.cluster import PartitionInfo
 from kclient.common.config_def import merged
@@ -34,6 +34,7 @@ from kclient.producer.metadata_waiter import MetadataWaiter
 from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import ProducerConfig
+from kclient.producer.producer_options import ProducerOptions
 from kclient.producer.producer_parts import assemble
 from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.record_intake import RecordIntake
@@ -82,7 +83,7 @@ class Producer(SendPath[TopicInfo]):
         /,
         *,
         runtime: Runtime | None = None,
-        **options: object,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         """Create a producer and start its thread; brokers are contacted in the background.
 

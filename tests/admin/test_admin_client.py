@@ -134,7 +134,7 @@ def test_an_unreachable_cluster_is_named_with_its_cause() -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match="did you mean 'bootstrap_servers'"):
-        AdminClient(bootstrap_server="h:1")
+        AdminClient(bootstrap_server="h:1")  # type: ignore[call-arg]
 
 
 def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:

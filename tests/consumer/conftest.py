@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,8 @@ class ConsumerWorld:
         self.partitions = self.broker.add_topic("orders", 2)
         self.consumers: list[Consumer] = []
 
-    def consumer(self, **options: object) -> Consumer:
-        given: dict[str, object] = {
+    def consumer(self, **options: Any) -> Consumer:
+        given: dict[str, Any] = {
             "bootstrap_servers": "10.0.0.1:9092",
             "auto_offset_reset": "earliest",
             **options,
@@ -74,7 +75,7 @@ class ConsumerWorld:
         self.consumers.append(made)
         return made
 
-    def assigned(self, *numbers: int, **options: object) -> Consumer:
+    def assigned(self, *numbers: int, **options: Any) -> Consumer:
         made = self.consumer(**options)
         made.assign([self.partitions[number] for number in numbers or (0,)])
         return made

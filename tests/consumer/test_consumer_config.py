@@ -1,6 +1,7 @@
 """What can be set on a consumer, and what is answered to what cannot."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -57,6 +58,7 @@ def test_every_key_has_its_line_in_the_reference() -> None:
     [
         ({"auto_offset_reset": "smallest"}, "here it is 'earliest'"),
         ({"auto_offset_reset": "by_duration:5 days"}, "P3DT12H30M5S"),
+        ({"auto_offset_reset": timedelta(days=-1)}, "it is negative; it says how far back"),
         ({"isolation_level": "serializable"}, "read_committed"),
         ({"group_id": ""}, "group_id: got ''"),
         ({"group_protocol": "consumer"}, "expected 'classic'"),
@@ -97,6 +99,11 @@ def test_what_cannot_be_is_refused_with_the_reason(options: dict[str, object], t
 def test_assignors_by_name_or_as_objects(given: object) -> None:
     chosen = parse(partition_assignment_strategy=given).values["partition_assignment_strategy"]
     assert [assignor.name for assignor in chosen] == ["roundrobin", "range"]
+
+
+def test_a_timedelta_is_a_duration() -> None:
+    policy = parse_auto_offset_reset(timedelta(hours=1, milliseconds=5))
+    assert (policy.name, policy.duration_ms) == ("by_duration", 3_600_005)
 
 
 @pytest.mark.parametrize(

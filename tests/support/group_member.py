@@ -81,6 +81,7 @@ class Own:
         optional: dict[str, Any] = {}
         if member.instance is not None:
             optional["group_instance_id"] = member.instance
+        strategy: Any = member.strategy
         self._consumer = Consumer(
             bootstrap_servers=member.bootstrap,
             group_id=member.group,
@@ -90,7 +91,7 @@ class Own:
             session_timeout_ms=member.session_ms,
             heartbeat_interval_ms=member.heartbeat_ms,
             max_poll_interval_ms=member.max_poll_ms,
-            partition_assignment_strategy=[member.strategy],
+            partition_assignment_strategy=strategy,
             **optional,
         )
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from kclient import Consumer, OffsetAndMetadata, Producer, TopicPartition
 from tests.support.foreign_record import (
-    EARLIEST,
     PLAIN,
     UNCOMMITTED,
     ForeignRecord,
@@ -108,11 +107,11 @@ class OwnClient:
         found = {one.partition: answers.get(one) for one in asked}
         return {number: at.offset if at is not None else None for number, at in found.items()}
 
-    def _consumer(self, group: str | None, isolation: str) -> Consumer:
+    def _consumer(self, group: str | None, isolation: Any) -> Consumer:
         return Consumer(
             **self._native,
             group_id=group,
-            auto_offset_reset=EARLIEST,
+            auto_offset_reset="earliest",
             enable_auto_commit=False,
             isolation_level=isolation,
         )

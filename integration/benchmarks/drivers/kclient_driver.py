@@ -12,9 +12,10 @@ _ARROW_ROWS = 10_000
 
 
 def _producer(load: Workload) -> Producer:
+    acks: Any = load.acks
     return Producer(
         bootstrap_servers=load.bootstrap,
-        acks=load.acks,
+        acks=acks,
         linger_ms=load.linger_ms,
         batch_size=load.batch_bytes,
         enable_idempotence=False,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from random import Random
+from typing import Any
 
 from kclient import Consumer, Producer, TopicPartition
 from kclient.producer import DeliveryFuture
@@ -69,7 +70,7 @@ def _play(
     return broker
 
 
-def _consumer(process: VirtualProcess, **options: object) -> Consumer:
+def _consumer(process: VirtualProcess, **options: Any) -> Consumer:
     return Consumer(
         bootstrap_servers=_SERVERS,
         runtime=process.runtime,

@@ -1,0 +1,40 @@
+"""Types of a producer's options, for type checkers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from kclient.client.client_options import ClientOptions
+from kclient.producer.interceptors import ProducerInterceptor
+from kclient.producer.partitioner import Partitioner
+from kclient.serialization import Serializer
+
+AnySerializer = Serializer | Callable[[Any], bytes | None]
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """Keyword options of `Producer`; docs/reference/configuration.md describes them."""
+
+    acks: Literal["all", "-1", "0", "1", -1, 0, 1]
+    batch_size: int
+    buffer_memory: int
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    delivery_timeout_ms: int
+    enable_idempotence: bool
+    interceptor_classes: Sequence[ProducerInterceptor | type[ProducerInterceptor]]
+    key_serializer: AnySerializer | None
+    linger_ms: int
+    max_block_ms: int
+    max_in_flight_requests_per_connection: int
+    max_request_size: int
+    metadata_max_idle_ms: int
+    metrics_num_samples: int
+    metrics_sample_window_ms: int
+    partitioner_adaptive_partitioning_enable: bool
+    partitioner_availability_timeout_ms: int
+    partitioner_class: Literal["murmur2", "murmur3"] | Partitioner | None
+    partitioner_ignore_keys: bool
+    retries: int
+    value_serializer: AnySerializer | None

@@ -1,0 +1,95 @@
+"""The types of the options say what the clients accept."""
+
+import collections.abc
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.admin.admin_options import AdminOptions
+from kclient.common.config_def import ConfigDef, ConfigKey
+from kclient.consumer.consumer_config import CONSUMER_CONFIG
+from kclient.consumer.consumer_options import ConsumerOptions
+from kclient.producer.producer_config import PRODUCER_CONFIG
+from kclient.producer.producer_options import ProducerOptions
+from kclient.serialization import Deserializer, Serializer
+
+OPTIONS: list[tuple[ConfigDef, Any]] = [
+    (PRODUCER_CONFIG, ProducerOptions),
+    (CONSUMER_CONFIG, ConsumerOptions),
+    (ADMIN_CONFIG, AdminOptions),
+]
+
+
+def a_callable(*_: object) -> bytes:
+    return b""
+
+
+# What is tried for each type: one of them is accepted if the type is.
+PROBES: dict[str, list[object]] = {
+    "int": [1, 5, 1000, 10_000],
+    "bool": [True],
+    "str": ["some text", "host:1"],
+    "NoneType": [None],
+    "callable": [a_callable],
+}
+
+
+def can_be_set(definition: ConfigDef) -> dict[str, ConfigKey]:
+    return {key.keyword: key for key in definition.keys.values() if not key.refused}
+
+
+def literals(annotation: Any) -> list[object]:
+    """Return the values that an annotation lists."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [value for part in get_args(annotation) for value in literals(part)]
+
+
+def accepted_types(annotation: Any) -> set[str]:
+    """Return which of the probes' types an annotation allows as a whole."""
+    origin = get_origin(annotation)
+    if origin in {Union, UnionType}:
+        return set().union(*map(accepted_types, get_args(annotation)))
+    if origin is collections.abc.Callable or annotation in {Serializer, Deserializer}:
+        return {"callable"}
+    return {annotation.__name__} & PROBES.keys() if isinstance(annotation, type) else set()
+
+
+def accepts(key: ConfigKey, value: object) -> bool:
+    try:
+        key.convert(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+CASES = [
+    pytest.param(key, get_type_hints(types)[name], id=f"{definition.owner}.{name}")
+    for definition, types in OPTIONS
+    for name, key in can_be_set(definition).items()
+    if name in get_type_hints(types)
+]
+
+
+@pytest.mark.parametrize(("definition", "types"), OPTIONS, ids=lambda each: None)
+def test_every_option_that_can_be_set_has_a_type(definition: ConfigDef, types: Any) -> None:
+    assert set(get_type_hints(types)) == set(can_be_set(definition))
+
+
+@pytest.mark.parametrize(("key", "annotation"), CASES)
+def test_the_values_that_a_type_lists_are_accepted(key: ConfigKey, annotation: Any) -> None:
+    listed = literals(annotation)
+    assert [value for value in listed if not accepts(key, value)] == []
+    if key.choices:
+        assert set(map(repr, listed)) == set(map(repr, key.choices))
+
+
+@pytest.mark.parametrize(("key", "annotation"), CASES)
+@pytest.mark.parametrize("kind", PROBES)
+def test_a_type_allows_what_the_client_accepts(key: ConfigKey, annotation: Any, kind: str) -> None:
+    allowed = kind in accepted_types(annotation)
+    listed = literals(annotation)
+    taken = any(accepts(key, probe) for probe in PROBES[kind] if probe not in listed)
+    assert taken == allowed

@@ -1,0 +1,89 @@
+"""mypy accepts programs that use the options rightly, and finds what is wrong in others."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+GOOD = """
+import json
+from datetime import timedelta
+from typing import Any
+
+from kclient import AdminClient, Consumer, Producer
+from kclient.serialization import json_deserializer, json_serializer, string_serializer
+
+
+def partitioner(topic: str, key: bytes | None, partitions: int) -> int:
+    return 0
+
+
+Producer(bootstrap_servers="h:1", acks="all", linger_ms=5, compression_type="zstd")
+Producer(bootstrap_servers=["h:1", "h:2"], acks=1, enable_idempotence=False, retries=3)
+Producer(key_serializer=string_serializer, value_serializer=json_serializer, client_id=None)
+Producer(value_serializer=str.encode, partitioner_class=partitioner)
+Producer(value_serializer=lambda value: json.dumps(value).encode(), partitioner_class="murmur2")
+Producer({"bootstrap.servers": "h:1", "linger.ms": "5"}, acks="all")
+Consumer(bootstrap_servers="h:1", group_id="g", auto_offset_reset="earliest")
+Consumer(auto_offset_reset=timedelta(days=1), isolation_level="read_committed")
+Consumer(partition_assignment_strategy=["range", "roundrobin"], max_poll_records=10)
+Consumer(value_deserializer=json_deserializer, key_deserializer=bytes.decode)
+AdminClient(bootstrap_servers="h:1", default_api_timeout_ms=5_000)
+
+settings: dict[str, Any] = {"bootstrap_servers": "h:1"}
+Producer(**settings)
+Consumer(**settings)
+"""
+
+BAD = [
+    'Producer(acks="banana")',
+    "Producer(acks=2)",
+    'Producer(linger_ms="5")',
+    "Producer(linger_ms=0.5)",
+    "Producer(enable_idempotence=1)",
+    'Producer(compression_type="lzma")',
+    'Producer(bootstrap_server="h:1")',
+    "Producer(bootstrap_servers=9092)",
+    'Producer(group_id="g")',
+    'Producer(value_serializer="json")',
+    'Producer(sasl_mechanism="PLAIN")',
+    'Producer(security_protocol="SASL_SSL")',
+    "Producer(batch_size=None)",
+    'Consumer(auto_offset_reset="smallest")',
+    'Consumer(isolation_level="serializable")',
+    'Consumer(group_id=["g"])',
+    'Consumer(partition_assignment_strategy="cooperative-sticky")',
+    "Consumer(acks=1)",
+    'Consumer(enable_auto_commit="no")',
+    "Consumer(value_deserializer=5)",
+    'AdminClient(group_id="g")',
+    'AdminClient(default_api_timeout_ms="5")',
+]
+
+
+def mypy(path: Path) -> list[str]:
+    """Return the lines of mypy's report, strict, with the cache of ``make lint``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", "--hide-error-context", str(path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.timeout(900)
+def test_mypy(tmp_path: Path) -> None:
+    sample = tmp_path / "sample.py"
+    first_bad = GOOD.count("\n") + 2
+    sample.write_text(GOOD + "\n" + "\n".join(BAD) + "\n")
+    errors = [line for line in mypy(sample) if ": error: " in line]
+    lines = {int(line.split(":")[1]) for line in errors}
+    assert sorted(line for line in lines if line < first_bad) == [], errors
+    missed = [call for number, call in enumerate(BAD, start=first_bad) if number not in lines]
+    assert missed == []
