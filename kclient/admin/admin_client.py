@@ -1,7 +1,7 @@
 """`AdminClient`: topics, groups and the cluster, seen and changed."""
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -52,7 +52,8 @@ class AdminClient:
     Every call blocks until the cluster has answered or its timeout (seconds; by default
     ``default.api.timeout.ms``) has passed, and retries what is retriable in between. A call for
     several items raises the first failed item's error, whose notes name the other failures. The
-    client may be shared by threads; their calls take turns. Inside a running event loop they raise
+    client may be shared by threads; their calls take turns. Where a call takes a list, it takes a
+    single item, too. Inside a running event loop they raise
     EventLoopError, all but `close`.
 
     Args:
@@ -96,7 +97,7 @@ class AdminClient:
 
     def create_topics(
         self,
-        topics: Sequence[NewTopic],
+        topics: NewTopic | Iterable[NewTopic],
         *,
         validate_only: bool = False,
         timeout: float | None = None,
@@ -108,23 +109,24 @@ class AdminClient:
             InvalidArgumentError: A name or a count is illegal.
             KafkaTimeoutError: No answer in time.
         """
-        for topic in check_list("topics", topics):
+        wanted = check_list("topics", topics, NewTopic)
+        for topic in wanted:
             check_new_topic(topic)
         return self._call(
             "create_topics",
             timeout,
             lambda end: topic_calls.create_topics(
-                self._ask, topics, end, validate_only=validate_only
+                self._ask, wanted, end, validate_only=validate_only
             ),
         )
 
-    def delete_topics(self, names: Sequence[str], *, timeout: float | None = None) -> None:
+    def delete_topics(self, names: str | Iterable[str], *, timeout: float | None = None) -> None:
         """Delete topics with all their records.
 
         Raises:
             UnknownTopicOrPartitionError: There is no such topic.
         """
-        checked = [check_topic_name(name) for name in check_list("names", names)]
+        checked = [check_topic_name(name) for name in check_list("names", names, str)]
         self._call(
             "delete_topics", timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end)
         )
@@ -140,14 +142,14 @@ class AdminClient:
         )
 
     def describe_topics(
-        self, names: Sequence[str], *, timeout: float | None = None
+        self, names: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TopicDescription]:
         """Describe topics by name.
 
         Raises:
             UnknownTopicOrPartitionError: There is no such topic.
         """
-        checked = [check_topic_name(name) for name in check_list("names", names)]
+        checked = [check_topic_name(name) for name in check_list("names", names, str)]
         return self._call(
             "describe_topics",
             timeout,
@@ -219,14 +221,14 @@ class AdminClient:
         )
 
     def describe_consumer_groups(
-        self, group_ids: Sequence[str], *, timeout: float | None = None
+        self, group_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> dict[str, ConsumerGroupDescription]:
         """Describe groups by name; a group that does not exist is in state "Dead".
 
         Raises:
             UnsupportedVersionError: A group is not of type "classic", see `list_groups`.
         """
-        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids)]
+        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids, str)]
         return self._call(
             "describe_consumer_groups",
             timeout,
@@ -236,7 +238,7 @@ class AdminClient:
     def list_consumer_group_offsets(
         self,
         group_id: str,
-        partitions: Sequence[TopicPartition] | None = None,
+        partitions: TopicPartition | Iterable[TopicPartition] | None = None,
         *,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -245,17 +247,19 @@ class AdminClient:
         Partitions without a committed position are left out.
         """
         check_group_id(group_id)
+        wanted = None
         if partitions is not None:
-            for partition in check_list("partitions", partitions):
+            wanted = check_list("partitions", partitions, TopicPartition)
+            for partition in wanted:
                 check_partition(partition)
         return self._call(
             "list_consumer_group_offsets",
             timeout,
-            lambda end: group_calls.list_offsets(self._ask, group_id, partitions, end),
+            lambda end: group_calls.list_offsets(self._ask, group_id, wanted, end),
         )
 
     def delete_consumer_groups(
-        self, group_ids: Sequence[str], *, timeout: float | None = None
+        self, group_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> None:
         """Delete groups with their positions.
 
@@ -263,7 +267,7 @@ class AdminClient:
             GroupNotEmptyError: A group has members.
             GroupIdNotFoundError: There is no such group.
         """
-        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids)]
+        wanted = [check_group_id(group_id) for group_id in check_list("group_ids", group_ids, str)]
         self._call(
             "delete_consumer_groups",
             timeout,

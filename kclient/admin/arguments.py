@@ -3,7 +3,7 @@
 Each raises `InvalidTypeError` or `InvalidArgumentError` that says what was expected.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from kclient.common.config_def import describe
@@ -25,13 +25,22 @@ def milliseconds(timeout: object) -> float:
     return min(float(timeout), _YEAR_S) * 1000.0
 
 
-def check_list(what: str, items: Sequence[T]) -> Sequence[T]:
-    """Return a list that has something in it."""
-    if isinstance(items, str | bytes) or not isinstance(items, Sequence):
+def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:
+    """Return a list of one item or more; a single item stands for a list of one.
+
+    Args:
+        what: The argument's name.
+        items: The argument.
+        kind: Class of the items, which are not checked.
+    """
+    if isinstance(items, kind):
+        return [items]
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
         raise InvalidTypeError(f"{what}: got {describe(items)}, expected a list")
-    if not items:
+    listed = list(items)
+    if not listed:
         raise InvalidArgumentError(f"{what}: got {describe(items)}, expected at least one")
-    return items
+    return listed
 
 
 def check_group_id(group_id: object) -> str:

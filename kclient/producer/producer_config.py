@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kclient.client.client_config import common_keys
+from kclient.common.broker_errors import UnsupportedCompressionTypeError
 from kclient.common.config_def import (
     ConfigDef,
     ConfigKey,
@@ -18,7 +19,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.java_only_keys import java_only_keys, refused
 from kclient.producer.interceptors import ProducerInterceptor
 from kclient.producer.partitioner import Partitioner, murmur2_partition, murmur3_partition
-from kclient.record import CompressionType
+from kclient.record import CompressionType, codec_library
 from kclient.serialization import Serializer
 
 _log = logging.getLogger(__name__)
@@ -244,6 +245,7 @@ class ProducerConfig:
         values = PRODUCER_CONFIG.parse(given)
         named = {spelling.replace(".", "_") for spelling in given}
         compression: CompressionType = values["compression_type"]
+        _check_codec(compression)
         return cls(
             values=values,
             acks=values["acks"],
@@ -256,6 +258,16 @@ class ProducerConfig:
             value_serializer=values["value_serializer"],
             partitioner=values["partitioner_class"],
         )
+
+
+def _check_codec(compression: CompressionType) -> None:
+    try:
+        codec_library(compression)
+    except UnsupportedCompressionTypeError as problem:
+        raise ConfigError(
+            f"compression_type: got {compression.name.lower()!r}, expected a codec that is "
+            f"installed; {problem}"
+        ) from problem
 
 
 def _batch_size(values: Mapping[str, Any]) -> int:

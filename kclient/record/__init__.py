@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from kclient.record.batch_columns import BatchColumns, ScanLimits
 from kclient.record.batch_format import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kclient.record.checksum import crc32c
+from kclient.record.codec_libraries import codec_library
 from kclient.record.columns import BinaryColumn, Columns, HeaderColumn
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
 from kclient.record.compression_type import CompressionType
@@ -60,6 +60,7 @@ __all__ = [
     "TimestampType",
     "build_end_txn_batch",
     "check_level",
+    "codec_library",
     "compress",
     "crc32c",
     "decode_columns",

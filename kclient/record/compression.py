@@ -1,18 +1,16 @@
 """Compression of a batch's records: five codecs, their levels, and a bound on what unfolds.
 
-Decompression never believes a size it was told: output grows with what really comes out and stops
-at the caller's limit, so a small batch cannot take the memory of a large one.
+Decompression never trusts a size in the data: output grows with what is really decompressed and
+stops at the caller's limit, so a small batch cannot take the memory of a large one.
 """
 
 import zlib
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import lz4.frame
-import zstandard
-
 from kclient.common.errors import CompressionError, InvalidArgumentError
 from kclient.common.files import WireBytes
+from kclient.record.codec_libraries import codec_library
 from kclient.record.compression_type import CompressionType
 from kclient.record.idle_codecs import IdleCodecs
 from kclient.record.xerial import compress_xerial, decompress_snappy
@@ -33,10 +31,10 @@ _ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
 _ZSTD_SMALLEST_BLOCK: Final = 4
 _ZSTD_BLOCK_CONTENT: Final = 128 * 1024
 
-_ZSTD_COMPRESSORS: Final = IdleCodecs(zstandard.ZstdCompressor)
-_ZSTD_DECOMPRESSORS: Final = IdleCodecs(zstandard.ZstdDecompressor)
+_ZSTD_COMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdCompressor())
+_ZSTD_DECOMPRESSORS: Final = IdleCodecs(lambda: _zstd().ZstdDecompressor())
 _ZSTD_STREAM_DECOMPRESSORS: Final = IdleCodecs(
-    lambda: zstandard.ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
+    lambda: _zstd().ZstdDecompressor(max_window_size=_ZSTD_STREAM_WINDOW)
 )
 
 _LZ4_FAST: Final = 0
@@ -90,6 +88,7 @@ def compress(kind: CompressionType, data: WireBytes, level: int | None = None) -
 
     Raises:
         InvalidArgumentError: The level is outside of the codec's range.
+        UnsupportedCompressionTypeError: The codec's package is not installed.
     """
     return _COMPRESSORS[kind](data, check_level(kind, level))
 
@@ -107,8 +106,13 @@ def decompress(
     Raises:
         CompressionError: The stream is broken, ends early, is followed by something else, or holds
             more than `limit` bytes.
+        UnsupportedCompressionTypeError: The codec's package is not installed.
     """
     return _DECOMPRESSORS[kind](data, limit)
+
+
+def _zstd() -> Any:
+    return codec_library(CompressionType.ZSTD)
 
 
 def _unchanged(data: WireBytes, _: int) -> WireBytes:
@@ -129,11 +133,12 @@ def _compress_lz4(data: WireBytes, level: int) -> bytes:
     effort = _LZ4_FAST
     if level != LEVELS[CompressionType.LZ4].default:
         effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
+    frames = codec_library(CompressionType.LZ4)
     # Kafka's reader takes independent blocks only.
-    output: bytes = lz4.frame.compress(
+    output: bytes = frames.compress(
         data,
         compression_level=effort,
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_size=frames.BLOCKSIZE_MAX64KB,
         block_linked=False,
         store_size=False,
     )
@@ -142,9 +147,11 @@ def _compress_lz4(data: WireBytes, level: int) -> bytes:
 
 def _compress_zstd(data: WireBytes, level: int) -> bytes:
     if level != LEVELS[CompressionType.ZSTD].default:
-        return zstandard.ZstdCompressor(level=level).compress(data)  # may be too large to keep
+        high: bytes = _zstd().ZstdCompressor(level=level).compress(data)
+        return high  # the compressor may be too large to keep
     with _ZSTD_COMPRESSORS.borrow() as codec:
-        return codec.compress(data)
+        usual: bytes = codec.compress(data)
+        return usual
 
 
 class _Output:
@@ -202,7 +209,7 @@ def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
 
 def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
     output = _Output("lz4", limit)
-    codec: Any = lz4.frame.LZ4FrameDecompressor()
+    codec = codec_library(CompressionType.LZ4).LZ4FrameDecompressor()
     for piece in _pieces(data):
         rest: WireBytes = piece
         while len(rest) > 0 or not (codec.needs_input or codec.eof):
@@ -219,9 +226,10 @@ def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
 
 
 def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
+    zstandard = _zstd()
     try:
         frame = zstandard.get_frame_parameters(data)
-        claimed = zstandard.frame_content_size(data)
+        claimed: int = zstandard.frame_content_size(data)
         if claimed > limit:
             raise CompressionError(f"zstd: got {claimed} bytes, more than the limit of {limit}")
         # What is decompressed in one piece has its output allocated beforehand, by claim or limit.
@@ -230,7 +238,8 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
             raise CompressionError(f"zstd: {len(data)} bytes cannot hold the {claimed} they claim")
         if claimed > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
             with _ZSTD_DECOMPRESSORS.borrow() as codec:
-                return codec.decompress(data, max_output_size=most, allow_extra_data=False)
+                whole: bytes = codec.decompress(data, max_output_size=most, allow_extra_data=False)
+                return whole
         return _stream_zstd(data, limit)
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: the stream is broken: {error}") from error

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kclient.common.errors import IllegalStateError
 from kclient.record.batch_format import (
     ATTRIBUTES_AT,
@@ -20,6 +18,7 @@ from kclient.record.batch_format import (
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
 )
+from kclient.record.checksum import crc32c
 from kclient.record.compression import compress
 from kclient.record.compression_type import CompressionType
 from kclient.record.timestamp_type import TimestampType

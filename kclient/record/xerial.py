@@ -7,10 +7,10 @@ of raw snappy. Some producers send one raw block without any framing; that is re
 import struct
 from typing import Final
 
-import snappy
-
 from kclient.common.errors import CompressionError
 from kclient.common.files import WireBytes
+from kclient.record.codec_libraries import codec_library
+from kclient.record.compression_type import CompressionType
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + struct.pack(">ii", 1, 1)
@@ -23,6 +23,7 @@ _MAX_EXPANSION: Final = 22
 
 def compress_xerial(data: WireBytes) -> bytes:
     """Return `data` as a xerial stream, in blocks of 32 KiB as Kafka's own producer makes them."""
+    snappy = codec_library(CompressionType.SNAPPY)
     view = memoryview(data)
     parts: list[bytes] = [_HEADER]
     for start in range(0, len(view), _BLOCK_SIZE):
@@ -66,6 +67,7 @@ def _decompress_block(block: memoryview, limit: int) -> bytes:
         raise CompressionError(f"snappy: got more than {limit} bytes left of the limit")
     if claimed > len(block) * _MAX_EXPANSION:
         raise CompressionError(f"snappy: {len(block)} bytes cannot hold the {claimed} they claim")
+    snappy = codec_library(CompressionType.SNAPPY)
     try:
         output: bytes = snappy.uncompress(block)
     except snappy.UncompressError as error:

@@ -24,6 +24,7 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 from kclient.common.types import NewTopic, TopicPartition
+from kclient.consumer.consumer import Consumer
 from kclient.testing import EmbeddedCluster
 from tests.support.interrupts import Interruption
 
@@ -110,7 +111,7 @@ def test_unknown_groups(admin: AdminClient) -> None:
         (lambda a: a.create_topics([NewTopic("../x")]), InvalidArgumentError, "topic: got '../x'"),
         (lambda a: a.create_topics([NewTopic("x", 0)]), InvalidArgumentError, "num_partitions of"),
         (lambda a: a.create_partitions({"x": 0}), InvalidArgumentError, "total_counts['x']"),
-        (lambda a: a.delete_topics("x"), InvalidTypeError, "names: got 'x' (str)"),
+        (lambda a: a.delete_topics(5), InvalidTypeError, "names: got 5 (int)"),
         (lambda a: a.list_topics(timeout=-1), InvalidArgumentError, "timeout: got -1 (int)"),
         (lambda a: a.list_groups(states="x"), InvalidTypeError, "states: got 'x' (str)"),
     ],
@@ -130,6 +131,26 @@ def test_an_unreachable_cluster_is_named_with_its_cause() -> None:
     assert isinstance(caught.value.__cause__, BootstrapError)
     assert str(caught.value).startswith("METADATA: no answer in time; no broker could be reached: ")
     assert "127.0.0.1:1: could not connect: Connection refused" in str(caught.value)
+
+
+def test_a_single_item_stands_for_a_list_of_one(
+    cluster: EmbeddedCluster, admin: AdminClient
+) -> None:
+    place = TopicPartition("single", 0)
+    assert admin.create_topics(NewTopic("single"))["single"].num_partitions == 1
+    assert list(admin.describe_topics("single")) == ["single"]
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers, group_id="g") as consumer:
+        consumer.commit({place: 0})
+    assert admin.list_consumer_group_offsets("g", place)[place].offset == 0
+    assert list(admin.describe_consumer_groups("g")) == ["g"]
+    admin.delete_consumer_groups("g")
+    admin.delete_topics("single")
+    assert "single" not in {topic.name for topic in admin.list_topics()}
+
+
+def test_any_iterable_is_a_list(admin: AdminClient) -> None:
+    admin.create_topics(NewTopic(name) for name in ("first", "second"))
+    admin.delete_topics({"first", "second"})
 
 
 def test_options_are_checked() -> None:

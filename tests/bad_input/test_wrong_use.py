@@ -316,7 +316,15 @@ ADMIN: list[Row] = [
         InvalidArgumentError,
         "names: got [] (list), expected at least",
     ),
-    (lambda a: a.delete_topics("t"), InvalidTypeError, "names: got 't' (str), expected a list"),
+    (lambda a: a.delete_topics({"t": 1}), InvalidTypeError, "names: got {'t': 1} (dict), expected"),
+    (lambda a: a.delete_topics(b"t"), InvalidTypeError, "names: got b't' (bytes), expected a list"),
+    (lambda a: a.describe_topics(5), InvalidTypeError, "names: got 5 (int), expected a list"),
+    (lambda a: a.create_topics("t"), InvalidTypeError, "topics: got 't' (str), expected a list"),
+    (
+        lambda a: a.create_topics(NewTopic("t", 0)),
+        InvalidArgumentError,
+        "num_partitions of topic 't': got 0 (int), expected 1 to 2147483647",
+    ),
     (lambda a: a.delete_topics([5]), InvalidTypeError, "topic: got 5 (int), expected a topic name"),
     (
         lambda a: a.create_partitions({}),

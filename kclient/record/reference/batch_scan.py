@@ -2,8 +2,6 @@
 
 from array import array
 
-from crc32c import crc32c
-
 from kclient.common.files import WireBytes
 from kclient.record.batch_columns import BatchColumns, ScanLimits
 from kclient.record.batch_format import (
@@ -14,6 +12,7 @@ from kclient.record.batch_format import (
     MAGIC,
     RECORD_BATCH_OVERHEAD,
 )
+from kclient.record.checksum import crc32c
 
 _COLUMNS = 13
 _NO_LIMITS = ScanLimits()

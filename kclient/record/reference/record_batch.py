@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from kclient.common.broker_errors import CorruptRecordError, UnsupportedForMessageFormatError
 from kclient.common.errors import CompressionError, InvalidArgumentError
 from kclient.common.files import WireBytes
@@ -35,6 +33,7 @@ from kclient.record.batch_format import (
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
 )
+from kclient.record.checksum import crc32c
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, decompress
 from kclient.record.compression_type import CompressionType
 from kclient.record.record import Record, RecordsSummary
