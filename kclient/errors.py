@@ -1,7 +1,7 @@
 """Every error that kclient raises, in one place to import from.
 
-`KafkaError` is the root. `kclient.common.errors` says what the families mean, and
-docs/reference/errors.md lists the classes that stand for a broker's error codes.
+`KafkaError` is the root. docs/reference/errors.md lists every class: when it is raised, and what to
+do then.
 """
 
 from kclient.common.broker_errors import *  # noqa: F403 (a table of a hundred classes)

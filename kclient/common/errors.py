@@ -45,13 +45,13 @@ class KafkaError(Exception):
 
 
 class RetriableError(KafkaError):
-    """A passing condition: the same call may succeed later."""
+    """A temporary condition: the same call may succeed later."""
 
     retriable = True
 
 
 class InvalidMetadataError(RetriableError):
-    """A passing condition that calls for fresh metadata before the next try."""
+    """A temporary condition; metadata is refreshed before the next attempt."""
 
     invalid_metadata = True
 
@@ -73,7 +73,7 @@ class InvalidTypeError(KafkaError, TypeError):
 
 
 class IllegalStateError(KafkaError, RuntimeError):
-    """The call is not allowed in the client's present state."""
+    """The call is not allowed in the client's current state."""
 
 
 class ClosedError(IllegalStateError):
@@ -89,7 +89,7 @@ class ConcurrentAccessError(IllegalStateError):
 
 
 class EventLoopError(IllegalStateError):
-    """A call that waits was made inside a running event loop, which would have stood still."""
+    """A call that waits was made inside a running event loop, which it would have blocked."""
 
 
 class KafkaTimeoutError(RetriableError, TimeoutError):
@@ -117,11 +117,11 @@ class InvalidReceiveError(ProtocolError):
 
 
 class CompressionError(KafkaError):
-    """A compressed payload is broken, unknown, or unfolds beyond its limit."""
+    """A compressed payload is damaged, of an unknown codec, or larger than the limit."""
 
 
 class DisconnectedError(InvalidMetadataError):
-    """The connection ended before the response came (Kafka: DisconnectException)."""
+    """The connection was closed before the response arrived (Kafka: DisconnectException)."""
 
 
 class CorrelationIdMismatchError(DisconnectedError):
@@ -129,19 +129,19 @@ class CorrelationIdMismatchError(DisconnectedError):
 
 
 class BootstrapError(KafkaTimeoutError):
-    """No bootstrap server answered; the text names each address with its own cause."""
+    """No bootstrap server could be reached; the text names each address with its own cause."""
 
 
 class CommitFailedError(KafkaError):
-    """The group has moved on: the partitions may belong to another member now."""
+    """The group has rebalanced: the partitions may belong to another member now."""
 
 
 class RetriableCommitFailedError(RetriableError):
-    """A commit failed for a passing reason and may be tried again."""
+    """A commit failed for a temporary reason and may be retried."""
 
 
 class InvalidOffsetError(KafkaError):
-    """A position is unusable and no reset policy applies."""
+    """A position cannot be used and no reset policy applies."""
 
 
 class NoOffsetForPartitionError(InvalidOffsetError):

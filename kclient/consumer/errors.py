@@ -36,7 +36,7 @@ class OffsetsOutOfRangeError(InvalidOffsetError, OffsetOutOfRangeError):
 
 
 class LogTruncationError(InvalidOffsetError):
-    """Records this consumer has read were cut from the log (KIP-320: LogTruncationException).
+    """Records this consumer has read were truncated from the log (KIP-320: LogTruncationException).
 
     Attributes:
         positions: Where the consumer stood.
@@ -89,7 +89,7 @@ class CorruptBatchError(UnreadableBatchError, CorruptRecordError):
 
 
 class UndecompressableBatchError(UnreadableBatchError, CompressionError):
-    """The compressed records of a batch are broken, of an unknown codec, or unfold too far."""
+    """A batch's compressed records are damaged, of an unknown codec, or exceed the limit."""
 
 
 class UnsupportedBatchError(UnreadableBatchError, UnsupportedForMessageFormatError):

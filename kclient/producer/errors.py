@@ -40,7 +40,7 @@ class UnknownPartitionError(InvalidArgumentError):
 
 
 class ProducerFatalError(FatalError):
-    """The producer stopped for good; the cause says why. Close it and make a new one."""
+    """The producer stopped for good; the cause says why. Close it and create a new one."""
 
 
 def possibly_written(error: KafkaError) -> KafkaError:

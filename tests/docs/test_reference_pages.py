@@ -2,10 +2,15 @@
 
 import pytest
 
-from tests.support.reference_pages import PAGES, REFERENCE
+from tests.support.error_advice import ADVICE
+from tests.support.reference_pages import PAGES, REFERENCE, own_errors
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_is_up_to_date(name: str) -> None:
-    # To mend a failure: python -m tests.support.reference_pages
+    # To update the pages: python -m tests.support.reference_pages
     assert (REFERENCE / name).read_text() == PAGES[name]()
+
+
+def test_every_error_of_the_clients_has_advice() -> None:
+    assert {kind.__name__ for kind in own_errors()} == set(ADVICE)

@@ -1,110 +1,24 @@
-"""What README.md and the first steps tell people to type works as told."""
+"""What the first steps tell people to type works as described."""
 
 import re
 import shlex
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kclient import Producer
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.support.broker_process import BrokerProcess
-from tests.support.desk import Desk, place
 from tests.support.document_blocks import blocks
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
 FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"
-
-# -- README
-
-
-class EnoughError(Exception):
-    """Ends a snippet's endless loop."""
-
-
-@pytest.fixture
-def readme() -> dict[str, list[str]]:
-    return blocks(README, "python")
-
-
-def test_readme_produces(
-    desk: Desk, readme: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = readme["Produce"][0]
-    assert "localhost:9092" in code
-    exec(code.replace("localhost:9092", desk.bootstrap), {})  # noqa: S102 (our own document)
-    assert capsys.readouterr().out.startswith("RecordMetadata(topic='orders', partition=")
-
-
-def test_readme_consumes_and_commits_what_was_handled(
-    desk: Desk, readme: dict[str, list[str]]
-) -> None:
-    code = readme["Consume"][0].replace("localhost:9092", desk.bootstrap)
-    handled: list[tuple[Any, Any]] = []
-
-    def handle(key: Any, value: Any) -> None:
-        if value == b"stop":
-            raise EnoughError
-        handled.append((key, value))
-
-    def run() -> None:
-        with suppress(EnoughError):
-            exec(code, {"handle": handle})  # noqa: S102 (our own document)
-
-    before = desk.consumer().end_offsets([place("orders")])[place("orders")]
-    billing = threading.Thread(target=run)
-    billing.start()
-    producer, admin = desk.producer(), desk.admin()
-    last = producer.send("orders", b"a book", b"customer-7", partition=0).result(20)
-
-    def committed() -> int:
-        found = admin.list_consumer_group_offsets("billing").get(place("orders"))
-        return found.offset if found else 0
-
-    wait_until(lambda: committed() == last.offset + 1, "the record is committed")
-    producer.send("orders", b"stop", partition=0).result(20)
-    billing.join(30)
-    assert not billing.is_alive()
-    assert len(handled) == before + 1
-    assert handled[-1] == (b"customer-7", b"a book")
-    assert committed() == last.offset + 1
-
-
-def test_readme_tests(readme: dict[str, list[str]]) -> None:
-    code = readme["Test without a cluster"][0]
-    used: list[Producer] = []
-
-    def producer(**options: Any) -> Producer:
-        used.append(Producer(**options))
-        used[0].send("t", b"v").result(20)
-        return used[0]
-
-    names: dict[str, Any] = {"Producer": producer}
-    exec(code, names)  # noqa: S102 (our own document)
-    names["test_orders_are_billed"]()
-    assert len(used) == 1
-    used[0].close()
-
-
-def test_readme_configures(desk: Desk) -> None:
-    call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
-    assert call is not None
-    code = call.group(1).replace("localhost:9092", desk.bootstrap)
-    with eval(code, {"Producer": Producer}) as producer:  # noqa: S307 (our own document)
-        assert producer.send("orders", b"v").result(20).offset >= 0
-
-
-# -- first steps
 
 
 class Reader:

@@ -6,6 +6,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from kclient import errors
 from kclient.admin.admin_config import ADMIN_CONFIG
 from kclient.broker.log.log_config import TOPIC_CONFIG_DEF
 from kclient.broker.server.api_table import API_TABLE
@@ -22,6 +23,7 @@ from kclient.spark.options.kafka_config import SINK_OWNED, SOURCE_OWNED
 from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
 from kclient.spark.sink.producer_settings import PRODUCER_DEFAULTS
+from tests.support.error_advice import ADVICE
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -98,13 +100,28 @@ def protocol_page() -> str:
 
 
 def errors_page() -> str:
-    """Every error code."""
+    """Every error of the clients, then every error code of the protocol."""
     lines = [
-        "# Error codes\n",
+        "# Errors\n",
         (
-            "Each code of the protocol is a class in `kclient.common.broker_errors`, a"
-            " `KafkaError`. *Retriable* errors\nare retried by the clients until the call's"
-            " deadline; *metadata* ones refresh the view of the cluster first.\n"
+            "All errors are imported from `kclient.errors`, and all are a `KafkaError`. An error of"
+            " wrong use is also the\nbuiltin that Python programmers expect, such as `ValueError`."
+            " Its `__cause__` is the error that led to it.\n"
+        ),
+        "## Errors of the clients\n",
+        "| class | also a | raised when | what to do |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{kind.__name__}` | {bases(kind)} | {first_paragraph(kind)} | {ADVICE[kind.__name__]} |"
+        for kind in own_errors()
+    ]
+    lines += [
+        "\n## Error codes\n",
+        (
+            "An error that a broker reports is of the class of its code. *Retriable* errors are"
+            " retried by the clients until\nthe call's deadline; before a retry of *metadata* ones"
+            " the clients refresh their metadata.\n"
         ),
         "| code | name | class | retriable | metadata |",
         "|---|---|---|---|---|",
@@ -117,6 +134,30 @@ def errors_page() -> str:
                 f" | {yes(kind.invalid_metadata)} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def own_errors() -> list[type[KafkaError]]:
+    """Return the errors in `kclient.errors` that stand for no code of the protocol, by name."""
+    found = {kind for kind in vars(errors).values() if is_own_error(kind)}
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def is_own_error(value: object) -> bool:
+    """Return whether a value is the class of an error that is raised by the clients alone."""
+    if not isinstance(value, type) or not issubclass(value, KafkaError):
+        return False
+    return value.code is None
+
+
+def bases(kind: type[KafkaError]) -> str:
+    """The classes that an error may be caught as, besides its own."""
+    return ", ".join(f"`{base.__name__}`" for base in kind.__bases__ if base is not Exception)
+
+
+def first_paragraph(kind: type[KafkaError]) -> str:
+    """When an error is raised, as its class says."""
+    paragraph = (kind.__doc__ or "").split("\n\n")[0]
+    return cell(paragraph.replace("``", "`"))
 
 
 def produce_errors_page() -> str:

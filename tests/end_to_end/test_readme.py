@@ -1,0 +1,80 @@
+"""README.md's commands and programs run as pasted, in their order."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kclient import Producer
+from kclient.cli.main import main
+from tests.support.broker_process import BrokerProcess
+from tests.support.desk import Desk, place
+from tests.support.document_blocks import blocks
+from tests.support.script import ROOT, Script
+from tests.support.waiting import wait_until
+
+README = ROOT / "README.md"
+PYTHON = blocks(README, "python")
+SHELL = blocks(README, "sh")
+ADDRESS = "localhost:9092"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """The broker that README starts, at a free port."""
+    (start,) = SHELL["Start a broker"]
+    told = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
+    assert start.strip() == told, "BrokerProcess runs something else"
+    with BrokerProcess(tmp_path / "data") as broker, Desk(broker.bootstrap) as made:
+        yield made
+
+
+def code_of(heading: str, desk: Desk) -> str:
+    (code,) = PYTHON[heading]
+    assert ADDRESS in code
+    return code.replace(ADDRESS, desk.bootstrap)
+
+
+def test_produce_consume_and_look(
+    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Script(tmp_path, code_of("Produce", desk)) as produce:
+        produce.end()
+        assert produce.output.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
+    with Script(tmp_path, code_of("Consume", desk)) as consume:
+        consume.wait_for("customer-7 {'item': 'book', 'count': 2}\n")
+        admin = desk.admin()
+        wait_until(
+            lambda: place("orders") in admin.list_consumer_group_offsets("billing"),
+            "the offset is committed",
+        )
+        consume.interrupt()
+    assert admin.list_consumer_group_offsets("billing")[place("orders")].offset == 1
+    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", desk.bootstrap)
+    (commands,) = SHELL["Command line"]
+    for line in commands.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "kclient"
+        assert main(arguments) == 0
+    topics, record = capsys.readouterr().out.splitlines()
+    assert topics == "orders"
+    assert json.loads(json.loads(record)["value"]) == {"item": "book", "count": 2}
+
+
+def test_the_test() -> None:
+    (code,) = PYTHON["Test without a cluster"]
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 (our own document)
+    names["test_an_order_is_read"]()
+
+
+def test_the_dict_of_options(desk: Desk) -> None:
+    call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
+    assert call is not None
+    code = call.group(1).replace(ADDRESS, desk.bootstrap)
+    with eval(code, {"Producer": Producer}) as producer:  # noqa: S307 (our own document)
+        assert producer.send("orders", b"v").result(20).offset >= 0
