@@ -33,7 +33,7 @@ def run(arguments: Sequence[str] | None) -> int:
     Raises:
         KeyboardInterrupt: SIGINT ended the command, which has printed what it did so far.
     """
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     logging.basicConfig(
         level=options.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -50,7 +50,8 @@ def run(arguments: Sequence[str] | None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="kclient", description="Kafka in Python.")
     parser.add_argument("--version", action="version", version=f"kclient {VERSION}")
     parser.add_argument(

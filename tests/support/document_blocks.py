@@ -16,3 +16,8 @@ def blocks(page: Path, language: str) -> dict[str, list[str]]:
             if kind == language:
                 found[heading].append(code)
     return found
+
+
+def all_blocks(page: Path, language: str) -> list[str]:
+    """Return the code blocks of a language in their order."""
+    return [code for kind, code in _FENCE.findall(page.read_text()) if kind == language]

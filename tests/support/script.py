@@ -49,6 +49,10 @@ class Script:
         self._process.send_signal(signal.SIGINT)
         assert self._process.wait(_END_TIMEOUT) == -signal.SIGINT, self.errors
 
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self._process.terminate()
+
     def end(self) -> None:
         """Wait until it has ended by itself, without an error."""
         assert self._process.wait(_END_TIMEOUT) == 0, self.errors

@@ -1,0 +1,145 @@
+"""The programs of the how-to pages run as pasted, and do what the page says."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kclient.common.errors import CommitFailedError
+from kclient.testing import EmbeddedCluster
+from tests.support.desk import Desk, place
+from tests.support.document_blocks import all_blocks
+from tests.support.script import ROOT, Script
+from tests.support.waiting import wait_until
+
+PAGES = ROOT / "docs" / "how-to"
+ADDRESS = "localhost:9092"
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as made:
+        made.topic(name="orders")
+        yield made
+
+
+def code_of(page: str, desk: Desk) -> list[str]:
+    blocks = all_blocks(PAGES / f"{page}.md", "python")
+    return [code.replace(ADDRESS, desk.bootstrap) for code in blocks]
+
+
+def output_of(directory: Path, code: str) -> str:
+    with Script(directory, code) as script:
+        script.end()
+        return script.output
+
+
+def committed(desk: Desk, group: str) -> int | None:
+    found = desk.admin().list_consumer_group_offsets(group).get(place("orders"))
+    return None if found is None else found.offset
+
+
+def read(desk: Desk, topic: str, count: int) -> list[Any]:
+    consumer = desk.consumer()
+    consumer.assign([place(topic)])
+    records: list[Any] = []
+    while len(records) < count:
+        records += consumer.poll()
+    return records
+
+
+def test_commit_by_hand(desk: Desk, tmp_path: Path) -> None:
+    desk.fill("orders", 3)
+    loop, *blocks = code_of("commit-by-hand", desk)
+    with Script(tmp_path, loop) as script:
+        script.wait_for("0 2 b'2'\n")
+        wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
+        script.interrupt()
+    output_of(tmp_path, "\n".join(blocks))
+    assert committed(desk, "reports") == 3
+
+
+def test_serializers(desk: Desk, tmp_path: Path) -> None:
+    usual, own, dead_letters = code_of("serializers", desk)
+    output_of(tmp_path, usual)
+    output_of(tmp_path, own)
+    (price,) = read(desk, "prices", 1)
+    assert json.loads(price.value) == {"currency": "EUR", "amount": "12.50"}
+    assert (price.key, price.headers) == (b"book", [("content-type", b"application/json")])
+    producer = desk.producer()
+    producer.send("orders", b"{", key=b"k", headers=[("h", b"1")]).result(20)
+    producer.send("orders", b'"after"').result(20)
+    with Script(tmp_path, dead_letters) as script:
+        script.wait_for("order after\n")
+        wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
+        script.interrupt()
+        assert script.output == "order {'item': 'book'}\nset aside orders-0 1\norder after\n"
+    (letter,) = read(desk, "orders-dead-letters", 1)
+    assert (letter.key, letter.value, letter.headers[0]) == (b"k", b"{", ("h", b"1"))
+    assert letter.headers[1][0] == "error"
+
+
+def test_replay(desk: Desk, tmp_path: Path) -> None:
+    two_hours_ms = 2 * 3_600_000
+    producer = desk.producer()
+    now_ms = producer.send("orders", b"now").result(20).timestamp_ms
+    old_ms = now_ms - two_hours_ms
+    producer.send("prices", b"old", timestamp_ms=old_ms).result(20)
+    by_time, rewound, moved = code_of("replay", desk)
+    assert output_of(tmp_path, by_time) == f"{now_ms} b'now'\n"
+    assert output_of(tmp_path, by_time.replace('"orders"', '"prices"')) == ""
+    assert output_of(tmp_path, rewound) == "1 records again\n"
+    assert "offset=0" in output_of(tmp_path, moved)
+    assert committed(desk, "billing") == 0
+    member = desk.consumer("billing")
+    member.subscribe("orders")
+    while not member.poll():
+        pass
+    other = desk.consumer("billing")
+    other.assign([place("orders")])
+    with pytest.raises(CommitFailedError):
+        other.commit({place("orders"): 0})
+
+
+def test_graceful_stop(desk: Desk, tmp_path: Path) -> None:
+    desk.fill("orders", 2)
+    (code,) = code_of("graceful-stop", desk)
+    with Script(tmp_path, code) as script:
+        script.wait_for("b'1'\n")
+        script.terminate()
+        script.end()
+        assert script.output == "b'0'\nb'1'\nstopped\n"
+    assert committed(desk, "billing") == 2
+
+
+def test_logging_and_metrics(desk: Desk, tmp_path: Path) -> None:
+    page = (PAGES / "logging-and-metrics.md").read_text()
+    with Script(tmp_path, "\n".join(code_of("logging-and-metrics", desk))) as script:
+        script.end()
+        shown = json.loads(script.output)
+    consumer = desk.consumer("g")
+    consumer.subscribe("orders")
+    consumer.poll()
+    known = {"producer": shown, "consumer": consumer.metrics()}
+    for client, metrics in known.items():
+        table = re.split(rf"^\| {client} \| meaning \|\n", page, flags=re.MULTILINE)[1]
+        rows = re.match(r"(?:\|.*\n)+", table)
+        assert rows is not None
+        names = re.findall(r"`([a-z-]+)`", "".join(r.split("|")[1] for r in rows[0].splitlines()))
+        assert names
+        assert set(names) <= metrics.keys()
+    assert all(value is None or not math.isnan(value) for value in shown.values())
+
+
+def test_migrate(desk: Desk, tmp_path: Path) -> None:
+    (code,) = code_of("migrate", desk)
+    assert output_of(tmp_path, code) == "numbers-0@0\nnumbers-0@1\nnumbers-0@2\n[0, 1, 2]\n"
+
+
+def test_send_fast(desk: Desk, tmp_path: Path) -> None:
+    code = "\n".join(code_of("send-fast", desk)) + "\nproducer.close()\n"
+    assert output_of(tmp_path, code) == "1000 records acknowledged\n"
