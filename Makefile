@@ -39,7 +39,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -101,6 +101,11 @@ integration: build-ext
 .PHONY: soak
 soak: build-ext
 	$(RUN) -m integration.soak --minutes $(MINUTES) $(SOAK_ARGS)
+
+# Move leaders, and stop, kill and suspend brokers of three under load; make cluster-soak MINUTES=10 SEED=1
+.PHONY: cluster-soak
+cluster-soak: build-ext
+	$(RUN) -m integration.cluster_soak --minutes $(if $(filter command line,$(origin MINUTES)),$(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(SOAK_ARGS)
 
 # Kill a broker under load at so many random points; make crash KILLS=50 SEED=1
 .PHONY: crash

@@ -1,4 +1,4 @@
-"""One or more nodes of Apache Kafka that know each other."""
+"""One or more nodes of Apache Kafka that form a cluster."""
 
 import base64
 import secrets
@@ -16,6 +16,7 @@ from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import known_brokers
 
 _HOST = "127.0.0.1"
+_FIRST_CONTROLLER = 101
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +40,32 @@ class ClusterOptions:
     """What a cluster may have beyond the ordinary.
 
     Attributes:
-        nodes: how many combined broker and controller nodes.
+        nodes: how many brokers.
+        controllers: how many nodes are controllers alone; with 0 every broker is a controller too.
+            Only with a controller of its own does a cluster work on when most brokers are down.
         properties: server properties of all nodes; they win over the harness's own.
         listeners: listeners besides PLAINTEXT.
         format_options: further options of StorageTool's format, such as `--add-scram`.
         heap_mb: Java's -Xmx of each node.
+        jvm_options: further options of each node's JVM.
     """
 
     nodes: int = 1
+    controllers: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     listeners: Sequence[Listener] = ()
     format_options: Sequence[str] = ()
     heap_mb: int = 1024
+    jvm_options: Sequence[str] = ()
 
 
 class KafkaCluster:
-    """KRaft nodes, each broker and controller at once; a context manager."""
+    """KRaft nodes; a context manager.
+
+    Attributes:
+        nodes: the brokers.
+        controllers: the nodes that are controllers alone.
+    """
 
     def __init__(
         self, runtime: KafkaRuntime, directory: Path, options: ClusterOptions | None = None
@@ -63,6 +74,7 @@ class KafkaCluster:
         self.directory = directory
         self._options = options or ClusterOptions()
         self.nodes: list[KafkaNode] = []
+        self.controllers: list[KafkaNode] = []
 
     def bootstrap(self, listener: str = "PLAINTEXT") -> str:
         """Returns the addresses of all nodes at `listener`, comma-separated."""
@@ -73,12 +85,13 @@ class KafkaCluster:
         cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         # A leading dash would read as an option of the tool.
         cluster_id = f"K{cluster_id[1:]}"
-        self.nodes = self._plan()
+        self._plan()
+        everyone = [*self.controllers, *self.nodes]
         try:
-            for node in self.nodes:
+            for node in everyone:
                 node.format(cluster_id, self._options.format_options)
                 node.launch()
-            for node in self.nodes:
+            for node in everyone:
                 node.await_ready()
             self.await_brokers()
         except BaseException:
@@ -98,13 +111,13 @@ class KafkaCluster:
 
     def close(self) -> None:
         """Ends the nodes at once: their data is not wanted any more."""
-        for node in self.nodes:
+        for node in [*self.nodes, *self.controllers]:
             node.kill()
 
     def report(self, lines: int = 30) -> str:
         """Returns the ends of the nodes' logs without their listings, for a test that failed."""
         parts = []
-        for node in self.nodes:
+        for node in [*self.nodes, *self.controllers]:
             told = [line for line in node.log_text().splitlines() if not line.startswith("\t")]
             parts += [f"--- node {node.node_id}, {node.directory}", *told[-lines:]]
         return "\n".join(parts)
@@ -121,43 +134,78 @@ class KafkaCluster:
     ) -> None:
         self.close()
 
-    def _plan(self) -> list[KafkaNode]:
+    def _plan(self) -> None:
         if self._options.nodes < 1:
             msg = f"nodes: got {self._options.nodes}, expected at least 1"
             raise HarnessError(msg)
         names = ["PLAINTEXT", *(listener.name for listener in self._options.listeners)]
         ids = range(1, self._options.nodes + 1)
-        controllers = {node_id: f"{_HOST}:{free_port()}" for node_id in ids}
-        return [
-            self._node(node_id, {name: f"{_HOST}:{free_port()}" for name in names}, controllers)
+        alone = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + self._options.controllers)
+        controllers = {node_id: f"{_HOST}:{free_port()}" for node_id in alone or ids}
+        self.controllers = [self._controller(node_id, controllers) for node_id in alone]
+        self.nodes = [
+            self._broker(node_id, {name: f"{_HOST}:{free_port()}" for name in names}, controllers)
             for node_id in ids
         ]
 
-    def _node(
+    def _broker(
         self, node_id: int, addresses: dict[str, str], controllers: dict[int, str]
     ) -> KafkaNode:
         advertised = ",".join(f"{name}://{address}" for name, address in addresses.items())
-        protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
-        protocols |= {listener.name: listener.protocol for listener in self._options.listeners}
+        combined = node_id in controllers
         properties = {
-            "process.roles": "broker,controller",
+            "process.roles": "broker,controller" if combined else "broker",
+            "listeners": advertised + (f",CONTROLLER://{controllers[node_id]}" if combined else ""),
+            "advertised.listeners": advertised,
+            "inter.broker.listener.name": "PLAINTEXT",
+        }
+        return self._node(node_id, properties, addresses, controllers)
+
+    def _controller(self, node_id: int, controllers: dict[int, str]) -> KafkaNode:
+        address = controllers[node_id]
+        properties = {"process.roles": "controller", "listeners": f"CONTROLLER://{address}"}
+        return self._node(node_id, properties, {"CONTROLLER": address}, controllers)
+
+    def _node(
+        self,
+        node_id: int,
+        roles: Mapping[str, str],
+        addresses: Mapping[str, str],
+        controllers: Mapping[int, str],
+    ) -> KafkaNode:
+        """Describes a node.
+
+        Args:
+            node_id: its number.
+            roles: the properties that say what it is and where it listens.
+            addresses: listener name -> "host:port".
+            controllers: the number of each controller -> its "host:port".
+        """
+        options = self._options
+        protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
+        protocols |= {listener.name: listener.protocol for listener in options.listeners}
+        properties = {
+            **roles,
             "node.id": str(node_id),
             "controller.quorum.voters": ",".join(f"{key}@{at}" for key, at in controllers.items()),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{advertised},CONTROLLER://{controllers[node_id]}",
-            "advertised.listeners": advertised,
-            "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": ",".join(
                 f"{key}:{value}" for key, value in protocols.items()
             ),
         }
-        properties |= _replication(self._options.nodes)
-        for listener in self._options.listeners:
+        properties |= _replication(options.nodes)
+        for listener in options.listeners:
             prefix = f"listener.name.{listener.name.lower()}."
             properties |= {prefix + key: value for key, value in listener.properties.items()}
-        properties |= self._options.properties
-        directory = self.directory / f"node-{node_id}"
-        return KafkaNode(self.runtime, directory, properties, addresses, self._options.heap_mb)
+        properties |= options.properties
+        return KafkaNode(
+            self.runtime,
+            self.directory / f"node-{node_id}",
+            properties,
+            addresses,
+            options.heap_mb,
+            options.jvm_options,
+        )
 
 
 def _replication(nodes: int) -> dict[str, str]:

@@ -55,6 +55,7 @@ class KafkaNode:
         properties: Mapping[str, str],
         addresses: Mapping[str, str],
         heap_mb: int = 1024,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         """Describes a node.
 
@@ -62,8 +63,9 @@ class KafkaNode:
             runtime: what runs it.
             directory: where its configuration, its log and its data go; made on `start`.
             properties: server.properties; `log.dirs` is added.
-            addresses: listener name -> "host:port"; PLAINTEXT is asked for readiness.
+            addresses: listener name -> "host:port"; the first one is asked for readiness.
             heap_mb: Java's -Xmx.
+            jvm_options: further options of the JVM.
         """
         self.node_id = int(properties["node.id"])
         self.directory = directory
@@ -72,6 +74,7 @@ class KafkaNode:
         self._properties = {**properties, "log.dirs": str(self.data_directory)}
         self._addresses = dict(addresses)
         self._heap_mb = heap_mb
+        self._jvm_options = tuple(jvm_options)
         self._process: JavaProcess | None = None
         self._starts = 0
 
@@ -117,7 +120,7 @@ class KafkaNode:
 
     def await_ready(self, timeout: float = START_TIMEOUT) -> None:
         """Returns when the node answers an ApiVersions request."""
-        wait_until(self._answers, f"node {self.node_id} answers at {self.address()}", timeout)
+        wait_until(self._answers, f"node {self.node_id} answers at {self._probed}", timeout)
 
     def start(self) -> None:
         self.launch()
@@ -160,6 +163,10 @@ class KafkaNode:
         return "".join(part.read_text(errors="replace") for part in parts if part.exists())
 
     @property
+    def _probed(self) -> str:
+        return next(iter(self._addresses.values()))
+
+    @property
     def _configuration(self) -> Path:
         return self.directory / "server.properties"
 
@@ -170,7 +177,7 @@ class KafkaNode:
     @property
     def _command(self) -> JavaCommand:
         logging = f"{self._logging.jvm_option}{self.directory / self._logging.file_name}"
-        options = [f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", logging]
+        options = [f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", logging, *self._jvm_options]
         return JavaCommand(
             "kafka.Kafka",
             [str(self._configuration)],
@@ -184,6 +191,6 @@ class KafkaNode:
             msg = f"node {self.node_id} ended while it started:\n{self.log_text()[-_LOG_TAIL:]}"
             raise HarnessError(msg)
         try:
-            return bool(served_apis(self.address()))
+            return bool(served_apis(self._probed))
         except OSError:
             return False

@@ -1,10 +1,13 @@
-"""Two questions to a Kafka broker in raw bytes, so that readiness depends on no client.
+"""Two requests to a Kafka broker in raw bytes, so that readiness depends on no client.
 
-ApiVersions 0 says that a broker serves requests; Metadata 1 says which brokers it knows.
+ApiVersions 0 says that a broker serves requests; Metadata 1 says which brokers it knows, and who
+leads partitions and is in sync.
 """
 
 import socket
 import struct
+from collections.abc import Sequence
+from typing import NamedTuple
 
 _API_VERSIONS, _METADATA = 18, 3
 _CORRELATION_ID = 7
@@ -62,17 +65,79 @@ def known_brokers(address: str, timeout: float = 2.0) -> dict[int, str]:
     Raises:
         OSError: when nobody answers there, or not as a Kafka broker does.
     """
-    no_topics = struct.pack(">i", 0)
-    answer = _ask(address, _METADATA, 1, no_topics, timeout)
-    (count,) = struct.unpack_from(">i", answer)
-    position = 4
-    brokers: dict[int, str] = {}
-    for _ in range(count):
-        node_id, host_length = struct.unpack_from(">ih", answer, position)
-        position += 6
-        host = answer[position : position + host_length].decode()
-        position += host_length
-        port, rack_length = struct.unpack_from(">ih", answer, position)
-        position += 6 + max(rack_length, 0)
-        brokers[node_id] = f"{host}:{port}"
-    return brokers
+    return _MetadataBody(_ask(address, _METADATA, 1, _names(()), timeout)).brokers()
+
+
+class PartitionState(NamedTuple):
+    """A partition as a broker describes it.
+
+    Attributes:
+        leader: node id of its leader; -1 while it has none.
+        isr: node ids of the replicas that are in sync.
+    """
+
+    leader: int
+    isr: frozenset[int]
+
+
+def partition_states(
+    address: str, topics: Sequence[str], timeout: float = 2.0
+) -> dict[tuple[str, int], PartitionState]:
+    """Returns (topic, partition) -> its state for the partitions of `topics` that exist.
+
+    Raises:
+        OSError: when nobody answers there, or not as a Kafka broker does.
+    """
+    body = _MetadataBody(_ask(address, _METADATA, 1, _names(topics), timeout))
+    body.brokers()
+    return body.partitions()
+
+
+def _names(topics: Sequence[str]) -> bytes:
+    names = (struct.pack(">h", len(name)) + name.encode() for name in topics)
+    return struct.pack(">i", len(topics)) + b"".join(names)
+
+
+class _MetadataBody:
+    """A Metadata 1 response, read from its beginning: `brokers`, then `partitions`."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._position = 0
+
+    def brokers(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for _ in range(self._number(">i")):
+            node_id = self._number(">i")
+            host = self._text()
+            found[node_id] = f"{host}:{self._number('>i')}"
+            self._text()  # rack
+        return found
+
+    def partitions(self) -> dict[tuple[str, int], PartitionState]:
+        self._number(">i")  # controller
+        found: dict[tuple[str, int], PartitionState] = {}
+        for _ in range(self._number(">i")):
+            self._number(">h")  # error; a topic that does not exist has no partitions
+            name = self._text()
+            self._number(">b")  # internal
+            for _ in range(self._number(">i")):
+                self._number(">h")  # error
+                number, leader = self._number(">i"), self._number(">i")
+                self._numbers()  # replicas
+                found[name, number] = PartitionState(leader, frozenset(self._numbers()))
+        return found
+
+    def _number(self, form: str) -> int:
+        (number,) = struct.unpack_from(form, self._body, self._position)
+        self._position += struct.calcsize(form)
+        return int(number)
+
+    def _numbers(self) -> list[int]:
+        return [self._number(">i") for _ in range(self._number(">i"))]
+
+    def _text(self) -> str:
+        length = max(self._number(">h"), 0)
+        text = self._body[self._position : self._position + length].decode()
+        self._position += length
+        return text

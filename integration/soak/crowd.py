@@ -17,8 +17,6 @@ from tests.support.group_member import Membership
 from tests.support.member_process import GroupHistory, MemberProcess
 
 _SESSION_MS = 6_000
-_MAX_POLL_MS = 8_000
-_WORK_MS = 30  # so that some die between reading and committing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +27,17 @@ class Cast:
         clients: The client of each member, by name.
         strategy: The assignor of all of them, by Kafka's name.
         static: Whether each place is a static member.
+        isolation: As in the configuration of every consumer.
+        max_poll_ms: How long a member may take between two polls.
+        work_ms: How long it works on what a poll returned.
     """
 
     clients: Sequence[str]
     strategy: str = "range"
     static: bool = False
+    isolation: str = "read_uncommitted"
+    max_poll_ms: int = 8_000
+    work_ms: int = 30  # so that some die between reading and committing
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -60,9 +64,10 @@ class Crowd:
             desk.bootstrap,
             group,
             _SESSION_MS,
-            _MAX_POLL_MS,
+            cast.max_poll_ms,
             strategy=cast.strategy,
-            work_ms=_WORK_MS,
+            work_ms=cast.work_ms,
+            isolation=cast.isolation,
         )
         self._topic = topic
         self._cast = cast

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from integration.soak.soak import Outcome
-from tests.support.vital_signs import Signs, slope
+from tests.support.vital_signs import Signs, VitalSigns, slope
 
 _MIB = 1 << 20
 _BROKER = "broker "
@@ -31,8 +31,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
             f"group {number}: {shown or 'left alone'}; "
             f"{repeated} records processed again, none of them committed before"
         )
-    for name in _clients(outcome):
-        yield outcome.signs.growth(name, outcome.warm)
+    yield from client_lines(outcome.signs, outcome.warm)
     lives = _broker_lives(outcome)
     if lives:
         yield (
@@ -47,9 +46,22 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 def faults_of(outcome: Outcome) -> list[str]:
     """Return what grew, where the run was long enough to tell."""
+    faults = client_faults(outcome.signs, outcome.warm)
+    if _broker_growth(outcome) > _BROKER_GROWTH:
+        faults.append(f"the broker grew by {_broker_growth(outcome) / _MIB:.1f} MiB")
+    return faults
+
+
+def client_lines(signs: VitalSigns, warm: float) -> Iterator[str]:
+    """Describes what each client process used after `warm`, by the monotonic clock."""
+    return (signs.growth(name, warm) for name in _clients(signs, warm))
+
+
+def client_faults(signs: VitalSigns, warm: float) -> list[str]:
+    """Returns which client processes used more and more after `warm`, and of what."""
     faults = []
-    for name in _clients(outcome):
-        course = outcome.signs.course(name, outcome.warm)
+    for name in _clients(signs, warm):
+        course = signs.course(name, warm)
         grown = slope([(one.at, one.rss) for one in course]) * (course[-1].at - course[0].at)
         if course[-1].at - course[0].at < _ENOUGH_S:
             continue
@@ -63,17 +75,14 @@ def faults_of(outcome: Outcome) -> list[str]:
             )
             if after > before
         ]
-    if _broker_growth(outcome) > _BROKER_GROWTH:
-        faults.append(f"the broker grew by {_broker_growth(outcome) / _MIB:.1f} MiB")
     return faults
 
 
-def _clients(outcome: Outcome) -> list[str]:
-    signs = outcome.signs
+def _clients(signs: VitalSigns, warm: float) -> list[str]:
     return [
         name
         for name in signs.names()
-        if not name.startswith(_BROKER) and len(signs.course(name, outcome.warm)) > 1
+        if not name.startswith(_BROKER) and len(signs.course(name, warm)) > 1
     ]
 
 

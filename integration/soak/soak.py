@@ -15,6 +15,7 @@ from kclient import TopicPartition
 from tests.support.desk import Desk
 from tests.support.vital_signs import VitalSigns
 from tests.support.waiting import wait_until
+from tests.support.writer import Writing
 from tests.support.writer_process import WriterProcess
 
 TOPIC = "soak"
@@ -115,9 +116,8 @@ class Soak:
 
     def _start(self, desk: Desk, ending: ExitStack) -> None:
         for number in range(self._plan.writers):
-            writer = WriterProcess(
-                self._brokers.bootstrap, TOPIC, f"w{number}", self._plan.rate, self._directory
-            )
+            writing = Writing(self._brokers.bootstrap, TOPIC, f"w{number}", self._plan.rate)
+            writer = WriterProcess(writing, self._directory)
             self._writers.append(ending.enter_context(writer))
         for number, cast in enumerate(self._plan.groups):
             crowd = Crowd(desk, TOPIC, f"group-{number}", cast, self._directory)

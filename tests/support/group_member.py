@@ -4,6 +4,7 @@ It reads, writes down what it read, and only then commits. Its journal tells, a 
 
     assigned 0,3    revoked 0,3    lost 0,3    read <partition> <offset> <value>    refused <error>
     generation 5    (with each assignment, of clients that tell it)
+    at <time>       (before what a poll returned: when it did, by the monotonic clock, in seconds)
 
 Commands come by standard input, a byte each; at its end the member closes and ends.
 """
@@ -11,6 +12,7 @@ Commands come by standard input, a byte each; at its end the member closes and e
 import argparse
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from kclient.common.errors import CommitFailedError, KafkaTimeoutError
 LEAVE, JOIN, STALL = b"l", b"j", b"s"
 
 POLL_S = 0.1
+_READ_UNCOMMITTED = "read_uncommitted"
 MOST = 100  # records of one poll, which a crash may repeat
 
 Read = tuple[int, int, bytes]
@@ -39,6 +42,7 @@ class Membership:
         strategy: The assignor, by Kafka's name.
         max_poll_ms: How long it may work between two polls.
         work_ms: How long it works on what a poll returned, before it commits.
+        isolation: As in the consumer's configuration.
     """
 
     bootstrap: str
@@ -48,6 +52,7 @@ class Membership:
     instance: str | None = None
     strategy: str = "range"
     work_ms: int = 0
+    isolation: str = _READ_UNCOMMITTED
 
     @property
     def heartbeat_ms(self) -> int:
@@ -58,6 +63,8 @@ class Membership:
         given = ["--bootstrap", self.bootstrap, "--group", self.group, "--strategy", self.strategy]
         given += ["--session-ms", str(self.session_ms), "--max-poll-ms", str(self.max_poll_ms)]
         given += ["--work-ms", str(self.work_ms)]
+        if self.isolation != _READ_UNCOMMITTED:
+            given += ["--isolation", self.isolation]
         return given if self.instance is None else [*given, "--instance", self.instance]
 
 
@@ -82,6 +89,7 @@ class Own:
         if member.instance is not None:
             optional["group_instance_id"] = member.instance
         strategy: Any = member.strategy
+        isolation: Any = member.isolation
         self._consumer = Consumer(
             bootstrap_servers=member.bootstrap,
             group_id=member.group,
@@ -92,6 +100,7 @@ class Own:
             heartbeat_interval_ms=member.heartbeat_ms,
             max_poll_interval_ms=member.max_poll_ms,
             partition_assignment_strategy=strategy,
+            isolation_level=isolation,
             **optional,
         )
 
@@ -152,6 +161,7 @@ class Program:
             arguments.instance,
             arguments.strategy,
             arguments.work_ms,
+            arguments.isolation,
         )
         self._client = clients[arguments.client](member, self._tell)
         self._stall_s = member.max_poll_ms / 1000 + 2 * POLL_S
@@ -178,6 +188,7 @@ class Program:
     def _work(self) -> None:
         read = self._client.poll()
         if read:
+            self._write(b"at %.3f\n" % time.monotonic())
             self._write(b"".join(b"read %d %d %s\n" % one for one in read))
             self._pause.wait(self._work_s)
         elif not self._refused:
@@ -214,6 +225,7 @@ def main(clients: Clients) -> None:
     for name in ("bootstrap", "topic", "group", "strategy"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--instance")
+    parser.add_argument("--isolation", default=_READ_UNCOMMITTED)
     for name in ("session-ms", "max-poll-ms", "work-ms"):
         parser.add_argument(f"--{name}", type=int, required=True)
     Program(clients, parser.parse_args()).run()

@@ -102,7 +102,7 @@ class MemberProcess:
                 self.refusals.append(rest.decode())
             elif what == b"generation":
                 self._note_generation(int(rest))
-            else:
+            elif what != b"at":
                 self._note_move(what, {int(number) for number in rest.split(b",") if number})
         code = self._process.poll()
         assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self._said()}"

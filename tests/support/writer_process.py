@@ -1,4 +1,4 @@
-"""Producers in processes of their own, and what they were told of their records."""
+"""Producers in processes of their own, and the outcomes of their records."""
 
 import json
 import subprocess
@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from tests.support.writer import Writing
 
 _END_S = 150.0
 _SAID = 2_000
@@ -17,6 +19,7 @@ class WriterProcess:
 
     Attributes:
         name: The beginning of its records' keys.
+        journal: Where it writes down the outcome of each record; None where no record may fail.
         sent: How many records it has sent, as of the last `look`.
         acknowledged: How many of them the broker has taken.
         failures: How many of them failed.
@@ -25,8 +28,16 @@ class WriterProcess:
         seals: Once it has ended: for each partition the sum of the seals of what it was told of.
     """
 
-    def __init__(self, bootstrap: str, topic: str, name: str, rate: int, directory: Path) -> None:
-        self.name = name
+    def __init__(self, writing: Writing, directory: Path, *, journal: bool = False) -> None:
+        """Starts a writer.
+
+        Args:
+            writing: What it sends, and how.
+            directory: Where its output goes.
+            journal: Whether it goes on when records fail, and writes down each outcome.
+        """
+        self.name = name = writing.name
+        self.journal = directory / f"{name}.journal" if journal else None
         self.sent = self.acknowledged = self.failures = 0
         self.told: list[tuple[int, float]] = []
         self.seals: Counter[int] = Counter()
@@ -34,8 +45,9 @@ class WriterProcess:
         self._rest = b""
         self._output = directory / f"{name}.told"
         self._log = directory / f"{name}.log"
-        command = [sys.executable, "-m", "tests.support.writer", "--bootstrap", bootstrap]
-        command += ["--topic", topic, "--name", name, "--rate", str(rate)]
+        command = [sys.executable, "-m", "tests.support.writer", *writing.arguments()]
+        if self.journal is not None:
+            command += ["--journal", str(self.journal)]
         with self._output.open("wb") as told, self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
@@ -52,7 +64,7 @@ class WriterProcess:
         return self._process.pid
 
     def look(self) -> None:
-        """Read what it told; fail if records failed or it ended."""
+        """Reads its state; fails if it ended, or if records failed and it has no journal."""
         *lines, self._rest = (self._rest + self._reading.read()).split(b"\n")
         for line in lines:
             self._note(json.loads(line))
@@ -86,7 +98,8 @@ class WriterProcess:
     def _note(self, state: dict[str, Any]) -> None:
         self.sent, self.acknowledged = state["sent"], state["acknowledged"]
         self.failures = state["failures"]
-        assert not self.failures, f"{self.name}: {self.failures} failed: {state['first_failures']}"
+        failed = self.failures and self.journal is None
+        assert not failed, f"{self.name}: {self.failures} failed: {state['first_failures']}"
         self.told.append((self.acknowledged, state["pause"]))
         if state["done"]:
             self._done = True

@@ -1,0 +1,215 @@
+"""Reads the topics with another client at the end of a run, and compares them with everything."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from integration.cluster_soak.availability import AvailabilityWatch, Span, Timeline, longest_stop
+from integration.cluster_soak.clients import Clients
+from integration.cluster_soak.group_reader import GroupReader
+from integration.cluster_soak.outcomes import Outcomes, read_outcomes, read_times
+from integration.cluster_soak.plan import PARTITIONS, RECREATED, TOPIC, TRANSACTIONS
+from integration.cluster_soak.recreated_topic import RecreatedTopic
+from integration.cluster_soak.transactions import ABORTED, COMMITTED
+from integration.cluster_soak.verdict import Places, Verdict, judge, places_of
+from tests.support.audit import seal
+from tests.support.foreign_confluent import ConfluentClient
+from tests.support.foreign_record import ForeignRecord
+from tests.support.load import value_of
+from tests.support.waiting import wait_until
+from tests.support.writer_process import WriterProcess
+
+_READ_S = 300.0
+_CATCH_UP_S = 60.0
+LONGEST_STOP_S = 20.0
+
+
+@dataclass(slots=True)
+class GroupFindings:
+    """What was found of a group.
+
+    Attributes:
+        name: The group.
+        records: How many records it has read, each counted once.
+        repeated: How many it has read again.
+        assignments: How often its members were given partitions, or none.
+        refused: How many commits failed, by the class of the error.
+        stop: The longest time in seconds in which it read nothing of an available partition.
+    """
+
+    name: str
+    records: int = 0
+    repeated: int = 0
+    assignments: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    stop: float = 0.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found in the topics.
+
+    Attributes:
+        writers: What became of the records of each writer of the main topic.
+        stops: For each of them the longest time in seconds without an acknowledgement of an
+            available partition.
+        groups: What each group on the main topic has read.
+        transactions: How many there were, by outcome.
+        committed: How many records the read_committed reader has read.
+        recreated: What became of the records that went into the topic created last.
+        recoveries: For each time a topic was recreated after how many seconds a record was
+            acknowledged, and one was read.
+        skipped: How many records of the topic created last its reader never read.
+        faults: What contradicts a promise.
+    """
+
+    writers: list[Verdict] = field(default_factory=list)
+    stops: dict[str, float] = field(default_factory=dict)
+    groups: list[GroupFindings] = field(default_factory=list)
+    transactions: Counter[str] = field(default_factory=Counter)
+    committed: int = 0
+    recreated: Verdict = field(default_factory=lambda: Verdict(RECREATED))
+    recoveries: list[tuple[float, float]] = field(default_factory=list)
+    skipped: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def inspect(
+    clients: Clients, watch: AvailabilityWatch, recreated: RecreatedTopic, span: Span
+) -> Findings:
+    """Compares what the topics hold with what the clients were told; `span` is the run's."""
+    found = Findings()
+    reader = ConfluentClient(clients.bootstrap)
+    records = reader.read_all(TOPIC, timeout=_READ_S)
+    places = places_of(records)
+    sent = set()
+    for writing, process in clients.writers:
+        outcomes = _outcomes(process)
+        prefix = f"{writing.name}-".encode()
+        sent |= {value_of(number, prefix) for number in range(outcomes.sent)}
+        found.writers.append(judge(writing, outcomes, places))
+        available = watch.led if writing.acks == "1" else watch.writable
+        found.stops[writing.name] = _longest_stop(outcomes.times(), available, span)
+    foreign = places.keys() - sent
+    if foreign:
+        found.faults.append(f"{len(foreign)} records that nobody sent: {sorted(foreign)[:3]}")
+    _inspect_groups(found, clients, records, watch, span)
+    _inspect_transactions(found, clients, reader)
+    _inspect_recreated(found, clients, places_and_records(reader, RECREATED), recreated)
+    for verdict in [*found.writers, found.recreated]:
+        found.faults += verdict.faults
+    stops = {**found.stops, **{f"group {one.name}": one.stop for one in found.groups}}
+    found.faults += [
+        f"{name}: nothing for {stop:.1f} s although a leader was available"
+        for name, stop in stops.items()
+        if stop > LONGEST_STOP_S
+    ]
+    return found
+
+
+def places_and_records(reader: ConfluentClient, topic: str) -> tuple[Places, list[ForeignRecord]]:
+    """Returns what a topic holds, by value and in the order of reading."""
+    records = reader.read_all(topic, timeout=_READ_S)
+    return places_of(records), records
+
+
+def _outcomes(process: WriterProcess) -> Outcomes:
+    assert process.journal is not None
+    return read_outcomes(process.journal, process.sent)
+
+
+def _longest_stop(
+    times: Mapping[int, Sequence[float]], available: Mapping[int, Timeline], span: Span
+) -> float:
+    return max(
+        longest_stop(times.get(number, ()), available[number], *span)
+        for number in range(PARTITIONS)
+    )
+
+
+def _inspect_groups(
+    found: Findings,
+    clients: Clients,
+    records: Sequence[ForeignRecord],
+    watch: AvailabilityWatch,
+    span: Span,
+) -> None:
+    seals: Counter[int] = Counter()
+    for one in records:
+        seals[one.partition] += seal(one.partition, one.offset, one.value or b"")
+    for name, crowd in clients.crowds.items():
+        ledger, members = crowd.history.ledger, crowd.history.members
+        group = GroupFindings(name, len(records), ledger.repeated)
+        group.assignments = sum(one.assignments for one in members)
+        group.refused = Counter(error for one in members for error in one.refusals)
+        times = read_times(clients.journals(name))
+        group.stop = _longest_stop(times, watch.writable, span)
+        found.groups.append(group)
+        if ledger.seals != seals:
+            found.faults.append(f"group {name} has read other records than the topic holds")
+
+
+def _inspect_transactions(found: Findings, clients: Clients, reader: ConfluentClient) -> None:
+    written = reader.read_all(TRANSACTIONS, isolation="read_committed", timeout=_READ_S)
+    outcomes = clients.transactions.outcomes
+    found.transactions = Counter(outcomes)
+    _await_read(found, clients.committed, written, "records of committed transactions")
+    reads = clients.committed.reads
+    found.committed = len({(one.partition, one.offset) for one in reads})
+    log = {(one.partition, one.offset, one.value) for one in written}
+    strange = [one for one in reads if (one.partition, one.offset, one.value) not in log]
+    if strange:
+        found.faults.append(
+            f"read_committed: {len(strange)} records read are not committed: {strange[:3]}"
+        )
+    told = Counter(int((one.value or b"").partition(b":")[0]) for one in written)
+    wrong = [
+        number
+        for number, outcome in enumerate(outcomes)
+        if (outcome == COMMITTED and not told[number]) or (outcome == ABORTED and told[number])
+    ]
+    if wrong:
+        found.faults.append(f"transactions {wrong[:3]} did not end as confluent-kafka was told")
+
+
+def _inspect_recreated(
+    found: Findings,
+    clients: Clients,
+    held: tuple[Places, list[ForeignRecord]],
+    recreated: RecreatedTopic,
+) -> None:
+    places, records = held
+    writing, process = clients.recreated
+    outcomes = _outcomes(process)
+    found.recreated = judge(writing, outcomes, places, recreated.created[-1])
+    ends = {one.partition: one for one in records}
+    _await_read(
+        found, clients.recreated_reader, list(ends.values()), "last records of the recreated topic"
+    )
+    found.skipped = len(clients.recreated_reader.unread(records))
+    acknowledged = sorted(one.at for one in outcomes.acknowledged.values())
+    read = sorted(one.at for one in clients.recreated_reader.reads)
+    for created in recreated.created[1:]:
+        recovery = _first_after(acknowledged, created), _first_after(read, created)
+        found.recoveries.append(recovery)
+    slow = [one for one in found.recoveries if max(one) > LONGEST_STOP_S]
+    if slow:
+        found.faults.append(
+            f"{len(slow)} of {len(found.recoveries)} times a recreated topic was not written and "
+            f"read within {LONGEST_STOP_S:g} s: {slow[:3]}"
+        )
+
+
+def _first_after(times: Sequence[float], moment: float) -> float:
+    """Returns how long after a moment the next of these times is; infinity if none is."""
+    return next((time for time in times if time > moment), float("inf")) - moment
+
+
+def _await_read(
+    found: Findings, reader: GroupReader, records: Sequence[ForeignRecord], what: str
+) -> None:
+    try:
+        wait_until(lambda: not reader.unread(records), f"{what} are read", _CATCH_UP_S, every=0.5)
+    except AssertionError:
+        left = reader.unread(records)
+        found.faults.append(f"{what}: {len(left)} of {len(records)} were never read: {left[:3]}")

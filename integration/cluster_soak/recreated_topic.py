@@ -1,0 +1,52 @@
+"""A topic that is deleted and created again while a writer and a reader live on."""
+
+import time
+
+from integration.harness.waiting import wait_until
+from kclient import AdminClient, NewTopic
+from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
+from kclient.common.errors import KafkaTimeoutError
+
+_PARTITIONS = 3
+_END_S = 60.0
+
+
+class RecreatedTopic:
+    """Creates a topic, deletes it and creates it again.
+
+    Attributes:
+        created: When it was created each time, by the monotonic clock.
+    """
+
+    def __init__(self, admin: AdminClient, name: str, replicas: int) -> None:
+        self.name = name
+        self.created: list[float] = []
+        self._admin = admin
+        self._new = NewTopic(name, num_partitions=_PARTITIONS, replication_factor=replicas)
+
+    def create(self) -> None:
+        wait_until(self._try_to_create, f"{self.name} is created", _END_S, 0.5)
+        self.created.append(time.monotonic())
+
+    def recreate(self) -> None:
+        """Deletes the topic, waits until it is gone, and creates it again."""
+        wait_until(self._try_to_delete, f"{self.name} is deleted", _END_S, 0.5)
+        self.create()
+
+    def _try_to_create(self) -> bool:
+        try:
+            self._admin.create_topics([self._new])
+        except TopicExistsError:
+            return True  # by a call before this one, whose response was lost
+        except KafkaTimeoutError:
+            return False
+        return True
+
+    def _try_to_delete(self) -> bool:
+        try:
+            self._admin.delete_topics([self.name])
+        except UnknownTopicOrPartitionError:
+            return True
+        except KafkaTimeoutError:
+            return False
+        return self.name not in {one.name for one in self._admin.list_topics()}

@@ -1,0 +1,158 @@
+"""A short run on brokers whose leaders move, and whether its checks find what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from integration.cluster_soak.availability import Timeline, longest_stop
+from integration.cluster_soak.campaign import Campaign
+from integration.cluster_soak.events import BELOW_MIN_ISR, KILL, MOVE, Durations
+from integration.cluster_soak.outcomes import read_outcomes, read_times
+from integration.cluster_soak.plan import Plan
+from integration.cluster_soak.report import lines_of
+from integration.cluster_soak.verdict import Verdict, judge, places_of
+from integration.harness.discovery import NEWEST
+from tests.support.foreign_record import ForeignRecord
+from tests.support.writer import Writing
+
+SHORT = Durations(away=(0.5, 1.0), below=(5.0, 6.0))
+
+
+@pytest.mark.timeout(400)  # on a machine that is busy with other things
+@pytest.mark.fault("W2")
+def test_leaders_move_one_dies_and_two_of_three_are_down(tmp_path: Path) -> None:
+    plan = Plan(
+        kinds=(MOVE, KILL, BELOW_MIN_ISR),
+        durations=SHORT,
+        between_s=(1.0, 1.0),
+        broker_session_ms=2_500,
+    )
+    told: list[str] = []
+    outcome = Campaign(tmp_path, NEWEST, plan, told.append).run()
+    assert outcome.faults == []
+    assert outcome.events == {MOVE: 1, KILL: 1, BELOW_MIN_ISR: 1}, told
+    assert all(one.acknowledged > 0 for one in outcome.findings.writers)
+    assert "0 lost" in "\n".join(lines_of(outcome))
+
+
+# -- the checks
+
+IDEMPOTENT = Writing("", "topic", "w", 1)
+PLAIN = Writing("", "topic", "w", 1, idempotence=False)
+ORDERED = Writing("", "topic", "w", 1, idempotence=False, in_flight=1)
+ONE = Writing("", "topic", "w", 1, idempotence=False, acks="1")
+
+ACKNOWLEDGED = b"acked 1.0 0 3 0\nacked 1.5 20 3 1\nacked 2.5 40 3 2\n"  # of one key
+FIRST, SECOND, THIRD = (b"w-key-0:%d" % number for number in range(3))
+
+
+def verdict(directory: Path, journal: bytes, log: list[bytes], writing: Writing) -> Verdict:
+    """Judges a writer of one key, whose records are 0, 20, 40; `log` is what partition 3 holds."""
+    others = b"".join(
+        b"failed 1.0 %d 1 KafkaTimeoutError\n" % number for number in range(60) if number % 20
+    )
+    path = directory / "journal"
+    path.write_bytes(others + journal)
+    records = [ForeignRecord(value, partition=3, offset=offset) for offset, value in enumerate(log)]
+    return judge(writing, read_outcomes(path, 60), places_of(records))
+
+
+@pytest.mark.parametrize("writing", [IDEMPOTENT, PLAIN, ORDERED, ONE])
+def test_what_is_right_is_no_fault(tmp_path: Path, writing: Writing) -> None:
+    found = verdict(tmp_path, ACKNOWLEDGED, [FIRST, SECOND, THIRD], writing)
+    assert (found.acknowledged, found.failed, found.possibly_written) == (3, 57, 57)
+    assert found.faults == []
+
+
+@pytest.mark.parametrize(
+    ("journal", "log", "writing", "what"),
+    [
+        (
+            ACKNOWLEDGED,
+            [FIRST, SECOND],
+            IDEMPOTENT,
+            "1 records acknowledged and lost: b'w-key-0:2'",
+        ),
+        (ACKNOWLEDGED, [FIRST, SECOND], PLAIN, "acknowledged and lost"),
+        (ACKNOWLEDGED, [FIRST, SECOND], ONE, ""),
+        (ACKNOWLEDGED, [FIRST, b"x", SECOND, THIRD], PLAIN, "2 records not at the offset"),
+        (ACKNOWLEDGED, [FIRST, SECOND, THIRD, SECOND], IDEMPOTENT, "1 records in the log more"),
+        (ACKNOWLEDGED, [FIRST, SECOND, THIRD, SECOND], ORDERED, ""),
+        (ACKNOWLEDGED.replace(b" 3 2", b" 3 -1"), [FIRST, SECOND, b"x", THIRD], IDEMPOTENT, ""),
+        (
+            b"acked 1.0 0 3 0\nacked 1.5 20 3 2\nacked 2.5 40 3 1\n",
+            [FIRST, THIRD, SECOND],
+            IDEMPOTENT,
+            "1 records out of order: b'w-key-0:2'",
+        ),
+        (
+            b"acked 1.0 0 3 0\nacked 1.5 20 3 2\nacked 2.5 40 3 1\n",
+            [FIRST, THIRD, SECOND],
+            ORDERED,
+            "out of order",
+        ),
+        (
+            b"acked 1.0 0 3 0\nacked 1.5 20 3 2\nacked 2.5 40 3 1\n",
+            [FIRST, THIRD, SECOND],
+            PLAIN,
+            "",
+        ),
+        (
+            ACKNOWLEDGED.replace(b"acked 2.5 40 3 2", b"failed 2.5 40 0 E"),
+            [FIRST, SECOND, THIRD],
+            ONE,
+            "1 records in the log although possibly_written is False",
+        ),
+        (
+            ACKNOWLEDGED.replace(b"acked 2.5 40 3 2", b"failed 2.5 40 1 E"),
+            [FIRST, SECOND, THIRD],
+            IDEMPOTENT,
+            "",
+        ),
+        (
+            ACKNOWLEDGED.rpartition(b"acked")[0],
+            [FIRST, SECOND],
+            ONE,
+            "1 records without an outcome",
+        ),
+        (
+            ACKNOWLEDGED + b"failed 2.5 40 1 E\n",
+            [FIRST, SECOND, THIRD],
+            IDEMPOTENT,
+            "1 records without an outcome, or with two",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(
+    tmp_path: Path, journal: bytes, log: list[bytes], writing: Writing, what: str
+) -> None:
+    faults = verdict(tmp_path, journal, log, writing).faults
+    assert len(faults) == bool(what), faults
+    assert what in "".join(faults)
+
+
+def test_records_of_a_topic_that_was_deleted_are_not_missed(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"acked 10.0 0 0 7\nacked 20.0 1 0 0\n")
+    writing = Writing("", "topic", "w", 1, delivery_ms=1_000)
+    outcomes = read_outcomes(path, 2)
+    kept = ForeignRecord(b"w-key-1:0", partition=0, offset=0)
+    assert judge(writing, outcomes, places_of([kept]), created=15.0).faults == []
+    assert judge(writing, outcomes, places_of([]), created=15.0).lost == 1
+
+
+def test_a_stop_counts_only_while_the_partition_is_available() -> None:
+    available = Timeline([(0.0, 4.0), (4.0, 10.0), (15.0, 30.0)])
+    assert longest_stop([2.0, 9.0, 16.0, 28.0], available, 1.0, 29.0) == 12.0
+    assert longest_stop([2.0, 9.0, 16.0, 17.0, 25.0], available, 1.0, 29.0) == 8.0
+    assert longest_stop([], available, 5.0, 29.0) == 14.0
+    assert longest_stop([9.9, 15.1], available, 9.0, 16.0) == pytest.approx(0.9)
+
+
+def test_times_of_reading_are_those_of_the_polls(tmp_path: Path) -> None:
+    journals = [tmp_path / "a", tmp_path / "b"]
+    journals[0].write_bytes(
+        b"assigned 0\nat 1.0\nread 0 0 x\nread 0 1 read 7 7\nat 2.0\nread 1 0 y\n"
+    )
+    journals[1].write_bytes(b"at 3.5\nread 0 2 z\nrefused E\nat 4.0\nread 0 3")
+    assert read_times(journals) == {0: [1.0, 3.5], 1: [2.0]}
