@@ -19,6 +19,7 @@ from integration.cluster_soak.plan import (
     MIN_IN_SYNC,
     PARTITIONS,
     RECREATED,
+    RECREATED_PARTITIONS,
     REPLICAS,
     TOPIC,
     TRANSACTION_PARTITIONS,
@@ -99,7 +100,7 @@ class Campaign:
             ending.enter_context(self._cluster)
             fleet = Fleet(self._cluster)
             admin = ending.enter_context(AdminClient(bootstrap_servers=fleet.bootstrap))
-            recreated = RecreatedTopic(admin, RECREATED, REPLICAS)
+            recreated = RecreatedTopic(admin, RECREATED, RECREATED_PARTITIONS, REPLICAS)
             self._create_topics(admin, recreated, fleet)
             watch = ending.enter_context(AvailabilityWatch(fleet, TOPIC, MIN_IN_SYNC))
             clients = ending.enter_context(Clients(fleet, self._directory, self._plan))

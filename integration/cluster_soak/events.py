@@ -45,12 +45,15 @@ class Durations:
         paused: Longer than `broker.session.timeout.ms`.
         hiccup: Shorter than that.
         below: How long two of three brokers are down.
+        missing: How long there is no topic of a name before it is created again. Clients may see
+            that it is missing, or find another topic of that name at once.
     """
 
     away: tuple[float, float] = (0.0, 8.0)
     paused: tuple[float, float] = (8.0, 12.0)
     hiccup: tuple[float, float] = (0.5, 3.0)
     below: tuple[float, float] = (8.0, 20.0)
+    missing: tuple[float, float] = (0.0, 4.0)
 
 
 class Events:
@@ -145,13 +148,13 @@ class Events:
         self._random.choice([self._fleet.stop, self._fleet.kill])(first)
         self._fleet.kill(second)
         self._pause.wait(away)
-        for node in self._random.sample([first, second], 2):
-            self._fleet.start(node)
+        self._fleet.start(first, second)
         return f"brokers {first.node_id} and {second.node_id} for {away:.1f} s"
 
     def _recreate(self) -> str:
-        self._recreated.recreate()
-        return self._recreated.name
+        missing = self._random.uniform(*self._durations.missing)
+        self._recreated.recreate(missing, self._pause)
+        return f"{self._recreated.name}, missing for {missing:.1f} s"
 
     def _controller(self) -> str:
         away = self._random.uniform(*self._durations.away)

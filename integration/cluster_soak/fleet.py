@@ -51,11 +51,13 @@ class Fleet:
         node.resume()
         self._join(node)
 
-    def start(self, node: KafkaNode) -> None:
-        """Starts a broker and returns once it answers."""
-        node.launch()
-        node.await_ready(_START_S)
-        self._join(node)
+    def start(self, *nodes: KafkaNode) -> None:
+        """Starts brokers at the same time and returns once each of them answers."""
+        for node in nodes:
+            node.launch()
+        for node in nodes:
+            node.await_ready(_START_S)
+            self._join(node)
 
     def restart_controller(self, away_s: float, pause: threading.Event) -> None:
         """Kills the controller and starts it again after `away_s` seconds."""

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -48,6 +49,13 @@ class GroupReader:
         """Returns those of `records` that it has not read."""
         read = {(one.partition, one.offset, one.value) for one in self.reads}
         return [one for one in records if (one.partition, one.offset, one.value) not in read]
+
+    def times(self) -> dict[int, list[float]]:
+        """Returns partition -> when its records were read."""
+        found: dict[int, list[float]] = defaultdict(list)
+        for one in self.reads:
+            found[one.partition].append(one.at)
+        return found
 
     def __enter__(self) -> Self:
         self._thread.start()

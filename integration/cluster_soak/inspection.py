@@ -8,7 +8,13 @@ from integration.cluster_soak.availability import AvailabilityWatch, Span, Timel
 from integration.cluster_soak.clients import Clients
 from integration.cluster_soak.group_reader import GroupReader
 from integration.cluster_soak.outcomes import Outcomes, read_outcomes, read_times
-from integration.cluster_soak.plan import PARTITIONS, RECREATED, TOPIC, TRANSACTIONS
+from integration.cluster_soak.plan import (
+    PARTITIONS,
+    RECREATED,
+    RECREATED_PARTITIONS,
+    TOPIC,
+    TRANSACTIONS,
+)
 from integration.cluster_soak.recreated_topic import RecreatedTopic
 from integration.cluster_soak.transactions import ABORTED, COMMITTED
 from integration.cluster_soak.verdict import Places, Verdict, judge, places_of
@@ -57,8 +63,8 @@ class Findings:
         transactions: How many there were, by outcome.
         committed: How many records the read_committed reader has read.
         recreated: What became of the records that went into the topic created last.
-        recoveries: For each time a topic was recreated after how many seconds a record was
-            acknowledged, and one was read.
+        recoveries: For each time a topic was recreated after how many seconds a record of each
+            partition was acknowledged, and read.
         skipped: How many records of the topic created last its reader never read.
         faults: What contradicts a promise.
     """
@@ -187,8 +193,7 @@ def _inspect_recreated(
         found, clients.recreated_reader, list(ends.values()), "last records of the recreated topic"
     )
     found.skipped = len(clients.recreated_reader.unread(records))
-    acknowledged = sorted(one.at for one in outcomes.acknowledged.values())
-    read = sorted(one.at for one in clients.recreated_reader.reads)
+    acknowledged, read = outcomes.times(), clients.recreated_reader.times()
     for created in recreated.created[1:]:
         recovery = _first_after(acknowledged, created), _first_after(read, created)
         found.recoveries.append(recovery)
@@ -196,13 +201,18 @@ def _inspect_recreated(
     if slow:
         found.faults.append(
             f"{len(slow)} of {len(found.recoveries)} times a recreated topic was not written and "
-            f"read within {LONGEST_STOP_S:g} s: {slow[:3]}"
+            f"read within {LONGEST_STOP_S:g} s, but after "
+            + ", ".join(f"{written:.1f} and {read:.1f} s" for written, read in slow)
         )
 
 
-def _first_after(times: Sequence[float], moment: float) -> float:
-    """Returns how long after a moment the next of these times is; infinity if none is."""
-    return next((time for time in times if time > moment), float("inf")) - moment
+def _first_after(times: Mapping[int, Sequence[float]], moment: float) -> float:
+    """Returns how long after a moment every partition has had an event; infinity if one has not."""
+    first = (
+        min((time for time in times.get(number, ()) if time > moment), default=float("inf"))
+        for number in range(RECREATED_PARTITIONS)
+    )
+    return max(first) - moment
 
 
 def _await_read(

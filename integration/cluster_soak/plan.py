@@ -8,7 +8,7 @@ from integration.soak.crowd import Cast
 from tests.support.writer import Writing
 
 TOPIC, TRANSACTIONS, RECREATED = "cluster-soak", "transactions", "recreated"
-PARTITIONS, TRANSACTION_PARTITIONS = 6, 2
+PARTITIONS, TRANSACTION_PARTITIONS, RECREATED_PARTITIONS = 6, 2, 3
 REPLICAS, MIN_IN_SYNC = 3, 2
 SESSION_MS = 6_000  # of members of groups
 _REQUEST_MS = 4_000

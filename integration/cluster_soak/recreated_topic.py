@@ -1,5 +1,6 @@
 """A topic that is deleted and created again while a writer and a reader live on."""
 
+import threading
 import time
 
 from integration.harness.waiting import wait_until
@@ -7,7 +8,6 @@ from kclient import AdminClient, NewTopic
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaTimeoutError
 
-_PARTITIONS = 3
 _END_S = 60.0
 
 
@@ -18,19 +18,20 @@ class RecreatedTopic:
         created: When it was created each time, by the monotonic clock.
     """
 
-    def __init__(self, admin: AdminClient, name: str, replicas: int) -> None:
+    def __init__(self, admin: AdminClient, name: str, partitions: int, replicas: int) -> None:
         self.name = name
         self.created: list[float] = []
         self._admin = admin
-        self._new = NewTopic(name, num_partitions=_PARTITIONS, replication_factor=replicas)
+        self._new = NewTopic(name, num_partitions=partitions, replication_factor=replicas)
 
     def create(self) -> None:
         wait_until(self._try_to_create, f"{self.name} is created", _END_S, 0.5)
         self.created.append(time.monotonic())
 
-    def recreate(self) -> None:
-        """Deletes the topic, waits until it is gone, and creates it again."""
+    def recreate(self, missing_s: float, pause: threading.Event) -> None:
+        """Deletes the topic, and creates it again once it has been missing for so long."""
         wait_until(self._try_to_delete, f"{self.name} is deleted", _END_S, 0.5)
+        pause.wait(missing_s)
         self.create()
 
     def _try_to_create(self) -> bool:
