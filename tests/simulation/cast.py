@@ -8,6 +8,7 @@ from tests.simulation.dead_joiner import DeadJoiner
 from tests.simulation.history import Fault
 from tests.simulation.operator import Operator
 from tests.simulation.producer_application import ProducerApplication
+from tests.simulation.side_topic import SideTopicApplication
 
 _DEAD_JOINER_MS = 2_000.0
 """How long a group's first member waits for the client that dies before it."""
@@ -22,6 +23,7 @@ class Cast:
         stage: Where they play.
         operator: In charge of the broker.
         admin: Makes the topic.
+        side: Uses another topic that is deleted and created again, if the scenario has one.
         producers: Every producer there ever was.
         consumers: Every consumer there ever was.
         closing: Whether nobody new is to come.
@@ -31,6 +33,7 @@ class Cast:
         self.stage = stage
         self.operator = Operator(stage)
         self.admin = AdminApplication(stage, "admin", "admin")
+        self.side: SideTopicApplication | None = None
         self.producers: list[ProducerApplication] = []
         self.consumers: list[ConsumerApplication] = []
         self.closing = False
@@ -42,9 +45,16 @@ class Cast:
         """Producers and consumers."""
         return [*self.producers, *self.consumers]
 
+    @property
+    def others(self) -> list[Application]:
+        """The admin client, and the user of the side topic."""
+        return [self.admin] if self.side is None else [self.admin, self.side]
+
     def enter(self) -> None:
         """Start all producers and consumers of the scenario."""
         scenario = self.stage.scenario
+        if scenario.has_side_topic:
+            self.side = SideTopicApplication(self.stage, "side", "side")
         for number in range(scenario.producers):
             self.add_producer(f"p{number}")
         if scenario.dead_joiner:

@@ -22,6 +22,7 @@ from tests.simulation.history import (
     Polled,
     Processed,
     Refused,
+    Repeated,
     Revoked,
     Sent,
     Sought,
@@ -41,6 +42,18 @@ GRACE_MS = 500.0
 
 FIRST_ASSIGNMENT_MS = 2_500.0
 """How long a new group may be without partitions, where nothing goes wrong meanwhile."""
+
+MOVES_DATA = frozenset({"PRODUCE", "FETCH", "OFFSET_COMMIT"})
+"""APIs of which only requests that are refused count as repetitions."""
+
+_RETRIES_PER_SECOND = 10
+"""``retry.backoff.ms`` is 100 in every run."""
+
+MAX_REQUESTS_PER_SECOND = _RETRIES_PER_SECOND + 5
+"""The first request of each connection, coordinator and new topic waits for nothing."""
+
+MAX_REFUSED_PER_SECOND = 4 * _RETRIES_PER_SECOND + 5
+"""Each of up to four partitions has a backoff of its own, and five requests are in flight."""
 
 _PER_INVARIANT = 5  # more of the same tell nothing new
 
@@ -357,6 +370,15 @@ def false_alarms(history: History, _promises: Promises) -> Iterator[str]:
                 yield f"{event.who} at {event.at_ms:.0f}: {event.error}"
 
 
+def request_rates(history: History, _promises: Promises) -> Iterator[str]:
+    """Nobody repeats a request faster than ``retry.backoff.ms`` allows, whatever comes back."""
+    for event in history.of(Repeated):
+        limit = MAX_REFUSED_PER_SECOND if event.api in MOVES_DATA else MAX_REQUESTS_PER_SECOND
+        if event.count > limit:
+            second = event.at_ms / 1000.0
+            yield f"{event.who} sent {event.count} {event.api} requests in second {second:.0f}"
+
+
 def crashes(history: History, _promises: Promises) -> Iterator[str]:
     """Nothing ends by an error that nobody expects."""
     for event in history.of(Crashed):
@@ -383,6 +405,7 @@ CHECKS: dict[str, Check] = {
     "outcome": outcomes,
     "late-call": late_calls,
     "false-alarm": false_alarms,
+    "request-rate": request_rates,
     "crash": crashes,
 }
 """Every invariant of a finished history, by name."""

@@ -22,7 +22,7 @@ from tests.simulation.history import (
     Sought,
     Subscribed,
 )
-from tests.simulation.scenario import TOPIC
+from tests.simulation.scenario import MISSING_TOPIC, TOPIC
 
 _POLL_S = 0.3
 _COMMIT_S = 2.0
@@ -58,7 +58,7 @@ class ConsumerApplication(Application):
         )
         self.note(Subscribed, self.group)
         consumer.subscribe(
-            [TOPIC],
+            [TOPIC, MISSING_TOPIC] if self.stage.scenario.names_missing else [TOPIC],
             on_assigned=lambda gained: self.note(Assigned, self.group, _numbers(gained)),
             on_revoked=lambda lost: self.callback(lambda: self._revoked(consumer, lost)),
             on_lost=self._lost,

@@ -191,6 +191,18 @@ class Fault(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated(Event):
+    """In one second, a machine sent so many requests of an API that may be repetitions.
+
+    Of PRODUCE, FETCH and OFFSET_COMMIT these are the ones refused with an error; of any other
+    API, all. `at_ms` is the beginning of the second.
+    """
+
+    api: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stored(Event):
     """At the end, a partition held a value at an offset."""
 

@@ -21,6 +21,7 @@ from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
 from tests.simulation.history import CommitSeen, Fault
 from tests.simulation.scenario import BROKER, TOPIC
+from tests.simulation.traffic import Traffic
 
 Positions = dict[str, dict[TopicPartition, CommittedOffset]]
 
@@ -55,6 +56,7 @@ class Operator:
         process: Its process, if there is one.
         starts: How often it was started, and how that went.
         at_next_flush: What is to happen when the next segment is about to be flushed.
+        traffic: Counts the requests that reach the broker.
         left_open: What the last broker that was stopped had open at its end.
     """
 
@@ -66,6 +68,7 @@ class Operator:
         self.starts: Counter[str] = Counter()
         self.at_next_flush: Callable[[], None] | None = None
         self.left_open: list[str] = []
+        self.traffic = Traffic(stage)
         self._stage = stage
         self._wanted = True
         self.stopping = False
@@ -87,6 +90,7 @@ class Operator:
         files = FaultyFiles(process.files, disk)
         runtime = replace(process.runtime, files=files)
         server = BrokerServer(BrokerConfig(self._stage.scenario.broker), runtime)
+        server.intercept(self.traffic.intercept)
         process.spawn("main", lambda: self._serve(server, process))
 
     def _serve(self, server: BrokerServer, process: VirtualProcess) -> None:

@@ -23,6 +23,9 @@ from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.replication.partition import Partition
 from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
+from kclient.client.last_seen_epochs import LastSeenEpochs
+from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
+from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.rebalance import Rebalance
@@ -257,6 +260,28 @@ def _wait_for_dead_joiners(replace: Replace) -> None:
     replace(Rebalancer, "_delay_first_generation", wait_for_joins)
 
 
+def _ask_at_once(replace: Replace) -> None:
+    updated = MetadataRefreshTiming.updated
+
+    def update(self: MetadataRefreshTiming, *args: Any, same: bool, **kwargs: Any) -> None:
+        updated(self, *args, same=same, **kwargs)
+        if not same:
+            self._not_before_ms = -math.inf
+
+    def says_the_same(self: MetadataSnapshot, other: MetadataSnapshot) -> bool:
+        return self == other and not any(each.error_code for each in self.topics.values())
+
+    replace(MetadataRefreshTiming, "updated", update)
+    replace(MetadataSnapshot, "says_the_same", says_the_same)
+
+
+def _forget_topic_ids(replace: Replace) -> None:
+    def missing(self: LastSeenEpochs, topic: str) -> None:
+        self._topic_ids.pop(topic, None)
+
+    replace(LastSeenEpochs, "missing", missing)
+
+
 def _take_any_generation(replace: Replace) -> None:
     check = Membership.check_member
 
@@ -277,6 +302,18 @@ def _keep_the_lock(replace: Replace) -> None:
 
 
 BUGS: dict[str, PlantedBug] = {
+    "eager-metadata": PlantedBug(
+        "a topic that does not exist makes each response pass for news",
+        _ask_at_once,
+        1,
+        "request-rate",
+    ),
+    "lost-topic-id": PlantedBug(
+        "a topic that was missing keeps its epochs and loses its id",
+        _forget_topic_ids,
+        1,
+        "crash",
+    ),
     "renumbered-retry": PlantedBug(
         "a batch that is sent again gets a new sequence", _renumber_retries, 12, "duplicate"
     ),

@@ -9,6 +9,7 @@ from tests.simulation.history import Acked, CalledBack, Crashed, Failed, Refused
 from tests.simulation.scenario import (
     LONGEST_DELIVERY_MS,
     MAX_BLOCK_MS,
+    MISSING_TOPIC,
     REQUEST_TIMEOUT_MS,
     TOPIC,
     WORK_MS,
@@ -40,7 +41,10 @@ class ProducerApplication(Application):
         )
         pace_s = WORK_MS / 1000.0 / scenario.records
         futures: dict[str, DeliveryFuture] = {}
+        missing_at = self.lot.randrange(scenario.records) if scenario.names_missing else -1
         for number in range(scenario.records):
+            if number == missing_at:
+                self._name_missing(producer)
             self._send(producer, number, futures)
             if self.lot.random() < 0.5:
                 self.process.sleep(self.lot.uniform(0.0, 3.0 * pace_s))
@@ -99,6 +103,13 @@ class ProducerApplication(Application):
             )
         except KafkaError as error:
             self.note(Refused, value, repr(error))
+
+    def _name_missing(self, producer: Producer) -> None:
+        try:
+            self.timed("send", MAX_BLOCK_MS / 1000.0, lambda: producer.send(MISSING_TOPIC, b""))
+        except KafkaError:
+            return
+        self.note(Crashed, "a record for a topic that does not exist was taken")
 
     def _end(self, value: str, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         if metadata is not None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from tests.simulation.checker import Promises
 
 TOPIC = "t"
+SIDE_TOPIC = "side"
+MISSING_TOPIC = "missing"
 BROKER = "broker"
 PORT = 9092
 
@@ -69,6 +71,8 @@ class Scenario:
         faults: What the nemesis does.
         dead_joiner: Whether a client dies between its two JoinGroup requests to the first group.
         latency_ms: Of every link, the least and the most.
+        names_missing: Whether producers and consumers name a topic that does not exist.
+        has_side_topic: Whether there is a topic that is deleted and created again.
     """
 
     seed: int
@@ -87,6 +91,8 @@ class Scenario:
     promises: Promises
     latency_ms: tuple[float, float]
     dead_joiner: bool
+    names_missing: bool
+    has_side_topic: bool
     faults: tuple[PlannedFault, ...] = field(repr=False)
 
     @property
@@ -98,6 +104,7 @@ class Scenario:
 def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     lot = random.Random(f"scenario {seed}")
+    topics = random.Random(f"topics {seed}")
     acks = lot.choice(("all", "all", "all", "1", "0"))
     idempotent = acks == "all" and lot.random() < 0.75
     in_flight = lot.randint(1, 5)
@@ -125,6 +132,8 @@ def draw(seed: int) -> Scenario:
         ),
         latency_ms=lot.choice(((0.1, 1.0), (0.1, 5.0), (0.1, 60.0))),
         dead_joiner=random.Random(f"dead joiner {seed}").random() < 0.5,
+        names_missing=topics.random() < 0.3,
+        has_side_topic=topics.random() < 0.4,
         faults=_faults(lot, flush=flush),
     )
 

@@ -64,6 +64,7 @@ def simulate(seed: int, *, keep_trace: bool = False) -> Result:
         except Exception as problem:  # noqa: BLE001 (whatever a task died of is a finding)
             detail = f"{type(problem).__name__}: {problem} {_where(problem)}"
             result.violations.append(Violation("crash", f"{run.phase}: {detail}"))
+        run.cast.operator.traffic.flush()
         result.faults.update(event.kind for event in result.history.of(Fault))
         result.faults.update(run.cast.operator.faults.struck)
         for what, count in run.cast.operator.machine.disk.refused.items():
@@ -157,9 +158,10 @@ class _Run:
 
     def _close(self) -> None:
         cast = self.cast
-        for each in (cast.admin, *cast.consumers):
+        ending = [*cast.others, *cast.consumers]
+        for each in ending:
             each.stopping = True
-        self._act("close", _CLOSE_MS, lambda: _all_over([cast.admin, *cast.consumers]))
+        self._act("close", _CLOSE_MS, lambda: _all_over(ending))
 
     def _read(self) -> None:
         reader = Reader(self._stage, "reader", "reader")
@@ -169,7 +171,7 @@ class _Run:
         """Nothing stays open behind a client that was closed, nor behind a broker."""
         cast = self.cast
         self.phase = "leftovers"
-        for each in (cast.admin, *cast.applications):
+        for each in (*cast.others, *cast.applications):
             _check_empty(each)
         cast.operator.stop()
         self._act("stop", _CLOSE_MS, lambda: cast.operator.down)

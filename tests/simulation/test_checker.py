@@ -25,6 +25,7 @@ from tests.simulation.history import (
     Polled,
     Processed,
     Refused,
+    Repeated,
     Revoked,
     Sent,
     Sought,
@@ -63,6 +64,8 @@ def sound() -> list[Event]:
         Stored(9.0, "reader", 0, 0, "p-0"),
         Stored(9.0, "reader", 0, 1, "p-1"),
         StoredCommit(9.0, "reader", "g", 0, 2),
+        Repeated(9000.0, "p", "METADATA", 15),
+        Repeated(9000.0, "p", "FETCH", 45),
     ]
 
 
@@ -141,6 +144,8 @@ BROKEN: list[tuple[str, Callable[[], list[Event]]]] = [
         "false-alarm",
         lambda: [*sound(), Fault(6.0, "m", BIT_FLIP, ""), *[Damaged(7.0, "b", "m", "crc")] * 2],
     ),
+    ("request-rate", lambda: [*sound(), Repeated(6000.0, "p", "METADATA", 16)]),
+    ("request-rate", lambda: [*sound(), Repeated(6000.0, "p", "PRODUCE", 46)]),
     ("crash", lambda: [*sound(), Crashed(9.0, "p", "TypeError")]),
 ]
 

@@ -1,0 +1,81 @@
+"""Uses a topic that is deleted and created again under clients that live on."""
+
+from collections.abc import Callable
+
+from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
+from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
+from kclient.common.errors import KafkaError
+from tests.simulation.application import SERVERS, Application
+from tests.simulation.history import Crashed, Fault
+from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SIDE_TOPIC
+
+_PARTITION = TopicPartition(SIDE_TOPIC, 0)
+_SEND_S = 2.0
+_USABLE_S = 20.0
+"""How long it may take, where nothing fails any more, until the topic can be used again."""
+
+
+class SideTopicApplication(Application):
+    """A process with a producer, a consumer and an admin client that outlive their topic."""
+
+    def run(self) -> None:
+        """Write, read, delete and create until asked to stop; then all of it must work again."""
+        options = {
+            "bootstrap_servers": SERVERS,
+            "request_timeout_ms": REQUEST_TIMEOUT_MS,
+            "runtime": self.process.runtime,
+        }
+        with (
+            AdminClient(default_api_timeout_ms=API_TIMEOUT_MS, **options) as admin,
+            Producer(delivery_timeout_ms=2_000, max_block_ms=500, **options) as producer,
+            Consumer(auto_offset_reset="earliest", **options) as consumer,
+        ):
+            consumer.assign([_PARTITION])
+            self._create(admin)
+            while not self.stopping:
+                self._use(producer, consumer)
+                if self.lot.random() < 0.3:
+                    self._delete(admin)
+                    for _ in range(self.lot.randint(0, 3)):
+                        self._use(producer, consumer)
+                    self._create(admin)
+            self._create(admin)
+            self._check(producer, consumer)
+
+    def _use(self, producer: Producer, consumer: Consumer) -> None:
+        self._tolerant(lambda: producer.send(SIDE_TOPIC, b"x").result(_SEND_S))
+        self._tolerant(lambda: consumer.poll(self.lot.uniform(0.0, 0.5)))
+        self.process.sleep(self.lot.uniform(0.0, 0.5))
+
+    def _create(self, admin: AdminClient) -> None:
+        self._tolerant(lambda: admin.create_topics([NewTopic(SIDE_TOPIC, 1, 1)]))
+
+    def _delete(self, admin: AdminClient) -> None:
+        self.note(Fault, "delete topic", SIDE_TOPIC)
+        self._tolerant(lambda: admin.delete_topics([SIDE_TOPIC]))
+
+    def _tolerant(self, do: Callable[[], object]) -> None:
+        try:
+            do()
+        except (TopicExistsError, UnknownTopicOrPartitionError):
+            pass  # the response to an earlier attempt was lost
+        except KafkaError as error:
+            if not error.retriable:
+                self.note(Crashed, f"{SIDE_TOPIC}: {type(error).__name__}: {error}")
+
+    def _check(self, producer: Producer, consumer: Consumer) -> None:
+        """The clients that saw all of it write and read the topic that there is now."""
+        deadline_ms = self._now_ms() + _USABLE_S * 1000.0
+        problem = "nothing was written"
+        written = -1
+        while self._now_ms() < deadline_ms:
+            if written < 0:
+                try:
+                    written = producer.send(SIDE_TOPIC, b"last").result(_SEND_S).offset
+                    problem = f"offset {written} was written, and not read"
+                except KafkaError as error:
+                    problem = f"not written: {error}"
+            for record in consumer.poll(0.2):
+                if record.offset == written:
+                    return
+        self.note(Crashed, f"{SIDE_TOPIC} is of no use: {problem}")
