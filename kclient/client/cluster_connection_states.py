@@ -1,14 +1,12 @@
 """How each connection fares: its state, its addresses, its back-offs."""
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Address
-
-Resolve = Callable[[str, int], list[Address]]
 
 
 class ConnectionState(enum.Enum):
@@ -69,16 +67,14 @@ class NodeConnectionState:
         """When a lost connection may be tried again."""
         return self.last_attempt_ms + self.reconnect_backoff_ms
 
-    def current_address(self, resolve: Resolve) -> Address:
-        """Return the address to try; looks the name up where that is due.
+    def looked_up(self, addresses: list[Address]) -> None:
+        """Take the addresses of the name; the first is tried first."""
+        self.addresses = addresses
+        self.next_address = 0
 
-        Raises:
-            OSError: The name has no address.
-        """
-        if not self.addresses:
-            self.addresses = resolve(self.host, self.port)
-            self.next_address = 0
-        return self.addresses[self.next_address]
+    def current_address(self) -> Address | None:
+        """Return the address to try; None where the name must be looked up."""
+        return self.addresses[self.next_address] if self.addresses else None
 
     def move_to_next_address(self) -> None:
         """Turn to the next address; after the last one, look the name up again."""
@@ -128,6 +124,11 @@ class ClusterConnectionStates:
         node.last_attempt_ms = now_ms
         self._connecting[node_id] = node
         return node
+
+    def looked_up(self, node_id: str, addresses: list[Address]) -> Address:
+        """Take the addresses of a node's name; return the one to try."""
+        self._node(node_id).looked_up(addresses)
+        return addresses[0]
 
     def checking_api_versions(self, node_id: str) -> None:
         """Note that the connection stands and the versions are being asked for."""

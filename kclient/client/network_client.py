@@ -216,6 +216,7 @@ class NetworkClient:
                 timeout_ms = 0.0  # the caller may have found the channel busy: let it look again
             self._selector.poll(self._wait_ms(timeout_ms, metadata_ms, now_ms), now_ms)
             now_ms = self._clock.monotonic_ms()
+            self._connections.finish_look_ups(now_ms)
             self._collector.collect(now_ms)
             self._maybe_rebootstrap(now_ms)
             # Before the caller's next request takes the channel.

@@ -11,7 +11,7 @@ from kclient.client.connection_failures import ConnectionFailures, address_in_wo
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Address, LookUp, Runtime
 from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
@@ -63,6 +63,7 @@ class NodeConnections:
         self._settings = settings
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # as last connected to
+        self._look_ups: dict[str, LookUp] = {}  # of nodes that are being connected to
 
     def node(self, node_id: str) -> Node | None:
         """Return a node as it was last connected to."""
@@ -78,22 +79,36 @@ class NodeConnections:
     def connect(self, node: Node, now_ms: float) -> None:
         """Start connecting to a node; a failure at once is noted as any other.
 
-        Looking the name up blocks for as long as the resolver does.
+        Where the name must be looked up first, the connection is opened by `finish_look_ups`. The
+        time for both is the node's setup timeout.
         """
         node_id = str(node.id)
         self._nodes[node_id] = node
         state = self.states.connecting(node_id, now_ms, node.host, node.port)
+        address = state.current_address()
+        if address is not None:
+            self._open(node_id, address, now_ms)
+            return
         try:
-            address = state.current_address(self._net.resolve)
+            self._look_ups[node_id] = self._net.look_up(node.host, node.port, self.selector.wakeup)
         except OSError as error:
             self._connect_failed(node_id, f"could not look up {node.host}", error, now_ms)
             return
-        try:
-            self.selector.connect(
-                node_id, address, self._settings.send_buffer, self._settings.receive_buffer
-            )
-        except OSError as error:
-            self._connect_failed(node_id, "could not connect", error, now_ms)
+        self.finish_look_ups(now_ms)
+
+    def finish_look_ups(self, now_ms: float) -> None:
+        """Open the connections to nodes whose name has been looked up meanwhile."""
+        for node_id, look_up in list(self._look_ups.items()):
+            if look_up.done():
+                del self._look_ups[node_id]
+                self._finish_look_up(node_id, look_up, now_ms)
+
+    def attempt_in_words(self, node_id: str) -> str:
+        """Return what the present attempt to connect to a node is waiting for, for messages."""
+        node = self._nodes.get(node_id)
+        if node_id in self._look_ups and node is not None:
+            return f"look up {node.host}"
+        return "connect"
 
     def can_send(self, node_id: str, now_ms: float) -> bool:
         """Return whether a request may be written to a node now."""
@@ -150,6 +165,7 @@ class NodeConnections:
             The requests that had no answer, the oldest first.
         """
         was_ready = self.states.is_ready(node_id, now_ms)
+        self._look_ups.pop(node_id, None)
         self.selector.close_channel(node_id)
         self.api_versions.remove(node_id)
         self.states.disconnected(node_id, now_ms, reason)
@@ -175,11 +191,30 @@ class NodeConnections:
         pending: dict[Node, str] = {}
         if not self.states.has_ready_nodes(now_ms):
             for node_id, node in list(self._nodes.items()):
-                if self.states.is_connecting(node_id):
+                if node_id in self._look_ups:
+                    pending[node] = f"the look-up of {node.host} has not ended yet"
+                elif self.states.is_connecting(node_id):
                     pending[node] = "the connection is not established yet"
                 elif self.states.is_established(node_id):
                     pending[node] = "connected, but the peer has said nothing yet"
         return self.failures.as_error(pending)
+
+    def _finish_look_up(self, node_id: str, look_up: LookUp, now_ms: float) -> None:
+        try:
+            addresses = look_up.addresses()
+        except OSError as error:
+            what = f"could not look up {self._nodes[node_id].host}"
+            self._connect_failed(node_id, what, error, now_ms)
+            return
+        self._open(node_id, self.states.looked_up(node_id, addresses), now_ms)
+
+    def _open(self, node_id: str, address: Address, now_ms: float) -> None:
+        try:
+            self.selector.connect(
+                node_id, address, self._settings.send_buffer, self._settings.receive_buffer
+            )
+        except OSError as error:
+            self._connect_failed(node_id, "could not connect", error, now_ms)
 
     def _is_ready(self, node_id: str, now_ms: float) -> bool:
         return self.states.is_ready(node_id, now_ms) and self.selector.is_channel_ready(node_id)

@@ -142,7 +142,8 @@ class ResponseCollector:
     def _end_overdue_connects(self, now_ms: float) -> None:
         for node_id in self._connections.states.overdue_connects(now_ms):
             took_ms = now_ms - self._connections.states.last_attempt_ms(node_id)
-            reason = DisconnectedError(f"could not connect within {took_ms:.0f} ms")
+            attempt = self._connections.attempt_in_words(node_id)
+            reason = DisconnectedError(f"could not {attempt} within {took_ms:.0f} ms")
             self.end_connection(node_id, now_ms, reason)
 
     def _end_overdue_requests(self, now_ms: float) -> None:

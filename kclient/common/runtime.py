@@ -191,11 +191,40 @@ class Poller(Protocol):
         ...
 
 
+class LookUp(Protocol):
+    """A name look-up that was started."""
+
+    def done(self) -> bool:
+        """Return whether it has ended."""
+        ...
+
+    def addresses(self) -> list[Address]:
+        """Return every address of the name, in the resolver's order; raise OSError if none."""
+        ...
+
+
 class Net(Protocol):
     """Opens and watches TCP connections."""
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """Return every address of a name, in the resolver's order; raise OSError if none."""
+        """Return every address of a name, in the resolver's order; raise OSError if none.
+
+        Blocks for as long as the resolver does: only for callers that may wait.
+        """
+        ...
+
+    def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
+        """Start to look a name up, without waiting for the resolver.
+
+        Args:
+            host: Name or IP address.
+            port: Port that the addresses are to have.
+            on_done: Called once when the look-up ends, from any thread; not called where it has
+                ended when this returns, as for an IP address.
+
+        Raises:
+            OSError: It cannot be started.
+        """
         ...
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:

@@ -9,11 +9,12 @@ import selectors
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import starmap, tee
 from typing import Protocol
 
-from kclient.common.runtime import READABLE, Address, Listener, Poller, StreamSocket
+from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
+from kclient.network.name_resolver import NameLookUp, NameResolver
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 _KEPT_DESCRIPTORS = 128
@@ -279,6 +280,9 @@ def _verified_socketpair() -> tuple[socket.socket, socket.socket]:
 class SystemNet:
     """The machine's network."""
 
+    def __init__(self) -> None:
+        self._resolver = NameResolver(self.resolve)
+
     def resolve(self, host: str, port: int) -> list[Address]:
         """Return every address of a name, in the resolver's order.
 
@@ -288,13 +292,26 @@ class SystemNet:
             OSError: The name has no address, or the port is none; the resolver would take it as
                 another one.
         """
-        if not 0 <= port <= _LAST_PORT:
-            raise OSError(f"{port} is not a port, expected 0 to {_LAST_PORT}")
+        return _resolve(host, port)
+
+    def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
+        """Start to look a name up in a thread of its own; an IP address needs none.
+
+        Args:
+            host: Name or IP address.
+            port: Port that the addresses are to have.
+            on_done: Called once when the look-up ends, from any thread; not called where it has
+                ended when this returns.
+
+        Raises:
+            OSError: The system gives no thread.
+        """
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except UnicodeError as error:  # a label too long or empty; raised before any look-up
-            raise OSError(f"{host!r:.80} is not a host name: {error}") from error
-        return list(dict.fromkeys(_address(entry[4]) for entry in found))
+            return NameLookUp.ended(host, port, _resolve(host, port, socket.AI_NUMERICHOST))
+        except socket.gaierror:
+            return self._resolver.look_up(host, port, on_done)  # it is a name
+        except OSError as error:
+            return NameLookUp.ended(host, port, error)
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
         """Start connecting; the result turns writable when the attempt has ended.
@@ -340,6 +357,16 @@ class SystemNet:
     def poller(self) -> Poller:
         """Return a new poller."""
         return SystemPoller()
+
+
+def _resolve(host: str, port: int, flags: int = 0) -> list[Address]:
+    if not 0 <= port <= _LAST_PORT:
+        raise OSError(f"{port} is not a port, expected 0 to {_LAST_PORT}")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError as error:  # a label too long or empty; raised before any look-up
+        raise OSError(f"{host!r:.80} is not a host name: {error}") from error
+    return list(dict.fromkeys(_address(entry[4]) for entry in found))
 
 
 def _family(address: Address) -> socket.AddressFamily:

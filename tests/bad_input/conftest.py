@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kclient import Producer
-from kclient.common.runtime import Address, Listener, Poller, StreamSocket
+from kclient.common.runtime import Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.system_runtime import system_runtime
 
 Make = Callable[..., Any]
@@ -22,6 +22,10 @@ class NoNet:
 
     def resolve(self, host: str, port: int) -> list[Address]:
         self.asked.append(f"resolve {host}")
+        raise OSError("there is no network")
+
+    def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
+        self.asked.append(f"look up {host}")
         raise OSError("there is no network")
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:

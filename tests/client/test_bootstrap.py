@@ -1,5 +1,6 @@
 """Finding the cluster: every address with its own cause, firm bounds on attempts, starting over."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -120,6 +121,41 @@ def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
     world.broker()
     world.poll_until(world.bootstrapped, within_ms=3000)
     assert world.client.bootstrap_error() is None
+
+
+@pytest.mark.fault("C2")
+def test_a_resolver_that_hangs_holds_nothing_up() -> None:
+    settings = ClientSettings(setup_timeout_ms=1000)
+    world = ClientWorld(("kafka.example", 9092), ("10.0.0.1", 9092), settings=settings)
+    world.home.process.net.resolve_ms = math.inf
+    began_ms = world.now_ms
+    world.poll(100)
+    assert world.now_ms <= began_ms + 100
+    assert "kafka.example:9092: the look-up of kafka.example has not ended yet" in str(
+        world.client.bootstrap_error()
+    )
+    world.poll_for(3000)
+    assert "kafka.example:9092: could not look up kafka.example within 1" in str(
+        world.client.bootstrap_error()
+    )
+    world.broker()
+    world.poll_until(world.bootstrapped, within_ms=3000)
+
+
+@pytest.mark.fault("C2")
+def test_a_slow_resolver_counts_against_the_time_for_the_connection() -> None:
+    settings = ClientSettings(setup_timeout_ms=1000)
+    world = ClientWorld(("kafka.example", 9092), settings=settings)
+    world.net.names["kafka.example"] = ["10.0.0.1"]
+    world.broker()
+    world.home.process.net.resolve_ms = 900.0
+    world.poll_until(world.bootstrapped, within_ms=920)
+    world = ClientWorld(("kafka.example", 9092), settings=settings)
+    world.net.names["kafka.example"] = ["10.0.0.1"]
+    world.net.black_holes.add(("10.0.0.1", 9092))
+    world.home.process.net.resolve_ms = 900.0
+    world.poll_for(1300)
+    assert "could not connect within 1" in str(world.client.bootstrap_error())
 
 
 @pytest.mark.fault("C2")

@@ -70,20 +70,23 @@ def test_the_time_to_connect_grows_with_failures(states: ClusterConnectionStates
 def test_addresses_are_taken_in_turn_and_looked_up_anew(states: ClusterConnectionStates) -> None:
     looked_up = []
 
-    def resolve(host: str, port: int) -> list[Address]:
-        looked_up.append(host)
-        return [("10.0.0.1", port), ("10.0.0.2", port)]
+    def connect() -> Address:
+        address = states.connecting("1", 0, "h", 9).current_address()
+        if address is not None:
+            return address
+        looked_up.append("h")
+        return states.looked_up("1", [("10.0.0.1", 9), ("10.0.0.2", 9)])
 
     taken = []
     for _ in range(3):
-        taken.append(states.connecting("1", 0, "h", 9).current_address(resolve))
+        taken.append(connect())
         states.disconnected("1", 0, LOST)
     assert taken == [("10.0.0.1", 9), ("10.0.0.2", 9), ("10.0.0.1", 9)]
     assert looked_up == ["h", "h"]
-    states.connecting("1", 0, "h", 9).current_address(resolve)
+    connect()
     states.checking_api_versions("1")
     states.disconnected("1", 0, LOST)
-    states.connecting("1", 0, "h", 9).current_address(resolve)
+    connect()
     assert looked_up == ["h", "h", "h"]
 
 

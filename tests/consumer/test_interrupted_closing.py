@@ -27,6 +27,7 @@ class CountingNet:
 
     def __init__(self, net: Net) -> None:
         self.resolve, self.connect, self.listen = net.resolve, net.connect, net.listen
+        self.look_up = net.look_up
         self._net = net
         self._made: WeakSet[CountedPoller] = WeakSet()
 

@@ -1,9 +1,12 @@
 """The network as one process has it: its sockets end with it."""
 
 import errno
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kclient.common.runtime import Address, Listener, Poller, StreamSocket
+from kclient.common.runtime import Address, Listener, LookUp, Poller, StreamSocket
+from kclient.network.name_resolver import NameLookUp
 from kclient.testing.virtual.virtual_host import ANY, VirtualHost
 from kclient.testing.virtual.virtual_inode import failure
 from kclient.testing.virtual.virtual_net import VirtualNet
@@ -20,7 +23,7 @@ class VirtualProcessNet:
 
     Attributes:
         socket_limit: How many sockets it may have; more fail with EMFILE. None for no limit.
-        resolve_ms: How long a name look-up takes, during which the caller waits.
+        resolve_ms: How long a name look-up takes; infinity for a resolver that never responds.
     """
 
     def __init__(
@@ -45,6 +48,22 @@ class VirtualProcessNet:
         if self.resolve_ms > 0.0:
             self._scheduler.park(self.resolve_ms, f"the address of {host}")
         return self._net.resolve(host, port)
+
+    def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
+        """Start to look a name up; an IP address needs no resolver."""
+        self._process.gate()
+        if self.resolve_ms <= 0.0 or host[:1].isdigit():
+            return NameLookUp.ended(host, port, self._outcome(host, port))
+        look_up = NameLookUp(host, port)
+
+        def end() -> None:
+            if self._process.alive:
+                look_up.end(self._outcome(host, port))
+                on_done()
+
+        if self.resolve_ms < math.inf:
+            self._net.clock.after(self.resolve_ms, end)
+        return look_up
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
         """Start connecting; the result turns writable when the attempt has ended."""
@@ -97,6 +116,12 @@ class VirtualProcessNet:
                 end.reset()
             else:
                 end.vanish()
+
+    def _outcome(self, host: str, port: int) -> list[Address] | OSError:
+        try:
+            return self._net.resolve(host, port)
+        except OSError as error:
+            return error
 
     def _accept_gate(self) -> None:
         self._process.gate()
