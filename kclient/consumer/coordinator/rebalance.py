@@ -27,6 +27,12 @@ from kclient.consumer.subscription_state import SubscriptionState
 _log = logging.getLogger(__name__)
 
 _RETRY_AT_ONCE = (MemberIdRequiredError, UnknownMemberIdError, IllegalGenerationError)
+_MOST_AT_ONCE = 2
+"""How many attempts in a row are repeated at once.
+
+A member that the broker does not know any more joins without an id, and again with the one it is
+given. Kafka's client repeats them without end, thousands a second where a broker persists.
+"""
 
 
 class RebalancePhase(Enum):
@@ -75,6 +81,7 @@ class Rebalance:
         self._commit_ends_ms = 0.0
         self._join: RequestFuture[bytes] | None = None
         self._attempts = 0
+        self._at_once = 0  # attempts in a row that were repeated without a wait
         self._next_attempt_ms = 0.0
         self._began_ms = 0.0
         self.completed = 0
@@ -182,7 +189,7 @@ class Rebalance:
             # are others' by now. `step` joins again.
             self._next_attempt_ms = 0.0
             return
-        self._attempts = 0
+        self._attempts = self._at_once = 0
         self.completed += 1
         self.took_ms += now_ms - self._began_ms
         self.ended_ms = now_ms
@@ -208,9 +215,11 @@ class Rebalance:
         _log.info("joining the group failed: %s", error)
         if not isinstance(error, MemberIdRequiredError):  # which only tells the member its id
             self.failed += 1
-        if not isinstance(error, _RETRY_AT_ONCE):
+        if not isinstance(error, _RETRY_AT_ONCE) or self._at_once >= _MOST_AT_ONCE:
             self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
             self._attempts += 1
+        else:
+            self._at_once += 1
         passing = isinstance(error, (*_RETRY_AT_ONCE, RebalanceInProgressError))
         if not passing and not error.retriable:
             raise error
