@@ -254,6 +254,8 @@ def foreign_commits(history: History, _promises: Promises) -> Iterator[str]:
                 reached[event.who, partition] = {present.get((event.group, partition), 0)}
         elif isinstance(event, Processed):
             reached.setdefault((event.who, event.partition), set()).add(event.offset + 1)
+        elif isinstance(event, Sought):
+            reached.setdefault((event.who, event.partition), set()).add(event.offset)
         elif isinstance(event, CommitSeen):
             present[event.group, event.partition] = event.offset
             holder = holders.get((event.group, event.partition), "nobody")

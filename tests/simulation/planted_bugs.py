@@ -311,7 +311,7 @@ BUGS: dict[str, PlantedBug] = {
     "lost-topic-id": PlantedBug(
         "a topic that was missing keeps its epochs and loses its id",
         _forget_topic_ids,
-        1,
+        8,
         "crash",
     ),
     "renumbered-retry": PlantedBug(
