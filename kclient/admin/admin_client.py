@@ -39,11 +39,14 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
+
+_CLIENT_ID = "kclient-admin"
 
 
 class AdminClient:
@@ -77,14 +80,21 @@ class AdminClient:
         self._process_id = self._runtime.tasks.process_id()
         self._timeout_ms: float = values["default_api_timeout_ms"]
         backoff_ms, backoff_max_ms = values["retry_backoff_ms"], values["retry_backoff_max_ms"]
+        log_context = LogContext("AdminClient", {"clientId": values["client_id"] or _CLIENT_ID})
         metadata = Metadata(
             self._runtime,
             refresh_backoff_ms=backoff_ms,
             refresh_backoff_max_ms=backoff_max_ms,
             max_age_ms=values["metadata_max_age_ms"],
+            log_context=log_context,
         )
         connect = partial(
-            build_network_client, values, self._runtime, metadata, client_id="kclient-admin"
+            build_network_client,
+            values,
+            self._runtime,
+            metadata,
+            client_id=_CLIENT_ID,
+            log_context=log_context,
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
         self._ask = Requester(connect, metadata, self._runtime.clock, backoff)

@@ -45,9 +45,10 @@ class ConnectionFailures:
         known.count += 1
         return is_new
 
-    def succeeded(self, node_id: int) -> None:
-        """Forget a node's failures: it is ready."""
-        self._failures.pop(node_id, None)
+    def succeeded(self, node_id: int) -> int:
+        """Discard a node's failures, since it is ready; return how many there were in a row."""
+        failure = self._failures.pop(node_id, None)
+        return 0 if failure is None else failure.count
 
     def keep_only(self, node_ids: Iterable[int]) -> None:
         """Forget the failures of nodes that are not part of the cluster any more."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kclient.client.metadata import Metadata, request_for
 from kclient.client.wanted_topics import TopicFilter, WantedTopics
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.protocol.messages.metadata import MetadataRequest
 
@@ -19,6 +20,7 @@ class ConsumerMetadata(Metadata):
         refresh_backoff_max_ms: float = 1000,
         max_age_ms: float = 300_000,
         allow_auto_topic_creation: bool = True,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Start without any knowledge.
 
@@ -29,12 +31,14 @@ class ConsumerMetadata(Metadata):
             max_age_ms: When to ask without a reason, ``metadata.max.age.ms``.
             allow_auto_topic_creation: Whether asking for a topic may make it,
                 ``allow.auto.create.topics``.
+            log_context: Names the client in its log lines.
         """
         super().__init__(
             runtime,
             refresh_backoff_ms=refresh_backoff_ms,
             refresh_backoff_max_ms=refresh_backoff_max_ms,
             max_age_ms=max_age_ms,
+            log_context=log_context,
         )
         self._allow_creation = allow_auto_topic_creation
         self._wanted = WantedTopics()

@@ -1,6 +1,5 @@
 """What a client knows of the cluster, when it must ask again, and who waits for the answer."""
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from kclient.client.metadata_response_reader import MetadataResponseReader
 from kclient.client.metadata_snapshot import UNKNOWN_EPOCH, MetadataSnapshot, TopicMetadata
 from kclient.common.broker_errors import InvalidTopicError, TopicAuthorizationError
 from kclient.common.errors import ClosedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Address, Runtime
 from kclient.common.types import Node, TopicPartition
 from kclient.protocol.messages.metadata import (
@@ -20,8 +20,6 @@ from kclient.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-
-_log = logging.getLogger(__name__)
 
 
 class LeaderAndEpoch(NamedTuple):
@@ -72,6 +70,7 @@ class Metadata:
         refresh_backoff_ms: float = 100,
         refresh_backoff_max_ms: float = 1000,
         max_age_ms: float = 300_000,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Start without any knowledge.
 
@@ -80,7 +79,9 @@ class Metadata:
             refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
             refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
             max_age_ms: When to ask without a reason, ``metadata.max.age.ms``.
+            log_context: Names the client in its log lines.
         """
+        self._log_context = log_context
         self._clock = runtime.clock
         # guards: everything below, here and in derived classes; notified on each answer, on an
         # error and on close
@@ -207,7 +208,8 @@ class Metadata:
         """
         with self._condition:
             if not self._snapshot.is_bootstrap:
-                _log.info("starting over from the bootstrap servers")
+                log = self._log_context.logger(__name__)
+                log.info("starting over from the bootstrap servers")
                 self._timing.started_over()
                 known = self._snapshot
                 start = MetadataSnapshot.bootstrap(self._bootstrap_addresses)
@@ -236,7 +238,7 @@ class Metadata:
             def retain(topic: str, is_internal: bool) -> bool:  # noqa: FBT001 (a TopicFilter)
                 return self._retain(topic, is_internal, now_ms)
 
-            reader = MetadataResponseReader(self._snapshot, self._epochs, retain)
+            reader = MetadataResponseReader(self._snapshot, self._epochs, retain, self._log_context)
             snapshot = reader.read(response)
             if ask.is_partial:
                 snapshot = self._snapshot.merged(snapshot, retain)

@@ -1,6 +1,5 @@
 """Turns a broker's description of the cluster into a snapshot, never going back in time."""
 
-import logging
 from collections.abc import Callable
 
 from kclient.client.last_seen_epochs import LastSeenEpochs
@@ -18,6 +17,7 @@ from kclient.common.broker_errors import (
     code_of,
     error_for_code,
 )
+from kclient.common.log_context import LogContext
 from kclient.common.types import Node, TopicPartition
 from kclient.common.uuids import ZERO_UUID, uuid_to_text
 from kclient.protocol.messages.metadata import (
@@ -25,8 +25,6 @@ from kclient.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-
-_log = logging.getLogger(__name__)
 
 
 class MetadataResponseReader:
@@ -45,7 +43,9 @@ class MetadataResponseReader:
         known: MetadataSnapshot,
         last_seen_epochs: LastSeenEpochs,
         retain: Callable[[str, bool], bool],
+        log_context: LogContext,
     ) -> None:
+        self._log_context = log_context
         self.refresh_needed = False
         self._known = known
         self._epochs = last_seen_epochs
@@ -78,7 +78,8 @@ class MetadataResponseReader:
         topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
         if self._epochs.described(name, topic_id):
             shown = "unknown" if topic_id is None else uuid_to_text(topic_id)
-            _log.info("topic %s was deleted and created again; its id is %s", name, shown)
+            log = self._log_context.logger(__name__)
+            log.info("topic %s was deleted and created again; its id is %s", name, shown)
         partitions = {
             partition.partition_index: self._partition(name, partition)
             for partition in topic.partitions

@@ -1,6 +1,5 @@
 """Asks for metadata when it is due, and finds a broker to ask."""
 
-import logging
 import math
 
 from kclient.client.client_request import ClientRequest, CorrelationIds
@@ -11,11 +10,10 @@ from kclient.client.node_connections import NodeConnections
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import RebootstrapRequiredError, error_for_code
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
 from kclient.protocol.messages.metadata import MetadataResponse
-
-_log = logging.getLogger(__name__)
 
 
 class MetadataUpdater:
@@ -32,7 +30,9 @@ class MetadataUpdater:
         correlation_ids: CorrelationIds,
         settings: ClientSettings,
         runtime: Runtime,
+        log_context: LogContext,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._metadata = metadata
         self._connections = connections
         self._correlation_ids = correlation_ids
@@ -160,7 +160,7 @@ class MetadataUpdater:
         return self._settings.reconnect_backoff_ms
 
     def _fail(self, failure: KafkaError, now_ms: float) -> None:
-        _log.debug("metadata: %s", failure)
+        self._log.debug("metadata: %s", failure)
         self._failure = failure
         self._metadata.failed_update(now_ms)
 

@@ -1,7 +1,5 @@
 """Sends requests to brokers and brings their answers, in one thread."""
 
-import logging
-
 from kclient.client.api_versions import ApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
 from kclient.client.client_request import ClientRequest, CorrelationIds
@@ -21,11 +19,10 @@ from kclient.common.errors import (
     InvalidArgumentError,
     KafkaError,
 )
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node
 from kclient.network.selector import Selector
-
-_log = logging.getLogger(__name__)
 
 
 class NetworkClient:
@@ -46,22 +43,27 @@ class NetworkClient:
         runtime: Runtime,
         settings: ClientSettings,
         api_versions: ApiVersions | None = None,
+        *,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self.api_versions = api_versions if api_versions is not None else ApiVersions()
         self._selector = selector
         self._clock = runtime.clock
         self._settings = settings
         self._correlation_ids = CorrelationIds()
         self._connections = NodeConnections(
-            selector, runtime, settings, self.api_versions, metadata.request_update
+            selector, runtime, settings, self.api_versions, metadata.request_update, log_context
         )
         self._metadata_updater = MetadataUpdater(
-            metadata, self._connections, self._correlation_ids, settings, runtime
+            metadata, self._connections, self._correlation_ids, settings, runtime, log_context
         )
         negotiator = ApiVersionsNegotiator(
             self._connections, self._correlation_ids, settings.request_timeout_ms
         )
-        self._collector = ResponseCollector(self._connections, negotiator, self._metadata_updater)
+        self._collector = ResponseCollector(
+            self._connections, negotiator, self._metadata_updater, log_context
+        )
         self._active = True
         self._unwritten = False  # a METADATA request was handed over at the end of the last poll
 
@@ -270,7 +272,7 @@ class NetworkClient:
     def _maybe_rebootstrap(self, now_ms: float) -> None:
         if not self._metadata_updater.needs_rebootstrap(now_ms):
             return
-        _log.info("no use can be made of the brokers known; starting over")
+        self._log.info("none of the known brokers can be used")
         reason = DisconnectedError("this client starts over from its bootstrap servers")
         for node_id in self._connections.states.established():
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
@@ -287,5 +289,7 @@ class NetworkClient:
                 try:
                     response.callback(response)
                 except Exception:  # noqa: BLE001 (one callback must not cost the others their turn)
-                    _log.exception("the callback of a %s request failed", response.api_key.name)
+                    self._log.exception(
+                        "the callback of a %s request failed", response.api_key.name
+                    )
         return told

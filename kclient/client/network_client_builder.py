@@ -7,6 +7,7 @@ from kclient.client.api_versions import ApiVersions
 from kclient.client.client_settings import ClientSettings
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.network.selector import Selector
 
@@ -44,6 +45,7 @@ def build_network_client(
     client_id: str,
     max_in_flight: int = 5,
     api_versions: ApiVersions | None = None,
+    log_context: LogContext = NO_LOG_CONTEXT,
 ) -> NetworkClient:
     """Return a network client, with its metadata set to start from the bootstrap servers.
 
@@ -56,13 +58,17 @@ def build_network_client(
         client_id: Name to use where ``client.id`` is unset.
         max_in_flight: Requests in flight per node.
         api_versions: To be kept up to date, where somebody else reads it too.
+        log_context: Names the client in its log lines.
     """
     selector = Selector(
         runtime.net,
         runtime.clock,
         max_receive_size=config["receive_message_max_bytes"],
         connections_max_idle_ms=config["connections_max_idle_ms"],
+        log_context=log_context,
     )
     settings = client_settings(config, client_id=client_id, max_in_flight=max_in_flight)
     metadata.bootstrap(config["bootstrap_servers"])
-    return NetworkClient(selector, metadata, runtime, settings, api_versions)
+    return NetworkClient(
+        selector, metadata, runtime, settings, api_versions, log_context=log_context
+    )

@@ -11,13 +11,12 @@ from kclient.client.connection_failures import ConnectionFailures, address_in_wo
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
+from kclient.common.log_context import LogContext
 from kclient.common.runtime import Address, LookUp, Runtime
 from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
 from kclient.protocol.headers import encode_request
-
-_log = logging.getLogger(__name__)
 
 
 class NodeConnections:
@@ -38,6 +37,7 @@ class NodeConnections:
         settings: ClientSettings,
         api_versions: ApiVersions,
         on_end: Callable[[], object],
+        log_context: LogContext,
     ) -> None:
         """Take the collaborators.
 
@@ -46,8 +46,10 @@ class NodeConnections:
             runtime: Door to randomness and the resolver.
             settings: Back-offs, timeouts, limits.
             api_versions: To be kept up to date with the connections.
-            on_end: Told of the end of each connection or attempt, since leaders may have moved.
+            on_end: Called at the end of each connection or attempt, since leaders may have moved.
+            log_context: Names the client in its log lines.
         """
+        self._log = log_context.logger(__name__)
         uniform = runtime.random.random
         self.selector = selector
         self.states = ClusterConnectionStates(
@@ -63,6 +65,7 @@ class NodeConnections:
         self._settings = settings
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # as last connected to
+        self._reached: set[str] = set()  # nodes that were connected at least once
         self._look_ups: dict[str, LookUp] = {}  # of nodes that are being connected to
 
     def node(self, node_id: str) -> Node | None:
@@ -84,6 +87,8 @@ class NodeConnections:
         """
         node_id = str(node.id)
         self._nodes[node_id] = node
+        if self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug("connecting to %s", self.in_words(node_id))
         state = self.states.connecting(node_id, now_ms, node.host, node.port)
         address = state.current_address()
         if address is not None:
@@ -148,6 +153,15 @@ class NodeConnections:
         parts = encode_request(message, version, request.correlation_id, self._settings.client_id)
         send = NetworkSend(request.destination, parts, awaits_reply=request.expect_response)
         self.selector.send(send)
+        if self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug(
+                "sending %s request v%d, correlation id %d, %d bytes, to %s",
+                message.api_key.name,
+                version,
+                request.correlation_id,
+                send.size,
+                self.in_words(request.destination),
+            )
         self.in_flight.add(InFlightRequest(request, message, version, send, now_ms))
 
     def end(
@@ -174,14 +188,22 @@ class NodeConnections:
             first = self.failures.failed(node, reason)
             # Brokers close idle connections every day; one that cannot be opened is worth a word.
             level = logging.WARNING if first and not was_ready else logging.DEBUG
-            _log.log(level, "%s: %s", self.in_words(node_id), reason)
+            self._log.log(level, "%s: %s", self.in_words(node_id), reason)
         self._on_end()
         return list(self.in_flight.clear_all(node_id))
 
     def ready(self, node_id: str) -> None:
         """Note that requests may flow to a node."""
         self.states.ready(node_id)
-        self.failures.succeeded(int(node_id))
+        attempts = self.failures.succeeded(int(node_id))
+        name = self.in_words(node_id)
+        if attempts:
+            self._log.info("connected to %s after %d failed attempts", name, attempts)
+        else:
+            # Brokers close idle connections: only the first one to each is worth a line.
+            level = logging.DEBUG if node_id in self._reached else logging.INFO
+            self._log.log(level, "connected to %s", name)
+        self._reached.add(node_id)
 
     def bootstrap_error(self, now_ms: float) -> BootstrapError | None:
         """Return why no node is ready, address by address; None if nothing is known against any.

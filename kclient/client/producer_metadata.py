@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kclient.client.metadata import Metadata, request_for
 from kclient.client.wanted_topics import WantedTopics
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.protocol.messages.metadata import MetadataRequest
 
@@ -19,6 +20,7 @@ class ProducerMetadata(Metadata):
         refresh_backoff_max_ms: float = 1000,
         max_age_ms: float = 300_000,
         max_idle_ms: float = 300_000,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Start without any knowledge.
 
@@ -28,12 +30,14 @@ class ProducerMetadata(Metadata):
             refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
             max_age_ms: When to ask without a reason, ``metadata.max.age.ms``.
             max_idle_ms: When to forget a topic that is not sent to, ``metadata.max.idle.ms``.
+            log_context: Names the client in its log lines.
         """
         super().__init__(
             runtime,
             refresh_backoff_ms=refresh_backoff_ms,
             refresh_backoff_max_ms=refresh_backoff_max_ms,
             max_age_ms=max_age_ms,
+            log_context=log_context,
         )
         self._wanted = WantedTopics(max_idle_ms)
 

@@ -9,14 +9,13 @@ from kclient.client.in_flight_requests import InFlightRequest
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
 from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
+from kclient.common.log_context import LogContext
 from kclient.network.channel_state import State
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import decode_response, peek_correlation_id
 from kclient.protocol.message import Response
 from kclient.protocol.messages.metadata import MetadataResponse
-
-_log = logging.getLogger(__name__)
 
 
 class ResponseCollector:
@@ -35,7 +34,9 @@ class ResponseCollector:
         connections: NodeConnections,
         negotiator: ApiVersionsNegotiator,
         metadata_updater: MetadataUpdater,
+        log_context: LogContext,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self.responses: deque[ClientResponse] = deque()
         self._connections = connections
         self._negotiator = negotiator
@@ -100,17 +101,31 @@ class ResponseCollector:
             )
         if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
             in_flight.complete_next(node_id)
+            self._log_response(item, len(payload), now_ms)
             versions = self._negotiator.answered(item, payload)
             if versions is not None:
                 self._throttle(node_id, versions, now_ms)
             return
         _, response = decode_response(payload, item.message.response_type, item.version)
         in_flight.complete_next(node_id)
+        self._log_response(item, len(payload), now_ms)
         self._throttle(node_id, response, now_ms)
         if item.request.internal and isinstance(response, MetadataResponse):
             self._metadata_updater.answered(response, now_ms)
         else:
             self.responses.append(item.answered(response, now_ms))
+
+    def _log_response(self, item: InFlightRequest, size: int, now_ms: float) -> None:
+        if self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug(
+                "received %s response v%d, correlation id %d, %d bytes, from %s after %.1f ms",
+                item.message.api_key.name,
+                item.version,
+                item.request.correlation_id,
+                size,
+                self._connections.in_words(item.request.destination),
+                now_ms - item.sent_ms,
+            )
 
     def _throttle(self, node_id: str, response: Response, now_ms: float) -> None:
         delay_ms = getattr(response, "throttle_time_ms", 0)

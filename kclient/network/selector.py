@@ -1,9 +1,9 @@
 """Many connections, one thread: moves frames in and out as sockets allow."""
 
-import logging
 from collections.abc import Iterable, Mapping
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
 from kclient.network.channel_state import ChannelState, State
@@ -13,8 +13,6 @@ from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool, UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
-
-_log = logging.getLogger(__name__)
 
 DEFAULT_MAX_RECEIVE_SIZE = 100 * 1024 * 1024
 
@@ -44,7 +42,9 @@ class Selector:
         connections_max_idle_ms: float = -1,
         memory_pool: MemoryPool | None = None,
         channel_builder: ChannelBuilder | None = None,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self.completed_sends: list[NetworkSend] = []
         self.completed_receives: list[NetworkReceive] = []
         self.connected: list[str] = []
@@ -159,7 +159,7 @@ class Selector:
                 self.close_channel(channel_id)
             except (LookupError, OSError, ValueError) as error:
                 # Ctrl-C struck while it was being watched or closed; the others are closed as well.
-                _log.info("channel %s: %s", channel_id, error)
+                self._log.info("channel %s: %s", channel_id, error)
         self._watch.close()
         self._closed = True  # at last, so that one that was interrupted may be called again
 
@@ -278,7 +278,7 @@ class Selector:
             self._drop(channel, DisconnectedError(f"nothing was sent or received for {limit}"))
 
     def _drop(self, channel: KafkaChannel, reason: KafkaError) -> None:
-        _log.debug("channel %s (%s) ended: %s", channel.id, channel.address, reason)
+        self._log.debug("channel %s (%s) ended: %s", channel.id, channel.address, reason)
         send = channel.pending_send()
         if send is not None:
             self.failed_sends.append(send)

@@ -1,13 +1,11 @@
 """Runs what users hang on deliveries, and knows when a caller is inside such a callback."""
 
-import logging
 from collections.abc import Callable, Iterable
 
 from kclient.common.errors import ForkedClientError, IllegalStateError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Sensor
 from kclient.common.runtime import EndOfTaskError, Tasks
-
-_log = logging.getLogger(__name__)
 
 
 class CallbackRunner:
@@ -17,7 +15,10 @@ class CallbackRunner:
     refused instead of waiting for themselves.
     """
 
-    def __init__(self, tasks: Tasks, errors: Sensor) -> None:
+    def __init__(
+        self, tasks: Tasks, errors: Sensor, log_context: LogContext = NO_LOG_CONTEXT
+    ) -> None:
+        self._log = log_context.logger(__name__)
         self._tasks = tasks
         self._errors = errors
         self._created_in = tasks.process_id()
@@ -34,7 +35,7 @@ class CallbackRunner:
                 except EndOfTaskError:
                     raise
                 except BaseException:  # noqa: BLE001 (sys.exit() in one must not stop the others)
-                    _log.exception("a delivery callback raised; the delivery is not affected")
+                    self._log.exception("a delivery callback raised; the delivery is not affected")
                     self._errors.record()
         finally:
             self._caller = outer

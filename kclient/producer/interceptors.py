@@ -1,15 +1,13 @@
 """Objects that see every record on its way out and every outcome."""
 
-import logging
 from collections.abc import Sequence
 from typing import Protocol
 
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import RecordMetadata
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_record import ProducerRecord
-
-_log = logging.getLogger(__name__)
 
 
 class ProducerInterceptor(Protocol):
@@ -31,7 +29,12 @@ class ProducerInterceptor(Protocol):
 class ProducerInterceptors:
     """A chain of interceptors; what they raise is logged and goes no further."""
 
-    def __init__(self, interceptors: Sequence[ProducerInterceptor]) -> None:
+    def __init__(
+        self,
+        interceptors: Sequence[ProducerInterceptor],
+        log_context: LogContext = NO_LOG_CONTEXT,
+    ) -> None:
+        self._log = log_context.logger(__name__)
         self._interceptors = tuple(interceptors)
 
     def __len__(self) -> int:
@@ -43,7 +46,7 @@ class ProducerInterceptors:
             try:
                 record = interceptor.on_send(record)
             except Exception:  # noqa: BLE001 (a user's object must not stop the sending)
-                _log.exception("%r: on_send raised", interceptor)
+                self._log.exception("%r: on_send raised", interceptor)
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
@@ -52,7 +55,7 @@ class ProducerInterceptors:
             try:
                 interceptor.on_acknowledgement(metadata, error)
             except Exception:  # noqa: BLE001 (as above)
-                _log.exception("%r: on_acknowledgement raised", interceptor)
+                self._log.exception("%r: on_acknowledgement raised", interceptor)
 
     def before(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
         """Return a callback that shows an outcome to each, and then to `on_delivery`."""
@@ -72,4 +75,4 @@ class ProducerInterceptors:
             try:
                 interceptor.close()
             except Exception:  # noqa: BLE001 (as above)
-                _log.exception("%r: close raised", interceptor)
+                self._log.exception("%r: close raised", interceptor)

@@ -1,6 +1,5 @@
 """Decides what becomes of batches that come back: done, once more, in pieces, or given up."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, TopicPartition
 from kclient.producer.append_outcome import AppendOutcome, append_outcome
 from kclient.producer.errors import DeliveryTimeoutError, possibly_written
@@ -29,8 +29,6 @@ from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-
-_log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
@@ -63,7 +61,9 @@ class ProduceResponseHandler:
         *,
         acks: int,
         keep_order: bool,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._accumulator = accumulator
         self._metadata = metadata
         self._transactions = transactions
@@ -97,7 +97,7 @@ class ProduceResponseHandler:
         elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
             self._split(batch, now_ms)
         elif self._may_retry(batch, error, answer.partition.log_start_offset, now_ms):
-            _log.warning("%s: sent again after: %s", batch.topic_partition, error)
+            self._log.warning("%s: sent again after: %s", batch.topic_partition, error)
             self._metrics.retried(batch, now_ms)
             batch.last_error = error
             self._accumulator.reenqueue(batch, now_ms)

@@ -1,7 +1,6 @@
 """The public face of the producer."""
 
 import itertools
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from kclient.common.errors import (
 )
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.files import WireBytes
+from kclient.common.log_context import LogContext
 from kclient.common.runtime import Runtime
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
@@ -52,8 +52,6 @@ from kclient.record import Header, record_size_upper_bound
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_log = logging.getLogger(__name__)
 
 _numbers = itertools.count(1)
 
@@ -97,13 +95,16 @@ class Producer(SendPath[TopicInfo]):
         """
         settings = ProducerConfig.parse(merged(config, options))
         runtime = system_runtime() if runtime is None else runtime
-        parts = assemble(settings, runtime)
+        name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
+        log_context = LogContext("Producer", {"clientId": name})
+        parts = assemble(settings, runtime, log_context)
         super().__init__(
             parts.metadata.cluster,
             partial(parts.accumulator.append, max_wait_ms=settings.max_block_ms),
             runtime.clock.wall_ns,
             runtime.tasks.process_id,
         )
+        self._log = log_context.logger(__name__)
         self._clock = runtime.clock
         self._accumulator = parts.accumulator
         self._metrics = parts.metrics
@@ -113,7 +114,9 @@ class Producer(SendPath[TopicInfo]):
         self._chooser = PartitionChooser(
             settings.partitioner, ignore_keys=settings.values["partitioner_ignore_keys"]
         )
-        self._interceptors = ProducerInterceptors(settings.values["interceptor_classes"])
+        self._interceptors = ProducerInterceptors(
+            settings.values["interceptor_classes"], log_context
+        )
         self._intake = RecordIntake(
             settings.key_serializer,
             settings.value_serializer,
@@ -129,8 +132,7 @@ class Producer(SendPath[TopicInfo]):
             runtime.clock,
             parts.metrics.metadata_wait_ns,
         )
-        name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
-        self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks)
+        self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks, log_context)
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # one of those who close tells the rest; Ctrl-C may end the first
         # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
@@ -478,7 +480,7 @@ class Producer(SendPath[TopicInfo]):
         if first:
             self._interceptors.close()
             if lost:
-                _log.warning("close: %d record(s) had no outcome and were given up", lost)
+                self._log.warning("close: %d record(s) had no outcome and were given up", lost)
 
     def __enter__(self) -> Self:
         """Return the producer, to be closed at the end of the block.

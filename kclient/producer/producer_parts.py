@@ -1,6 +1,5 @@
 """Wires a producer's parts together; the one place that knows them all."""
 
-import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
 from kclient.client.producer_metadata import ProducerMetadata
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.producer.buffer_pool import BufferPool
@@ -19,8 +19,6 @@ from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccum
 from kclient.producer.sender import Sender, SenderParts, SenderSettings
 from kclient.producer.slow_nodes import SlowNodes
 from kclient.producer.transaction_manager import TransactionManager
-
-_log = logging.getLogger(__name__)
 
 _CLIENT_ID = "kclient-producer"
 
@@ -36,17 +34,20 @@ class ProducerParts(NamedTuple):
     sender: Sender
 
 
-def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
+def assemble(
+    config: ProducerConfig, runtime: Runtime, log_context: LogContext = NO_LOG_CONTEXT
+) -> ProducerParts:
     """Return the parts of a producer; nothing is connected to and no thread is started."""
     values = config.values
     metrics = _metrics(config, runtime)
-    runner = CallbackRunner(runtime.tasks, metrics.callback_errors)
+    runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
     metadata = ProducerMetadata(
         runtime,
         refresh_backoff_ms=values["retry_backoff_ms"],
         refresh_backoff_max_ms=values["retry_backoff_max_ms"],
         max_age_ms=values["metadata_max_age_ms"],
         max_idle_ms=values["metadata_max_idle_ms"],
+        log_context=log_context,
     )
     client = build_network_client(
         values,
@@ -54,6 +55,7 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
         metadata,
         client_id=_CLIENT_ID,
         max_in_flight=values["max_in_flight_requests_per_connection"],
+        log_context=log_context,
     )
     slow_nodes = SlowNodes(values["partitioner_availability_timeout_ms"])
     accumulator = RecordAccumulator(
@@ -71,7 +73,9 @@ def assemble(config: ProducerConfig, runtime: Runtime) -> ProducerParts:
         slow_nodes,
         client.wakeup,
     )
-    sender = _sender(config, runtime, client, metadata, accumulator, metrics, slow_nodes)
+    sender = _sender(
+        config, runtime, client, metadata, accumulator, metrics, slow_nodes, log_context
+    )
     _show_levels(metrics, accumulator.pool, client, metadata)
     return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
 
@@ -116,9 +120,10 @@ def _sender(
     accumulator: RecordAccumulator,
     metrics: ProducerMetrics,
     slow_nodes: SlowNodes,
+    log_context: LogContext,
 ) -> Sender:
     values = config.values
-    transactions = TransactionManager() if config.enable_idempotence else None
+    transactions = TransactionManager(log_context) if config.enable_idempotence else None
     keep_order = values["max_in_flight_requests_per_connection"] == 1
     handler = ProduceResponseHandler(
         accumulator,
@@ -128,6 +133,7 @@ def _sender(
         values["retries"],
         acks=config.acks,
         keep_order=keep_order,
+        log_context=log_context,
     )
     return Sender(
         SenderSettings(
@@ -141,6 +147,7 @@ def _sender(
         SenderParts(client, metadata, accumulator, transactions, metrics, handler, slow_nodes),
         _backoff(config, runtime),
         runtime.clock,
+        log_context,
     )
 
 

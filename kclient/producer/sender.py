@@ -1,6 +1,5 @@
 """The loop that moves batches from the accumulator to the brokers."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from kclient.client.producer_metadata import ProducerMetadata
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock, EndOfTaskError
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.kafka_client import KafkaClient
@@ -26,8 +26,6 @@ from kclient.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 from kclient.record import CompressionType
-
-_log = logging.getLogger(__name__)
 
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 _TOPIC_USE_INTERVAL_MS = 1_000.0
@@ -79,7 +77,9 @@ class Sender:
         parts: SenderParts,
         retry_backoff: ExponentialBackoff,
         clock: Clock,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._settings = settings
         self._client, self._metadata, self._accumulator, self._transactions = parts[:4]
         self._metrics, self._handler, self._slow_nodes = parts[4:]
@@ -162,7 +162,7 @@ class Sender:
 
     def _crash(self, error: BaseException) -> None:
         """Fail everything: a sender that is not understood must not go on."""
-        _log.critical("the producer's sender stopped by an unexpected error", exc_info=error)
+        self._log.critical("the producer's sender stopped by an unexpected error", exc_info=error)
         failure = ProducerFatalError(f"the sender stopped by {type(error).__name__}: {error}")
         failure.__cause__ = error
         self.failure = failure
@@ -173,7 +173,7 @@ class Sender:
         except EndOfTaskError:
             raise
         except BaseException:  # noqa: BLE001 (as above; the futures have failed by now)
-            _log.exception("and so did letting go of what it used")
+            self._log.exception("closing the stopped sender failed, too")
 
     def _give_up(self, error: KafkaError, now_ms: float) -> None:
         """Fail what is queued; what is on the wire gets its own answers."""

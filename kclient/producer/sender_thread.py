@@ -1,13 +1,11 @@
 """The thread that runs the sender, and its orderly end."""
 
-import logging
 from collections.abc import Callable
 
 from kclient.common.interrupts import surely
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Task, Tasks
 from kclient.producer.sender import Sender
-
-_log = logging.getLogger(__name__)
 
 EXIT_TIMEOUT = 5.0
 """Seconds that the end of the process waits for unsent records."""
@@ -22,7 +20,14 @@ class SenderThread:
     from `start` on.
     """
 
-    def __init__(self, name: str, sender: Sender, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        name: str,
+        sender: Sender,
+        tasks: Tasks,
+        log_context: LogContext = NO_LOG_CONTEXT,
+    ) -> None:
+        self._log = log_context.logger(__name__)
         self._sender = sender
         self._tasks = tasks
         self._name = name
@@ -86,6 +91,6 @@ class SenderThread:
             return  # the child of a fork: the records are the parent's
         lost = self.close(EXIT_TIMEOUT)
         if lost:
-            _log.warning(
+            self._log.warning(
                 "the process ended with %d records unsent: close() the producer first", lost
             )

@@ -1,6 +1,5 @@
 """Sequences of an idempotent producer: no record twice, none out of order, over every retry."""
 
-import logging
 from collections.abc import Sequence
 from enum import Enum, auto
 
@@ -14,11 +13,10 @@ from kclient.common.broker_errors import (
     UnsupportedVersionError,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
 from kclient.producer.txn_partition_entry import NO_LAST_ACKED, TxnPartitionEntry
-
-_log = logging.getLogger(__name__)
 
 MAX_EPOCH = 2**15 - 1
 
@@ -62,7 +60,8 @@ class TransactionManager:
       batch that it has by saying so, and one that is refused for its sequence is not in the log.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
+        self._log = log_context.logger(__name__)
         self.state = State.UNINITIALIZED
         self.producer = ProducerIdAndEpoch()
         self.fatal_error: KafkaError | None = None
@@ -84,7 +83,7 @@ class TransactionManager:
         """Take the id that a broker gave out."""
         self.producer = producer
         self.state = State.READY
-        _log.debug("got producer id %d, epoch %d", producer.producer_id, producer.epoch)
+        self._log.debug("got producer id %d, epoch %d", producer.producer_id, producer.epoch)
         self._rewrite_sequences()
 
     def initializing_failed(self, error: KafkaError, *, passing: bool) -> None:
@@ -112,7 +111,7 @@ class TransactionManager:
             self.state = State.UNINITIALIZED
             return
         self.producer = ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1)
-        _log.info(
+        self._log.info(
             "producer %d goes on in epoch %d: sequences of %s start over",
             *self.producer,
             ", ".join(map(str, sorted(self._to_rewrite))),
