@@ -1,6 +1,5 @@
 """The end of a consumer: commit, leave, close, all within a bound (Kafka: KafkaConsumer.close)."""
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,8 +9,6 @@ from kclient.consumer.consumer_base import ConsumerBase
 from kclient.consumer.consumer_commits import commit_and_wait
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-
-_log = logging.getLogger(__name__)
 
 _DEFAULT_TIMEOUT_S = 30.0
 
@@ -95,7 +92,7 @@ class ConsumerClosing(ConsumerBase):
             try:
                 commit_and_wait(parts, coordinator, offsets, deadline_ms)
             except KafkaError as error:
-                _log.warning("commit at close failed: %s", error)
+                parts.log.warning("Commit at close failed: %s", error)
         with suppress(KafkaError):
             parts.loop.wait_for(
                 lambda: not coordinator.has_pending_commits(),

@@ -1,6 +1,5 @@
 """Requests of a consumer, sent when their broker is ready (Kafka: ConsumerNetworkClient)."""
 
-import logging
 from collections import deque
 from collections.abc import Callable
 
@@ -22,8 +21,6 @@ from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
-
-_log = logging.getLogger(__name__)
 
 MAX_POLL_TIMEOUT_MS = 5000.0
 _MEMBERSHIP_APIS = frozenset(

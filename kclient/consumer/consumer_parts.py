@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
+from kclient.common.log_context import LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.consumer.consumer_config import ConsumerConfig
@@ -34,6 +36,7 @@ from kclient.consumer.subscription_state import SubscriptionState
 _CLIENT_ID = "kclient-consumer"
 # Group requests, look-ups and one fetch; the limit only keeps a queue from growing without end.
 _MAX_IN_FLIGHT = 100
+_instances = count(1)
 
 
 class ConsumerParts:
@@ -46,6 +49,8 @@ class ConsumerParts:
         values = config.values
         self.config = config
         self.runtime = runtime
+        self.log_context = _log_context(config)
+        self.log = self.log_context.logger(__name__)
         self.seat = DriveLock(runtime.tasks)
         self.backoff = ExponentialBackoff(
             values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
@@ -65,9 +70,12 @@ class ConsumerParts:
             self.metadata,
             config.fetch.isolation_level,
             values["request_timeout_ms"],
+            self.log_context,
         )
         self.group = self._group(config.group)
-        self.coordinator = None if self.group is None else ConsumerCoordinator(self.group)
+        self.coordinator = (
+            None if self.group is None else ConsumerCoordinator(self.group, self.log_context)
+        )
         self._wire_fetching()
         self._show_levels()
 
@@ -103,6 +111,7 @@ class ConsumerParts:
             self.runtime,
             self.seat.lend,
             self.interceptors.on_commit,
+            self.log_context,
         )
 
     def _network_client(self) -> NetworkClient:
@@ -125,21 +134,28 @@ class ConsumerParts:
             config.fetch,
             measured,
             clock,
+            self.log_context,
         )
         self.collector = FetchCollector(
-            self.buffer, self.subscriptions, self.metadata, config.fetch, clock, measured
+            self.buffer,
+            self.subscriptions,
+            self.metadata,
+            config.fetch,
+            clock,
+            measured,
+            self.log_context,
         )
         self.positions = self._position_updater(measured)
         self.loop = PollLoop(
             self.network,
             self.fetcher,
             self.positions,
-            MissingPartitionsLog(self.metadata, self.subscriptions),
             self.coordinator,
             clock,
             values["retry_backoff_ms"],
             self.seat.lend if config.fetch.has_deserializers() else None,
             self.collector.undo,
+            self.log_context,
         )
         self.heartbeats = (
             None
@@ -161,7 +177,8 @@ class ConsumerParts:
             self.subscriptions,
             clock,
             request_timeout_ms=values["request_timeout_ms"],
-            retry_backoff_ms=values["retry_backoff_ms"],
+            backoff=self.backoff,
+            log_context=self.log_context,
         )
         offset_fetcher = OffsetFetcher(
             self.requests,
@@ -170,7 +187,8 @@ class ConsumerParts:
             measured,
             clock,
             request_timeout_ms=values["request_timeout_ms"],
-            retry_backoff_ms=values["retry_backoff_ms"],
+            backoff=self.backoff,
+            log_context=self.log_context,
         )
         committed = None if self.group is None else self.group.committed
         return PositionUpdater(
@@ -180,6 +198,8 @@ class ConsumerParts:
             offset_fetcher,
             committed,
             self.backoff,
+            MissingPartitionsLog(self.metadata, self.subscriptions, self.log_context),
+            self.log_context,
         )
 
     def mend(self) -> None:
@@ -189,6 +209,15 @@ class ConsumerParts:
         self.positions.mend()
         self.fetcher.mend()
         self.network.renew()
+
+
+def _log_context(config: ConsumerConfig) -> LogContext:
+    client_id = config.values["client_id"]
+    names: dict[str, str | None] = {"clientId": client_id or _CLIENT_ID}
+    if not client_id:  # consumers of one process are told apart all the same
+        names["instance"] = str(next(_instances))
+    names["groupId"] = None if config.group is None else config.group.group_id
+    return LogContext("Consumer", names)
 
 
 def _metrics(config: ConsumerConfig, runtime: Runtime) -> Metrics:

@@ -21,6 +21,7 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.consumer.collected_records import CollectedRecords
@@ -34,8 +35,6 @@ from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState
 from kclient.record import ColumnBuilder, ConsumerRecord
 from kclient.record.arrow import PartitionColumns
-
-_log = logging.getLogger(__name__)
 
 _STALE_METADATA = (
     NotLeaderOrFollowerError,
@@ -65,7 +64,9 @@ class FetchCollector:
         config: FetchConfig,
         clock: Clock,
         metrics: ConsumerFetchMetrics,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._buffer = buffer
         self._subscriptions = subscriptions
         self._metadata = metadata
@@ -227,7 +228,9 @@ class FetchCollector:
         if not self._subscriptions.holds(state) or not state.is_fetchable() or position is None:
             return False
         if position.offset != fetch.next_fetch_offset:
-            _log.debug("dropped a stale fetch of %s at %d", state.partition, fetch.fetch_offset)
+            self._log.debug(
+                "dropped a stale fetch of %s at %d", state.partition, fetch.fetch_offset
+            )
             return False
         if not fetch.initialized:
             error = error_for_code(fetch.data.error_code)
@@ -256,7 +259,7 @@ class FetchCollector:
         now_ms = self._clock.monotonic_ms()
         # Nothing else tells of an error that is only waited for and that nobody expected.
         level = logging.WARNING if isinstance(error, UnknownServerError) else logging.INFO
-        _log.log(level, "fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
+        self._log.log(level, "fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
         if isinstance(error, OffsetOutOfRangeError):
             # A follower may lag behind: the leader is asked before the position is given up.
             if state.preferred_read_replica(now_ms) is not None:

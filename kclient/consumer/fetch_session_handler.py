@@ -5,15 +5,13 @@ client's copy of that list must follow every request and every answer exactly, a
 the session: the next request is a full one and starts another.
 """
 
-import logging
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.protocol.types import ZERO_UUID
-
-_log = logging.getLogger(__name__)
 
 _INVALID_SESSION_ID = 0
 _INITIAL_EPOCH = 0
@@ -51,7 +49,8 @@ class FetchRequestData(NamedTuple):
 class FetchSessionHandler:
     """The client's side of a fetch session."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, log_context: LogContext = NO_LOG_CONTEXT) -> None:
+        self._log = log_context.logger(__name__)
         self._node_id = node_id
         self._session_id = _INVALID_SESSION_ID
         self._epoch = _INITIAL_EPOCH
@@ -128,7 +127,7 @@ class FetchSessionHandler:
 
     def handle_error_code(self, error: Exception) -> None:
         """Follow an answer that is nothing but an error."""
-        _log.info("fetch session %d with node %d: %s", self._session_id, self._node_id, error)
+        self._log.info("fetch session %d with node %d: %s", self._session_id, self._node_id, error)
         if isinstance(error, FetchSessionIdNotFoundError):
             self._start_over()
         else:

@@ -1,12 +1,12 @@
 """Asks brokers for records ahead of the application (Kafka: Fetcher, AbstractFetch)."""
 
-import logging
 from typing import NamedTuple
 
 from kclient.client.client_response import ClientResponse
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
@@ -23,8 +23,6 @@ from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState
 from kclient.protocol.messages.fetch import FetchResponse, PartitionData
 from kclient.protocol.types import ZERO_UUID
-
-_log = logging.getLogger(__name__)
 
 
 class _Asked(NamedTuple):
@@ -51,7 +49,10 @@ class Fetcher:
         config: FetchConfig,
         metrics: ConsumerFetchMetrics,
         clock: Clock,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log_context = log_context
+        self._log = log_context.logger(__name__)
         self._network = network
         self._metadata = metadata
         self._subscriptions = subscriptions
@@ -150,7 +151,7 @@ class Fetcher:
         cluster = self._metadata.cluster()
         session = self._sessions.get(node.id)
         if session is None:
-            session = self._sessions[node.id] = FetchSessionHandler(node.id)
+            session = self._sessions[node.id] = FetchSessionHandler(node.id, self._log_context)
         data = session.build(
             {
                 partition: FetchPartitionData(
@@ -195,7 +196,7 @@ class Fetcher:
         )
         if problem is not None:
             self._rest(node)
-            _log.info("answer of %s to a fetch is not used: %s", node, problem)
+            self._log.info("answer of %s to a fetch is not used: %s", node, problem)
             return
         self._learn_leaders(response, answers)
         size = self._take_in(node, asked, answers)
@@ -208,7 +209,7 @@ class Fetcher:
         asked: dict[TopicPartition, _Asked],
         error: KafkaError,
     ) -> None:
-        _log.info("fetch from %s failed: %s", node, error)
+        self._log.info("fetch from %s failed: %s", node, error)
         self._rest(node)
         if isinstance(error.__cause__, InvalidReceiveError):
             self._count_unreceived(node, error.__cause__)

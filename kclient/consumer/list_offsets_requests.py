@@ -1,6 +1,5 @@
 """ListOffsets, asked of the leaders and read back (Kafka: OffsetFetcherUtils)."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,8 +14,10 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.leaders import current_leader
 from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
@@ -27,8 +28,6 @@ from kclient.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-
-_log = logging.getLogger(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _OLDEST_WITH_ISOLATION = 2
@@ -67,7 +66,9 @@ class ListOffsetsRequests:
         metadata: Metadata,
         isolation_level: int,
         request_timeout_ms: int,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._failures = FailureLog(log_context.logger(__name__), "Lookup of offsets")
         self._network = network
         self._metadata = metadata
         self._isolation_level = isolation_level
@@ -120,7 +121,10 @@ class ListOffsetsRequests:
                 partition = TopicPartition(topic.name, data.partition_index)
                 if partition in asked:
                     _read_partition(answer, partition, data)
-        if answer.trouble is not None:
+        if answer.trouble is None:
+            self._failures.succeeded()
+        else:
+            self._failures.failed(answer.trouble)
             self._network.note_trouble(answer.trouble)
         return answer
 
@@ -147,7 +151,7 @@ class ListOffsetsRequests:
 def _read_partition(
     answer: ListOffsetsAnswer, partition: TopicPartition, data: ListOffsetsPartitionResponse
 ) -> None:
-    error = error_for_code(data.error_code)
+    error = error_for_code(data.error_code, str(partition))
     if error is None:
         answer.to_retry.discard(partition)
         answer.found[partition] = (
@@ -162,5 +166,4 @@ def _read_partition(
         answer.to_retry.discard(partition)
         answer.unauthorized.add(partition.topic)
     else:
-        _log.info("look-up of an offset of %s: %s; trying again", partition, error)
         answer.trouble = error

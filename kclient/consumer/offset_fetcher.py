@@ -1,12 +1,12 @@
 """Finds positions by time or by policy (Kafka: OffsetFetcher)."""
 
-import logging
 from collections.abc import Mapping
 from functools import partial
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
@@ -17,8 +17,6 @@ from kclient.consumer.list_offsets_requests import ListOffsetsAnswer, ListOffset
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
-
-_log = logging.getLogger(__name__)
 
 
 class OffsetLookup:
@@ -99,15 +97,17 @@ class OffsetFetcher:
         clock: Clock,
         *,
         request_timeout_ms: float,
-        retry_backoff_ms: float,
+        backoff: ExponentialBackoff,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._requests = requests
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._metrics = metrics
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
-        self._retry_backoff_ms = retry_backoff_ms
+        self._backoff = backoff
         self._error: KafkaError | None = None
 
     def reset_positions(self, now_ms: float) -> None:
@@ -140,7 +140,7 @@ class OffsetFetcher:
         asked: dict[TopicPartition, tuple[TopicPartitionState, AutoOffsetReset]],
         future: RequestFuture[ListOffsetsAnswer],
     ) -> None:
-        again_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
+        now_ms = self._clock.monotonic_ms()
         asked = {
             partition: (state, policy)
             for partition, (state, policy) in asked.items()
@@ -148,7 +148,7 @@ class OffsetFetcher:
         }
         if future.error is not None:
             for state, _ in asked.values():
-                state.next_attempt_ms = again_ms
+                state.retry_later(now_ms, self._backoff)
             if future.error.retriable:
                 self._metadata.request_update()
             else:
@@ -162,7 +162,7 @@ class OffsetFetcher:
             elif partition in answer.found and policy.name == "by_duration":
                 self._fall_back(state)
             else:
-                state.next_attempt_ms = again_ms
+                state.retry_later(now_ms, self._backoff)
         if answer.to_retry:
             self._metadata.request_update()
         try:
@@ -191,11 +191,16 @@ class OffsetFetcher:
         leader = current_leader(self._metadata.cluster(), state.partition)
         state.seek(FetchPosition(found.offset, found.leader_epoch, leader))
         if lost is None:
-            _log.info("%s starts at %d (%s)", state.partition, found.offset, policy.name)
+            self._log.info(
+                "Resetting offset for partition %s to position %d (%s)",
+                state.partition,
+                found.offset,
+                policy.name,
+            )
             return
         skipped = max(0, found.offset - lost)
         self._metrics.record_skipped(skipped)
-        _log.warning(
+        self._log.warning(
             "position of %s reset from %d to %d (%s): %d offsets skipped",
             state.partition,
             lost,

@@ -1,10 +1,10 @@
 """Holds positions against the leaders' logs, to find truncation (KIP-320; Kafka: OffsetFetcher)."""
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 
 from kclient.client.client_response import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
@@ -13,6 +13,7 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import NONE
@@ -32,8 +33,6 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
-_log = logging.getLogger(__name__)
-
 _CONSUMER_REPLICA_ID = -1
 # Older versions want the right to act as a broker.
 _OLDEST_FOR_CONSUMERS = 3
@@ -52,14 +51,16 @@ class OffsetValidator:
         clock: Clock,
         *,
         request_timeout_ms: float,
-        retry_backoff_ms: float,
+        backoff: ExponentialBackoff,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._network = network
         self._metadata = metadata
         self._subscriptions = subscriptions
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
-        self._retry_backoff_ms = retry_backoff_ms
+        self._backoff = backoff
         self._error: KafkaError | None = None
 
     def can_validate(self, node: Node) -> bool:
@@ -98,9 +99,9 @@ class OffsetValidator:
             )
 
     def _take(self, asked: _Asked, future: RequestFuture[ClientResponse]) -> None:
-        again_ms = self._clock.monotonic_ms() + self._retry_backoff_ms
+        now_ms = self._clock.monotonic_ms()
         for state, _ in asked.values():
-            state.next_attempt_ms = again_ms
+            state.retry_later(now_ms, self._backoff)
         if future.error is not None:
             self._failed(asked, future.error)
             return
@@ -129,7 +130,7 @@ class OffsetValidator:
         if isinstance(error, TopicAuthorizationError):
             self._error = TopicAuthorizationError(f"{state.partition.topic}: may not be read")
         elif error is not None:
-            _log.info("validation of %s: %s; trying again", state.partition, error)
+            self._log.info("validation of %s: %s; trying again", state.partition, error)
             self._metadata.request_update()
         elif end.end_offset < 0 or end.leader_epoch < 0:
             self._truncated(state, asked, None)
@@ -149,14 +150,14 @@ class OffsetValidator:
                 {state.partition: position.offset}, {state.partition: divergent}
             )
         elif divergent is None:
-            _log.warning(
+            self._log.warning(
                 "log of %s was truncated before position %d; resetting by policy",
                 state.partition,
                 position.offset,
             )
             state.reset(self._subscriptions.default_reset)
         else:
-            _log.warning(
+            self._log.warning(
                 "log of %s was truncated: position goes from %d back to %d, where the logs part",
                 state.partition,
                 position.offset,

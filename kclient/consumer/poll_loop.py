@@ -4,27 +4,25 @@ One step looks after everything that may be due, without waiting: the group, the
 fetches. Between steps the network is waited for, and nothing else.
 """
 
-import logging
 import math
 from collections.abc import Callable, Sized
 from typing import TypeVar
 
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
 from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.fetcher import Fetcher
-from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.position_updater import PositionUpdater
-
-_log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Sized)
 
 # While buffered records flow, everything else is looked after so often, not at every poll.
 _SERVICE_INTERVAL_MS = 2.0
-_COMPLAINT_INTERVAL_MS = 10_000.0
+_UNREACHED_MS = 1_000.0
+_WARNING_INTERVAL_MS = 10_000.0
 
 
 class PollLoop:
@@ -35,12 +33,12 @@ class PollLoop:
         network: ConsumerNetworkClient,
         fetcher: Fetcher,
         positions: PositionUpdater,
-        missing: MissingPartitionsLog,
         coordinator: ConsumerCoordinator | None,
         clock: Clock,
         retry_backoff_ms: float,
         deserialize: RunUserCode | None,
         undo: Callable[[], None],
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Take the parts.
 
@@ -48,24 +46,26 @@ class PollLoop:
             network: Sends and receives.
             fetcher: Fetches ahead.
             positions: Finds missing positions.
-            missing: Logs what does not exist.
             coordinator: The group membership, if there is a group.
             clock: Tells the time.
             retry_backoff_ms: Longest wait while something has to be tried again.
             deserialize: Runs what decodes records if deserializers of the application are involved.
             undo: Takes back the last records that `take` returned.
+            log_context: Names the client in log lines.
         """
+        self._log = log_context.logger(__name__)
         self._network = network
         self._fetcher = fetcher
         self._positions = positions
-        self._missing = missing
         self._coordinator = coordinator
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._deserialize = deserialize
         self._undo = undo
         self._next_service_ms = 0.0
-        self._next_complaint_ms = 0.0
+        self._unreached_since_ms: float | None = None
+        self._next_warning_ms = 0.0
+        self._warned = False
         self._error: KafkaError | None = None
         self._polled_ms = math.nan
 
@@ -95,23 +95,38 @@ class PollLoop:
             self._network.maybe_raise_wakeup()
             wait_ms = self.service(now_ms)
             if (taken := self._take(take)) is not None:
+                if self._warned:
+                    self._log_unreached(now_ms)
                 self._next_service_ms = now_ms + min(wait_ms, _SERVICE_INTERVAL_MS)
                 self._fetch_ahead(now_ms)
                 return taken
             if last_look:
-                self._complain(now_ms)
+                self._log_unreached(now_ms)
                 return None
             left_ms = deadline_ms - now_ms
             last_look = left_ms <= 0
             self._network.poll(max(0.0, min(wait_ms, left_ms)))
             now_ms = self._clock.monotonic_ms()
 
-    def _complain(self, now_ms: float) -> None:
-        """Say from time to time why nothing comes, where no broker has been reached yet."""
-        error = self._network.bootstrap_error() if now_ms >= self._next_complaint_ms else None
-        if error is not None:
-            self._next_complaint_ms = now_ms + _COMPLAINT_INTERVAL_MS
-            _log.warning("poll() brings nothing: %s", error)
+    def _log_unreached(self, now_ms: float) -> None:
+        """Log from time to time that no broker can be reached, and once when that is over.
+
+        A connection that is being opened, or was closed for being idle, is not worth a line.
+        """
+        error = self._network.bootstrap_error()
+        if error is None:
+            self._unreached_since_ms = None
+            if self._warned:
+                self._warned = False
+                self._log.info("Brokers can be reached again")
+            return
+        if self._unreached_since_ms is None:
+            self._unreached_since_ms = now_ms
+        lasts = now_ms >= self._unreached_since_ms + _UNREACHED_MS
+        if lasts and (not self._warned or now_ms >= self._next_warning_ms):
+            self._warned = True
+            self._next_warning_ms = now_ms + _WARNING_INTERVAL_MS
+            self._log.warning("poll() returned no records: %s", error)
 
     def service(self, now_ms: float) -> float:
         """Look after everything that may be due; return how long to wait for the next time.
@@ -123,7 +138,6 @@ class PollLoop:
             error, self._error = self._error, None
             raise error
         wait_ms = math.inf if self._coordinator is None else self._coordinator.step(now_ms)
-        self._missing.step(now_ms)
         if not self._positions.step(now_ms):
             wait_ms = min(wait_ms, self._retry_backoff_ms)
         self._fetcher.send_fetches(now_ms)

@@ -1,23 +1,22 @@
 """Sees to it that every assigned partition has a position (Kafka: updateFetchPositions)."""
 
-import logging
 from collections.abc import Sequence
 
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.common.errors import NoOffsetForPartitionError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import OffsetAndMetadata
 from kclient.consumer.auto_offset_reset import NONE
 from kclient.consumer.coordinator.committed_offsets import CommittedLookup, CommittedOffsets
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.leaders import current_leader
+from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
-
-_log = logging.getLogger(__name__)
 
 
 class PositionUpdater:
@@ -31,13 +30,17 @@ class PositionUpdater:
         offset_fetcher: OffsetFetcher,
         committed: CommittedOffsets | None,
         backoff: ExponentialBackoff,
+        missing: MissingPartitionsLog,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._subscriptions = subscriptions
         self._metadata = metadata
         self._validator = validator
         self._offset_fetcher = offset_fetcher
         self._committed = committed
         self._backoff = backoff
+        self._missing = missing
         self._cluster_seen: Cluster | None = None
         self._version_seen = -1
         self._lookup: CommittedLookup | None = None
@@ -52,6 +55,7 @@ class PositionUpdater:
             KafkaError: A question to the brokers failed in a way that no retry heals.
         """
         self._follow_leaders()
+        self._missing.step(now_ms)
         if self._subscriptions.has_all_positions():
             return True
         self._validator.validate_positions(now_ms)
@@ -114,7 +118,11 @@ class PositionUpdater:
         leader = current_leader(self._metadata.cluster(), state.partition)
         if committed.leader_epoch >= 0:
             self._metadata.update_last_seen_epoch_if_newer(state.partition, committed.leader_epoch)
-        _log.info("%s starts at the committed offset %d", state.partition, committed.offset)
+        self._log.info(
+            "Setting offset for partition %s to the committed offset %d",
+            state.partition,
+            committed.offset,
+        )
         state.seek_unvalidated(FetchPosition(committed.offset, committed.leader_epoch, leader))
 
     def _start_by_policy(self, states: Sequence[TopicPartitionState]) -> None:

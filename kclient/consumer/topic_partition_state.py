@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderAndEpoch
 from kclient.common.errors import IllegalStateError
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
@@ -58,6 +59,7 @@ class TopicPartitionState:
     """
 
     __slots__ = (
+        "_failures",
         "_preferred_replica",
         "_preferred_until_ms",
         "fetch_state",
@@ -83,6 +85,7 @@ class TopicPartitionState:
         self.reset_policy: AutoOffsetReset | None = None
         self.lost_offset: int | None = None
         self.next_attempt_ms = 0.0
+        self._failures = 0
         self._preferred_replica: int | None = None
         self._preferred_until_ms = 0.0
 
@@ -146,6 +149,11 @@ class TopicPartitionState:
         if self.fetch_state is FetchState.AWAIT_VALIDATION:
             self._enter(FetchState.FETCHING)
 
+    def retry_later(self, now_ms: float, backoff: ExponentialBackoff) -> None:
+        """Put the next look-up off after one that failed, longer each time in this state."""
+        self.next_attempt_ms = now_ms + backoff.backoff(self._failures)
+        self._failures += 1
+
     def committable(self) -> OffsetAndMetadata | None:
         """Return the position in the form of a commit, or None while there is none to trust."""
         if self.position is None or self.fetch_state is not FetchState.FETCHING:
@@ -189,3 +197,4 @@ class TopicPartitionState:
             raise IllegalStateError(f"{self.partition}: {self.fetch_state.name} to {state.name}")
         self.fetch_state = state
         self.next_attempt_ms = 0.0
+        self._failures = 0

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import IllegalStateError
 from kclient.consumer.coordinator.heartbeat import Heartbeat
 from kclient.consumer.coordinator.member_state import (
@@ -92,7 +93,10 @@ def test_what_is_left_after_losing_the_membership(keep: bool, member_id: str) ->
 
 def test_the_clocks_of_a_membership() -> None:
     heartbeat = Heartbeat(
-        interval_ms=100, session_timeout_ms=1000, max_poll_interval_ms=5000, retry_backoff_ms=10
+        interval_ms=100,
+        session_timeout_ms=1000,
+        max_poll_interval_ms=5000,
+        backoff=ExponentialBackoff(10, 1000, lambda: 0.0),
     )
     heartbeat.start(0.0)
     assert not heartbeat.is_due(99.0)
@@ -109,6 +113,10 @@ def test_the_clocks_of_a_membership() -> None:
     heartbeat.sent(600.0)
     heartbeat.failed(650.0)
     assert heartbeat.is_due(660.0)
+    heartbeat.sent(660.0)
+    heartbeat.failed(670.0)
+    assert not heartbeat.is_due(689.0)
+    assert heartbeat.is_due(690.0)
     assert not heartbeat.poll_expired(4999.0)
     heartbeat.polled(4999.0)
     assert not heartbeat.poll_expired(9998.0)

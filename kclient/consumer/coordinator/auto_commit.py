@@ -1,12 +1,13 @@
 """Commits positions from time to time (Kafka: ConsumerCoordinator's auto-commit)."""
 
-import logging
-
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.coordinator.offset_committer import OffsetCommitter
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
-_log = logging.getLogger(__name__)
+# An interval of 0 commits at every poll, which is no reason to wake up all the time.
+_SHORTEST_WAIT_MS = 100.0
 
 
 class AutoCommit:
@@ -21,15 +22,18 @@ class AutoCommit:
         committer: OffsetCommitter,
         subscriptions: SubscriptionState,
         interval_ms: float,
-        retry_backoff_ms: float,
+        backoff: ExponentialBackoff,
         *,
         enabled: bool,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self.enabled = enabled
         self._committer = committer
         self._subscriptions = subscriptions
         self._interval_ms = interval_ms
-        self._retry_backoff_ms = retry_backoff_ms
+        self._backoff = backoff
+        self._failures = 0
         self._next_ms: float | None = None
         self._in_flight: RequestFuture[None] | None = None
 
@@ -49,8 +53,7 @@ class AutoCommit:
             self._in_flight = self.commit_now()
             self.restart(now_ms)
             due_ms = now_ms + self._interval_ms
-        # An interval of 0 commits at every poll, which is no reason to wake up all the time.
-        return max(self._retry_backoff_ms, due_ms - now_ms)
+        return max(_SHORTEST_WAIT_MS, due_ms - now_ms)
 
     def mend(self) -> None:
         """Wait for no outcome any more."""
@@ -65,7 +68,10 @@ class AutoCommit:
         if future is None or not future.done:
             return
         self._in_flight = None
-        if future.error is not None:
-            _log.warning("auto-commit failed: %s", future.error)
-            if future.error.retriable:
-                self._next_ms = now_ms + self._retry_backoff_ms
+        if future.error is None:
+            self._failures = 0
+            return
+        self._log.warning("Auto-commit failed: %s", future.error)
+        if future.error.retriable:
+            self._next_ms = now_ms + self._backoff.backoff(self._failures)
+            self._failures += 1

@@ -1,6 +1,5 @@
 """Reads a group's committed positions (Kafka: ConsumerCoordinator.fetchCommittedOffsets)."""
 
-import logging
 from collections.abc import Iterable, Sequence
 
 from kclient.client.client_response import ClientResponse
@@ -13,9 +12,11 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.offset_fetch import (
@@ -27,8 +28,6 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-
-_log = logging.getLogger(__name__)
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
@@ -130,8 +129,13 @@ class CommittedOffsets:
     """Asks the coordinator for positions."""
 
     def __init__(
-        self, group_id: str, network: ConsumerNetworkClient, finder: CoordinatorFinder
+        self,
+        group_id: str,
+        network: ConsumerNetworkClient,
+        finder: CoordinatorFinder,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._failures = FailureLog(log_context.logger(__name__), "Lookup of committed offsets")
         self._group_id = group_id
         self._network = network
         self._finder = finder
@@ -168,6 +172,7 @@ class CommittedOffsets:
                     found[partition] = self._position(partition, data)
         if missing:
             raise CoordinatorNotAvailableError("the answer leaves partitions out")
+        self._failures.succeeded()
         return found
 
     def _position(
@@ -194,7 +199,7 @@ class CommittedOffsets:
             raise error
 
     def _mind_coordinator(self, error: KafkaError) -> None:
-        _log.info("committed offsets of group %s: %s", self._group_id, error)
+        self._failures.failed(error)
         self._network.note_trouble(error)
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):

@@ -1,18 +1,16 @@
 """A consumer's part in its group (Kafka: ConsumerCoordinator)."""
 
-import logging
 from collections import deque
 from collections.abc import Callable
 
 from kclient.client.cluster import Cluster
 from kclient.common.errors import KafkaError, RetriableCommitFailedError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.coordinator.committed_offsets import CommittedOffsets
 from kclient.consumer.coordinator.group_parts import GroupParts
 from kclient.consumer.coordinator.offset_committer import Offsets
 from kclient.consumer.request_future import RequestFuture
-
-_log = logging.getLogger(__name__)
 
 CommitCallback = Callable[[Offsets, KafkaError | None], object]
 """Told of the outcome of an asynchronous commit: what was committed, and the error if any."""
@@ -25,7 +23,8 @@ class ConsumerCoordinator:
     run neither callbacks nor rebalances.
     """
 
-    def __init__(self, parts: GroupParts) -> None:
+    def __init__(self, parts: GroupParts, log_context: LogContext = NO_LOG_CONTEXT) -> None:
+        self._log = log_context.logger(__name__)
         self._parts = parts
         self._subscriptions = parts.subscriptions
         self._metadata = parts.metadata
@@ -77,7 +76,7 @@ class ConsumerCoordinator:
             return parts.heartbeat.interval_ms
         try:
             if parts.membership.heartbeats() and parts.heartbeat.poll_expired(now_ms):
-                _log.warning(
+                self._log.warning(
                     "no poll() within max.poll.interval.ms (%d ms): leaving the group; poll more "
                     "often, take fewer records at a time or raise the interval",
                     parts.settings.max_poll_interval_ms,
@@ -195,7 +194,7 @@ class ConsumerCoordinator:
             if callback is not None:
                 self._run_commit_callback(callback, offsets, error)
             elif error is not None:
-                _log.error("asynchronous commit of %d offsets failed: %s", len(offsets), error)
+                self._log.error("Asynchronous commit of %d offsets failed: %s", len(offsets), error)
 
     # --- inside
 

@@ -1,6 +1,5 @@
 """Finds the broker in charge of a group (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
-import logging
 import math
 
 from kclient.client.client_response import ClientResponse
@@ -12,13 +11,13 @@ from kclient.client.find_coordinator import (
 )
 from kclient.common.broker_errors import CoordinatorNotAvailableError, GroupAuthorizationError
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
-
-_log = logging.getLogger(__name__)
 
 _SETTLED_MS = 2000.0
 
@@ -32,7 +31,10 @@ class CoordinatorFinder:
         network: ConsumerNetworkClient,
         clock: Clock,
         backoff: ExponentialBackoff,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
+        self._failures = FailureLog(self._log, "Group coordinator lookup")
         self._group_id = group_id
         self._network = network
         self._clock = clock
@@ -83,8 +85,13 @@ class CoordinatorFinder:
     def mark_unknown(self, reason: str) -> None:
         """Look again: the coordinator moved, or cannot be reached."""
         if self._node is not None:
-            _log.info("coordinator %s of group %s given up: %s", self._node, self._group_id, reason)
             node, self._node = self._node, None
+            self._log.info(
+                "Group coordinator %s is unavailable or invalid due to: %s. Rediscovery will be "
+                "attempted.",
+                node,
+                reason,
+            )
             if self._clock.monotonic_ms() - self._found_ms > _SETTLED_MS:
                 self._attempts = 0  # else it is found and lost over and over: wait longer
             # What is in flight there would be answered by a broker that is not in charge.
@@ -103,11 +110,12 @@ class CoordinatorFinder:
                 raise CoordinatorNotAvailableError("the answer names no broker")
             self._node = node._replace(id=COORDINATOR_ID_BASE - node.id)
             self._found_ms = self._clock.monotonic_ms()
-            _log.info("coordinator of group %s is %s", self._group_id, node)
+            self._failures.succeeded()
+            self._log.info("Discovered group coordinator %s", node)
         except GroupAuthorizationError:
             self._error = GroupAuthorizationError(f"group {self._group_id!r} may not be used")
         except KafkaError as error:
-            _log.info("look-up of the coordinator of group %s: %s", self._group_id, error)
+            self._failures.failed(error)
             self._network.note_trouble(_of_group(self._group_id, error))
             if not error.retriable:
                 self._error = error

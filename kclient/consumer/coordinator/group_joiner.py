@@ -18,6 +18,7 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
@@ -41,10 +42,10 @@ from kclient.protocol.messages.sync_group import (
     SyncGroupResponse,
 )
 
-_log = logging.getLogger(__name__)
-
 # The broker may hold a join back for the whole rebalance timeout; the answer takes a little longer.
 _JOIN_MARGIN_MS = 5_000
+
+_WITH_MEMBER_ID = "need to re-join with the given member-id"
 
 LeaderDuty = Callable[[str, Sequence[JoinGroupResponseMember]], dict[str, bytes]]
 """Given the protocol chosen and the members, returns the assignment of each."""
@@ -69,7 +70,9 @@ class GroupJoiner:
         heartbeat: Heartbeat,
         clock: Clock,
         lead: LeaderDuty,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._settings = settings
         self._network = network
         self._finder = finder
@@ -102,7 +105,9 @@ class GroupJoiner:
             ],
             reason=membership.rejoin_reason[:255] or None,
         )
-        _log.info("joining group %s: %s", settings.group_id, membership.rejoin_reason or "first")
+        known = membership.rejoin_reason == _WITH_MEMBER_ID  # the first request only gave the id
+        level = logging.DEBUG if known else logging.INFO
+        self._log.log(level, "(Re-)joining group%s", _due_to(membership.rejoin_reason))
         timeout_ms = max(
             settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
         )
@@ -152,17 +157,23 @@ class GroupJoiner:
             response.generation_id, response.member_id, response.protocol_name
         )
         self._heartbeat.start(self._clock.monotonic_ms())
+        self._log.info(
+            "Successfully joined group with generation %d as member %s, protocol %s",
+            response.generation_id,
+            response.member_id,
+            response.protocol_name,
+        )
 
     def _lead_or_follow(self, response: JoinGroupResponse) -> dict[str, bytes]:
         if response.leader != response.member_id or response.skip_assignment:
             return {}
-        _log.info(
-            "leading generation %d of group %s with %d members",
+        assignments = self._lead(response.protocol_name or "", response.members)
+        self._log.info(
+            "Finished assignment for group at generation %d with %d members",
             response.generation_id,
-            self._settings.group_id,
             len(response.members),
         )
-        return self._lead(response.protocol_name or "", response.members)
+        return assignments
 
     # --- SyncGroup
 
@@ -214,6 +225,7 @@ class GroupJoiner:
         except KafkaError as error:
             self._failed(error, outcome)
             return
+        self._log.debug("Successfully synced group in generation %d", generation.generation_id)
         self._membership.apply(MemberEvent.ASSIGNED)
         outcome.succeed(response.assignment)
 
@@ -231,16 +243,29 @@ class GroupJoiner:
         preparing = membership.state is MemberState.PREPARING_REBALANCE
         membership.apply(MemberEvent.JOIN_FAILED if preparing else MemberEvent.SYNC_FAILED)
         if isinstance(error, UnknownMemberIdError):
-            membership.lose("the broker does not know the member")
+            membership.lose("the coordinator does not know the member")
         elif isinstance(error, IllegalGenerationError):
             membership.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
             error = fenced(self._settings)
         self._mind_coordinator(error)
-        membership.request_rejoin(f"joining failed: {error.error_name or type(error).__name__}")
+        membership.request_rejoin(_reason(error), level=logging.DEBUG)
         outcome.fail(error)
 
     def _mind_coordinator(self, error: KafkaError) -> None:
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
             self._finder.mark_unknown(str(error))
+
+
+def _reason(error: KafkaError) -> str:
+    """Return why to join again after an attempt failed."""
+    if isinstance(error, MemberIdRequiredError):
+        return _WITH_MEMBER_ID
+    if isinstance(error, RebalanceInProgressError):
+        return "group is already rebalancing"
+    return f"join failed: {error.error_name or type(error).__name__}"
+
+
+def _due_to(reason: str) -> str:
+    return f" due to: {reason}" if reason else ""

@@ -1,11 +1,11 @@
 """The leader's duty: to run the assignor (Kafka: ConsumerCoordinator.onLeaderElected)."""
 
-import logging
 from collections.abc import Mapping, Sequence
 
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.common.broker_errors import InconsistentGroupProtocolError
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.consumer.assignors.partition_assignor import (
     Assignment,
@@ -16,8 +16,6 @@ from kclient.consumer.coordinator.consumer_protocol import decode_subscription, 
 from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
-
-_log = logging.getLogger(__name__)
 
 
 class GroupLeader:
@@ -33,7 +31,9 @@ class GroupLeader:
         subscriptions: SubscriptionState,
         metadata: ConsumerMetadata,
         run_callback: RunUserCode,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._subscriptions = subscriptions
         self._metadata = metadata
@@ -71,8 +71,8 @@ class GroupLeader:
         # Each member logs the missing topics of its own subscription.
         missing = topics - counts.keys() - self._subscriptions.topics
         if missing:
-            _log.warning(
-                "topics that other members subscribe to do not exist: %s",
+            self._log.warning(
+                "Topics that other members subscribe to do not exist: %s",
                 ", ".join(sorted(missing)),
             )
         shares = self._assign(assignor, counts, subscribed)
@@ -116,4 +116,7 @@ class GroupLeader:
             given.update(share.partitions)
         unasked = {partition.topic for partition in given} - topics
         if unasked:
-            _log.warning("assigned topics nobody asked for: %s", ", ".join(sorted(unasked)))
+            self._log.warning(
+                "The assignor assigned topics that no member subscribes to: %s",
+                ", ".join(sorted(unasked)),
+            )

@@ -1,10 +1,9 @@
 """Leaves the group (Kafka: AbstractCoordinator.maybeLeaveGroup)."""
 
-import logging
-
 from kclient.client.client_response import ClientResponse
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.coordinator.group_settings import GroupSettings
@@ -17,8 +16,6 @@ from kclient.protocol.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
-
-_log = logging.getLogger(__name__)
 
 _FIRST_WITH_LIST = 3
 
@@ -52,7 +49,9 @@ class GroupLeaver:
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
         membership: Membership,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._settings = settings
         self._network = network
         self._finder = finder
@@ -74,16 +73,20 @@ class GroupLeaver:
             and membership.state is not MemberState.UNJOINED
             and generation.has_member_id()
         ):
-            _log.info("member %s leaves the group: %s", generation.member_id, reason)
+            self._log.info(
+                "Member %s sending LeaveGroup request to coordinator %s due to: %s",
+                generation.member_id,
+                coordinator,
+                reason,
+            )
             builder = _Builder(self._settings.group_id, generation, reason[:255])
-            told = self._network.send(coordinator, builder).then(_read)
-        membership.lose(reason)
+            told = self._network.send(coordinator, builder).then(self._read)
+        membership.left(reason)
         return told
 
-
-def _read(response: ClientResponse) -> None:
-    body = response.body(LeaveGroupResponse)
-    for code in (body.error_code, *(member.error_code for member in body.members)):
-        error: KafkaError | None = error_for_code(code)
-        if error is not None:
-            _log.info("leaving the group: %s", error)
+    def _read(self, response: ClientResponse) -> None:
+        body = response.body(LeaveGroupResponse)
+        for code in (body.error_code, *(member.error_code for member in body.members)):
+            error: KafkaError | None = error_for_code(code)
+            if error is not None:
+                self._log.info("LeaveGroup request failed: %s", error)

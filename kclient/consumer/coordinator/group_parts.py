@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.consumer.assignors.partition_assignor import (
     Assignment,
@@ -41,7 +42,9 @@ class GroupParts:
         runtime: Runtime,
         run_callback: RunUserCode,
         on_committed: Callable[[Offsets], None],
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log_context = log_context
         clock = runtime.clock
         backoff = ExponentialBackoff(
             settings.retry_backoff_ms, settings.retry_backoff_max_ms, runtime.random.random
@@ -52,32 +55,42 @@ class GroupParts:
         self.assignors = assignors
         self.joined_topics: frozenset[str] = frozenset()
         self.run_callback = run_callback
-        self.membership = membership = Membership()
-        self.finder = finder = CoordinatorFinder(settings.group_id, network, clock, backoff)
+        self.membership = membership = Membership(log_context)
+        self.finder = finder = CoordinatorFinder(
+            settings.group_id, network, clock, backoff, log_context
+        )
         self.heartbeat = Heartbeat(
             settings.heartbeat_interval_ms,
             settings.session_timeout_ms,
             settings.max_poll_interval_ms,
-            settings.retry_backoff_ms,
+            backoff,
         )
         self.heartbeats = HeartbeatSender(
-            settings, network, finder, membership, self.heartbeat, clock
+            settings, network, finder, membership, self.heartbeat, clock, log_context
         )
-        self.leader = GroupLeader(assignors, subscriptions, metadata, run_callback)
-        self.leaver = GroupLeaver(settings, network, finder, membership)
-        self.committed = CommittedOffsets(settings.group_id, network, finder)
+        self.leader = GroupLeader(assignors, subscriptions, metadata, run_callback, log_context)
+        self.leaver = GroupLeaver(settings, network, finder, membership, log_context)
+        self.committed = CommittedOffsets(settings.group_id, network, finder, log_context)
         self.committer = OffsetCommitter(
-            settings, network, finder, membership, subscriptions, on_committed
+            settings, network, finder, membership, subscriptions, on_committed, log_context
         )
         self.auto_commit = AutoCommit(
             self.committer,
             subscriptions,
             settings.auto_commit_interval_ms,
-            settings.retry_backoff_ms,
+            backoff,
             enabled=settings.auto_commit,
+            log_context=log_context,
         )
         self.joiner = GroupJoiner(
-            settings, network, finder, membership, self.heartbeat, clock, self.leader.lead
+            settings,
+            network,
+            finder,
+            membership,
+            self.heartbeat,
+            clock,
+            self.leader.lead,
+            log_context,
         )
         self.rebalance = self._rebalance(self.joiner, backoff, run_callback)
 
@@ -93,6 +106,7 @@ class GroupParts:
             self.offers,
             run_callback,
             self.assigned,
+            self._log_context,
         )
 
     def offers(self) -> list[Offer]:

@@ -1,5 +1,7 @@
 """The clocks of a membership (Kafka: Heartbeat)."""
 
+from kclient.client.exponential_backoff import ExponentialBackoff
+
 
 class Heartbeat:
     """When to send the next sign of life, and when to give up on the broker or the application.
@@ -8,7 +10,7 @@ class Heartbeat:
         interval_ms: Time between heartbeats.
         session_timeout_ms: Time without an answer after which the broker is taken to be lost.
         max_poll_interval_ms: Time without a `poll` after which the application is.
-        retry_backoff_ms: Time before a failed heartbeat is sent again.
+        backoff: Time before a failed heartbeat is sent again.
     """
 
     def __init__(
@@ -16,12 +18,13 @@ class Heartbeat:
         interval_ms: float,
         session_timeout_ms: float,
         max_poll_interval_ms: float,
-        retry_backoff_ms: float,
+        backoff: ExponentialBackoff,
     ) -> None:
         self.interval_ms = interval_ms
         self.session_timeout_ms = session_timeout_ms
         self.max_poll_interval_ms = max_poll_interval_ms
-        self._retry_backoff_ms = retry_backoff_ms
+        self._backoff = backoff
+        self._failures = 0
         self._next_ms = 0.0
         self._session_ends_ms = 0.0
         self._poll_ends_ms = 0.0
@@ -46,12 +49,14 @@ class Heartbeat:
     def answered(self, now_ms: float) -> None:
         """Note that the broker is alive."""
         self.in_flight = False
+        self._failures = 0
         self._session_ends_ms = now_ms + self.session_timeout_ms
 
     def failed(self, now_ms: float) -> None:
         """Note that a heartbeat must be sent again."""
         self.in_flight = False
-        self._next_ms = now_ms + self._retry_backoff_ms
+        self._next_ms = now_ms + self._backoff.backoff(self._failures)
+        self._failures += 1
 
     def mend(self) -> None:
         """Wait for no answer any more: it went down with its connection."""

@@ -1,7 +1,5 @@
 """Heartbeats and what their answers mean (Kafka: AbstractCoordinator.HeartbeatResponseHandler)."""
 
-import logging
-
 from kclient.client.client_response import ClientResponse
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
@@ -14,6 +12,7 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
@@ -21,10 +20,9 @@ from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat import Heartbeat
 from kclient.consumer.coordinator.membership import Generation, Membership
+from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-
-_log = logging.getLogger(__name__)
 
 
 class HeartbeatSender:
@@ -38,7 +36,9 @@ class HeartbeatSender:
         membership: Membership,
         heartbeat: Heartbeat,
         clock: Clock,
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._failures = FailureLog(log_context.logger(__name__), "Heartbeat")
         self._settings = settings
         self._network = network
         self._finder = finder
@@ -64,7 +64,7 @@ class HeartbeatSender:
             return float("inf")
         if self._heartbeat.session_expired(now_ms):
             # The broker has put this member out by now: what it held may belong to others.
-            self._finder.mark_unknown("no answer to heartbeats within session.timeout.ms")
+            self._finder.mark_unknown("no response to heartbeats within session.timeout.ms")
             self._membership.lose("session timed out", keep_member_id=True)
             return 0.0
         if self._heartbeat.is_due(now_ms):
@@ -99,6 +99,7 @@ class HeartbeatSender:
             return  # of a generation that is over
         if error is None or isinstance(error, RebalanceInProgressError):
             self._heartbeat.answered(now_ms)
+            self._failures.succeeded()
         else:
             self._heartbeat.failed(now_ms)
         if error is not None:
@@ -108,9 +109,9 @@ class HeartbeatSender:
         membership = self._membership
         if isinstance(error, RebalanceInProgressError):
             if membership.is_stable():
-                membership.request_rejoin("the group is rebalancing")
+                membership.request_rejoin("group is already rebalancing")
         elif isinstance(error, UnknownMemberIdError):
-            membership.lose("the broker does not know the member")
+            membership.lose("the coordinator does not know the member")
         elif isinstance(error, IllegalGenerationError):
             membership.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
@@ -123,7 +124,7 @@ class HeartbeatSender:
             self._error = error
 
     def _mind_coordinator(self, error: KafkaError) -> None:
-        _log.info("heartbeat of group %s: %s", self._settings.group_id, error)
+        self._failures.failed(error)
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
             self._finder.mark_unknown(str(error))

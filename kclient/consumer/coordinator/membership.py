@@ -3,9 +3,8 @@
 import logging
 from typing import NamedTuple
 
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.coordinator.member_state import MemberEvent, MemberState, next_state
-
-_log = logging.getLogger(__name__)
 
 NO_GENERATION_ID = -1
 NO_MEMBER_ID = ""
@@ -36,7 +35,8 @@ class Membership:
         rejoin_reason: Why, in words that the broker may log.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
+        self._log = log_context.logger(__name__)
         self.state = MemberState.UNJOINED
         self.generation = NO_GENERATION
         self.rejoin_needed = True
@@ -66,10 +66,15 @@ class Membership:
         """Return the generation to commit under, None while there is none."""
         return self.generation if self.is_stable() else None
 
-    def request_rejoin(self, reason: str) -> None:
-        """Join again as soon as the application polls."""
+    def request_rejoin(self, reason: str, *, level: int = logging.INFO) -> None:
+        """Join again as soon as the application polls.
+
+        Args:
+            reason: Why, in words that the broker may log.
+            level: Level of the log line.
+        """
         if not self.rejoin_needed:
-            _log.info("member %s will join again: %s", self.generation.member_id, reason)
+            self._log.log(level, "Request joining group due to: %s", reason)
         self.rejoin_needed = True
         self.rejoin_reason = reason
 
@@ -80,9 +85,18 @@ class Membership:
             reason: Why, in words.
             keep_member_id: Whether the broker still knows the member by its id.
         """
-        if self.state is not MemberState.UNJOINED or self.generation != NO_GENERATION:
-            _log.info("member %s is out of the group: %s", self.generation.member_id, reason)
+        if self.state is not MemberState.UNJOINED:
+            self._log.info(
+                "Resetting generation %d%s due to: %s",
+                self.generation.generation_id,
+                "" if keep_member_id else f" and member id {self.generation.member_id}",
+                reason,
+            )
+        self.left(reason, keep_member_id=keep_member_id)
+
+    def left(self, reason: str, *, keep_member_id: bool = False) -> None:
+        """Do as `lose` without a line in the log: the member left on its own account."""
         member_id = self.generation.member_id if keep_member_id else NO_MEMBER_ID
         self.apply(MemberEvent.LEFT)
         self.generation = Generation(member_id=member_id)
-        self.request_rejoin(reason)
+        self.request_rejoin(reason, level=logging.DEBUG)

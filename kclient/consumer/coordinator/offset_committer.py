@@ -1,6 +1,5 @@
 """Commits of positions, in the order they were asked for (Kafka: ConsumerCoordinator's commits)."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +19,14 @@ from kclient.common.broker_errors import (
     error_for_code,
 )
 from kclient.common.errors import CommitFailedError, DisconnectedError, KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat_sender import fenced
 from kclient.consumer.coordinator.membership import NO_GENERATION, Generation, Membership
+from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.offset_commit import (
@@ -34,8 +35,6 @@ from kclient.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-
-_log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -68,7 +67,9 @@ class OffsetCommitter:
         membership: Membership,
         subscriptions: SubscriptionState,
         on_committed: Callable[[Offsets], None],
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._failures = FailureLog(log_context.logger(__name__), "Offset commit")
         self._settings = settings
         self._network = network
         self._finder = finder
@@ -190,11 +191,12 @@ class OffsetCommitter:
         try:
             self._read(future.value.body(OffsetCommitResponse), commit, generation)
         except KafkaError as error:
-            _log.info("commit of group %s: %s", self._settings.group_id, error)
+            self._failures.failed(error)
             commit.future.fail(error)
             if isinstance(error, _LOST_COORDINATOR):
                 self._finder.mark_unknown(str(error))
             return
+        self._failures.succeeded()
         self._on_committed(commit.offsets)
         commit.future.succeed(None)
 

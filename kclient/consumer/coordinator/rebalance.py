@@ -13,6 +13,7 @@ from kclient.common.broker_errors import (
     UnknownMemberIdError,
 )
 from kclient.common.errors import KafkaError
+from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.assignors.partition_assignor import Assignment
 from kclient.consumer.coordinator.auto_commit import AutoCommit
@@ -24,15 +25,7 @@ from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
-_log = logging.getLogger(__name__)
-
 _RETRY_AT_ONCE = (MemberIdRequiredError, UnknownMemberIdError, IllegalGenerationError)
-_MOST_AT_ONCE = 2
-"""How many attempts in a row are repeated at once.
-
-A member that the broker does not know any more joins without an id, and again with the one it is
-given. Kafka's client repeats them without end, thousands a second where a broker persists.
-"""
 
 
 class RebalancePhase(Enum):
@@ -67,7 +60,9 @@ class Rebalance:
         offers: Callable[[], Sequence[Offer]],
         run_callback: RunUserCode,
         on_assignment: Callable[[Assignment], None],
+        log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._joiner = joiner
         self._membership = membership
         self._subscriptions = subscriptions
@@ -81,7 +76,7 @@ class Rebalance:
         self._commit_ends_ms = 0.0
         self._join: RequestFuture[bytes] | None = None
         self._attempts = 0
-        self._at_once = 0  # attempts in a row that were repeated without a wait
+        self._retried_at_once: set[type[KafkaError]] = set()
         self._next_attempt_ms = 0.0
         self._began_ms = 0.0
         self.completed = 0
@@ -120,6 +115,7 @@ class Rebalance:
         """Forget a rebalance under way."""
         self.phase = RebalancePhase.NONE
         self._commit = self._join = None
+        self._next_attempt_ms = 0.0
 
     def mend(self) -> bool:
         """Begin anew what was under way; return whether the membership must be, too."""
@@ -132,7 +128,10 @@ class Rebalance:
     def report_given_up(self) -> None:
         """Take the partitions away and tell the application, as revoked or as lost already."""
         gone = self._membership.generation.generation_id == NO_GENERATION_ID
-        self._take_away(RebalanceListener.lost if gone else RebalanceListener.revoked)
+        if gone:
+            self._take_away("Lost", RebalanceListener.lost)
+        else:
+            self._take_away("Revoking", RebalanceListener.revoked)
 
     # --- inside
 
@@ -146,8 +145,8 @@ class Rebalance:
 
     def _give_up_partitions(self) -> None:
         if self._commit is not None and (not self._commit.done or self._commit.failed):
-            _log.warning(
-                "commit before the rebalance failed: %s", self._commit.error or "no answer"
+            self._log.warning(
+                "Commit before the rebalance failed: %s", self._commit.error or "no response"
             )
         try:
             self.report_given_up()
@@ -158,15 +157,18 @@ class Rebalance:
 
     def _begin_joining(self) -> None:
         self._commit = None
-        self._next_attempt_ms = 0.0
         self.phase = RebalancePhase.JOINING
 
-    def _take_away(self, report: Callable[[RebalanceListener, list[TopicPartition]], None]) -> None:
+    def _take_away(
+        self, what: str, report: Callable[[RebalanceListener, list[TopicPartition]], None]
+    ) -> None:
         partitions = sorted(self._subscriptions.assigned)
         listener = self._subscriptions.listener
         if not partitions:
             return
-        _log.info("giving up %s", ", ".join(map(str, partitions)))
+        self._log.info(
+            "%s previously assigned partitions: %s", what, ", ".join(map(str, partitions))
+        )
         try:
             self._run_callback(lambda: report(listener, partitions))
         except Exception:
@@ -187,23 +189,27 @@ class Rebalance:
         if not self._membership.is_stable():
             # The heartbeat loop gave the membership up after it had read the answer: the partitions
             # are others' by now. `step` joins again.
-            self._next_attempt_ms = 0.0
+            self._put_off(now_ms)
             return
-        self._attempts = self._at_once = 0
         self.completed += 1
         self.took_ms += now_ms - self._began_ms
         self.ended_ms = now_ms
         assignment = decode_assignment(join.value)
         if not self._is_still_wanted(assignment):
             self._membership.request_rejoin("the subscription changed while joining")
+            self._put_off(now_ms)
             self.phase = RebalancePhase.NONE
             return
+        self._attempts = 0
+        self._retried_at_once.clear()
         self._subscriptions.assign_from_group(assignment.partitions)
         self._auto_commit.restart(now_ms)
         self._on_assignment(assignment)
         partitions = sorted(assignment.partitions)
         listener = self._subscriptions.listener
-        _log.info("given %s", ", ".join(map(str, partitions)) or "no partitions")
+        self._log.info(
+            "Adding newly assigned partitions: %s", ", ".join(map(str, partitions)) or "none"
+        )
         try:
             self._run_callback(lambda: listener.assigned(partitions))
         except Exception:
@@ -212,17 +218,23 @@ class Rebalance:
         self.phase = RebalancePhase.NONE  # only now: Ctrl-C before it makes the member join anew
 
     def _join_failed(self, error: KafkaError, now_ms: float) -> None:
-        _log.info("joining the group failed: %s", error)
+        expected = isinstance(error, MemberIdRequiredError | RebalanceInProgressError)
+        level = logging.DEBUG if expected else logging.INFO
+        self._log.log(level, "Join group failed: %s", error)
         if not isinstance(error, MemberIdRequiredError):  # which only tells the member its id
             self.failed += 1
-        if not isinstance(error, _RETRY_AT_ONCE) or self._at_once >= _MOST_AT_ONCE:
-            self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
-            self._attempts += 1
+        # Once: an error that comes again is not healed by the next attempt.
+        if isinstance(error, _RETRY_AT_ONCE) and type(error) not in self._retried_at_once:
+            self._retried_at_once.add(type(error))
         else:
-            self._at_once += 1
+            self._put_off(now_ms)
         passing = isinstance(error, (*_RETRY_AT_ONCE, RebalanceInProgressError))
         if not passing and not error.retriable:
             raise error
+
+    def _put_off(self, now_ms: float) -> None:
+        self._next_attempt_ms = now_ms + self._backoff.backoff(self._attempts)
+        self._attempts += 1
 
     def _is_still_wanted(self, assignment: Assignment) -> bool:
         topics = {partition.topic for partition in assignment.partitions}
