@@ -133,7 +133,7 @@ class BootstrapError(KafkaTimeoutError):
 
 
 class CommitFailedError(KafkaError):
-    """The group has rebalanced: the partitions may belong to another member now."""
+    """The group has rebalanced: the partitions belong, or may belong, to another member now."""
 
 
 class RetriableCommitFailedError(RetriableError):
