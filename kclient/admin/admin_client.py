@@ -40,6 +40,7 @@ from kclient.common.errors import (
 )
 from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.log_context import LogContext
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
 from kclient.network.system_runtime import system_runtime
@@ -49,7 +50,7 @@ T = TypeVar("T")
 _CLIENT_ID = "kclient-admin"
 
 
-class AdminClient:
+class AdminClient(ProcessBound):
     """Administers a cluster (Kafka: Admin).
 
     Every call blocks until the cluster has answered or its timeout (seconds; by default

@@ -1,14 +1,12 @@
 """Interceptors of producers and consumers (KIP-42): the check of the option and the calls."""
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from kclient.common.config_def import ConfigKey
 from kclient.common.errors import ConfigError
-
-_log = logging.getLogger(__name__)
+from kclient.common.log_context import ContextLogger
 
 V = TypeVar("V")
 
@@ -40,10 +38,13 @@ def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> Con
     )
 
 
-def transformed(value: V, stages: Iterable[Callable[[V], V]], kind: type[V]) -> V:
+def transformed(
+    log: ContextLogger, value: V, stages: Iterable[Callable[[V], V]], kind: type[V]
+) -> V:
     """Return a value passed through interceptors; one that fails leaves it as it was.
 
     Args:
+        log: Where failures are reported.
         value: What the first interceptor gets.
         stages: Method of each interceptor that returns the value for the next one.
         kind: Class that each has to return; anything else is logged and ignored.
@@ -51,29 +52,29 @@ def transformed(value: V, stages: Iterable[Callable[[V], V]], kind: type[V]) -> 
     for stage in stages:
         try:
             result = stage(value)
-        except Exception:  # noqa: BLE001 (code of the application must not stop the client)
-            _log.exception("interceptor %r raised; its result is not used", stage)
+        except Exception:
+            log.exception("interceptor %r raised; its result is not used", stage)
             continue
         if isinstance(result, kind):
             value = result
         else:
-            _log.error(
-                "interceptor %r: got %.80r, expected a %s; return the argument where nothing is "
+            log.error(
+                "interceptor %r returned %s, expected a %s; return the argument where nothing is "
                 "to be changed",
                 stage,
-                result,
+                type(result).__name__,
                 kind.__name__,
             )
     return value
 
 
-def notify(stages: Iterable[Callable[..., object]], *arguments: object) -> None:
+def notify(log: ContextLogger, stages: Iterable[Callable[..., object]], *arguments: object) -> None:
     """Call a method of each interceptor; what one raises is logged and stops nothing."""
     for stage in stages:
         try:
             stage(*arguments)
-        except Exception:  # noqa: BLE001 (as above)
-            _log.exception("interceptor %r raised", stage)
+        except Exception:
+            log.exception("interceptor %r raised", stage)
 
 
 def _interceptor(given: object, base: type[object], methods: Sequence[str]) -> object:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from kclient.common.config_def import merged
 from kclient.common.errors import ConcurrentAccessError, IllegalStateError
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.consumer.arguments import check_max_records, check_timeout
 from kclient.consumer.collected_records import CollectedRecords
@@ -38,7 +39,9 @@ _ALL = 2**31 - 1
 _BEING_TAKEN = object()
 
 
-class Consumer(ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
+class Consumer(
+    ProcessBound, ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing
+):
     """Reads records, alone or as a member of a group.
 
     The network is driven by the calling thread, inside the calls; with a group, a loop of its own

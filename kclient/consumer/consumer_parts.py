@@ -56,7 +56,9 @@ class ConsumerParts:
             values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
         )
         self.metrics = _metrics(config, runtime)
-        self.interceptors = ConsumerInterceptors(values["interceptor_classes"], self.seat.lend)
+        self.interceptors = ConsumerInterceptors(
+            values["interceptor_classes"], self.seat.lend, self.log_context
+        )
         self.subscriptions = SubscriptionState(
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kclient.common.interceptors import notify, transformed
+from kclient.common.log_context import LogContext
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_records import ConsumerRecords
@@ -39,8 +40,12 @@ class ConsumerInterceptors:
     """A chain of interceptors."""
 
     def __init__(
-        self, interceptors: Sequence[ConsumerInterceptor], run_user_code: RunUserCode
+        self,
+        interceptors: Sequence[ConsumerInterceptor],
+        run_user_code: RunUserCode,
+        log_context: LogContext,
     ) -> None:
+        self._log = log_context.logger(__name__)
         self._interceptors = tuple(interceptors)
         self._run_user_code = run_user_code
 
@@ -68,11 +73,11 @@ class ConsumerInterceptors:
         """Show a commit to each."""
         if self._interceptors:
             stages = [each.on_commit for each in self._interceptors]
-            self._run_user_code(lambda: notify(stages, offsets))
+            self._run_user_code(lambda: notify(self._log, stages, offsets))
 
     def close(self) -> None:
         """Close each."""
-        notify(each.close for each in self._interceptors)
+        notify(self._log, (each.close for each in self._interceptors))
 
     def _changed(
         self, by_partition: Mapping[TopicPartition, list[ConsumerRecord]]
@@ -81,4 +86,4 @@ class ConsumerInterceptors:
         if not by_partition:
             return records
         stages = [each.on_consume for each in self._interceptors]
-        return self._run_user_code(lambda: transformed(records, stages, ConsumerRecords))
+        return self._run_user_code(lambda: transformed(self._log, records, stages, ConsumerRecords))

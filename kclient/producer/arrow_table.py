@@ -14,6 +14,10 @@ from kclient.record.arrow_columns import as_binary, checked
 COLUMNS = ("value", "key", "partition", "timestamp", "headers", "topic")
 """Names that a column may have."""
 
+_ROWS_HINT = (
+    "leave it out; to send each row as JSON, use value_serializer=json_serializer and "
+    "send_many(topic, table.to_pylist())"
+)
 _FEW_ROWS = 1024  # batches smaller than this are joined: each has a price of its own
 
 
@@ -35,7 +39,7 @@ def arrow_batches(topic: str | None, data: object) -> list[Any]:
     arrow = import_pyarrow()
     if not isinstance(data, arrow.RecordBatch | arrow.Table):
         raise InvalidTypeError(
-            f"batch: got {describe(data)}, expected a pyarrow.RecordBatch or pyarrow.Table"
+            f"batch: got {_describe(data)}, expected a pyarrow.RecordBatch or pyarrow.Table"
         )
     table: Any = data
     _check_names(topic, table.schema.names)
@@ -46,11 +50,26 @@ def arrow_batches(topic: str | None, data: object) -> list[Any]:
     return [batch for batch in batches if batch.num_rows]
 
 
+def _describe(data: object) -> str:
+    """Return what was given and how a table is made of it, without the rows of a data frame."""
+    kind = type(data)
+    module = kind.__module__.partition(".")[0]
+    if module == "pandas":
+        return f"a pandas {kind.__name__} (pa.Table.from_pandas(df) makes a table of it)"
+    if module == "polars":
+        return f"a polars {kind.__name__} (df.to_arrow() makes a table of it)"
+    if isinstance(data, dict):
+        return "a dict (pa.table(columns) makes a table of it)"
+    if isinstance(data, list):
+        return "a list (pa.Table.from_pylist(rows) makes a table of it)"
+    return describe(data)
+
+
 def _check_names(topic: str | None, names: list[str]) -> None:
     for name in names:
         if name not in COLUMNS:
             near = difflib.get_close_matches(name.lower(), COLUMNS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "leave it out"
+            hint = f"did you mean {near[0]!r}?" if near else _ROWS_HINT
             raise InvalidArgumentError(
                 f"column {name!r:.80}: expected one of {', '.join(COLUMNS)}; {hint}"
             )

@@ -12,6 +12,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from kclient.common.errors import KafkaError
 from kclient.common.event_loop import running_event_loop
+from kclient.common.foreign_names import WithForeignNames
+from kclient.producer.foreign_names import FUTURE_NAMES
 
 T = TypeVar("T")
 
@@ -53,7 +55,7 @@ class _WaiterCall:
         return hash((id(self._outcome), id(self._waiter)))
 
 
-class AwaitableOutcome(Generic[T]):
+class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUTURE_NAMES):
     """Base of outcomes that can be awaited, or handed to functions of `concurrent.futures`.
 
     ``await outcome`` returns what `result` returns, or raises what it raises. It needs a running

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from kclient.common.errors import KafkaError
+from kclient.common.interceptors import notify
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import RecordMetadata
 from kclient.producer.produce_request_result import OnDelivery
@@ -11,19 +12,22 @@ from kclient.producer.producer_record import ProducerRecord
 
 
 class ProducerInterceptor(Protocol):
-    """What ``interceptor.classes`` takes (Kafka: ProducerInterceptor, KIP-42)."""
+    """What ``interceptor.classes`` takes (Kafka: ProducerInterceptor, KIP-42).
+
+    A class that derives from it may define only the methods that it needs.
+    """
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """Return the record to send, before serialization; runs in the caller's thread."""
-        ...
+        return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         """See an outcome; runs in the sender's thread, and in the caller's where `send` raised."""
-        ...
+        return
 
     def close(self) -> None:
-        """Let go of resources; the producer was closed."""
-        ...
+        """Release resources; the producer was closed."""
+        return
 
 
 class ProducerInterceptors:
@@ -36,26 +40,34 @@ class ProducerInterceptors:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._interceptors = tuple(interceptors)
+        self._wrong: set[int] = set()  # positions of those that have returned no record
 
     def __len__(self) -> int:
         return len(self._interceptors)
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """Pass a record through the chain; one that raises is left out of it."""
-        for interceptor in self._interceptors:
+        """Pass a record through the chain; one that raises, or returns no record, is left out."""
+        for position, interceptor in enumerate(self._interceptors):
             try:
-                record = interceptor.on_send(record)
+                returned: object = interceptor.on_send(record)
             except Exception:  # noqa: BLE001 (a user's object must not stop the sending)
                 self._log.exception("%r: on_send raised", interceptor)
+                continue
+            if isinstance(returned, ProducerRecord):
+                record = returned
+            elif position not in self._wrong:
+                self._wrong.add(position)
+                self._log.error(
+                    "%r: on_send returned %s, expected a ProducerRecord; records are sent as "
+                    "they were before it (logged once)",
+                    interceptor,
+                    type(returned).__name__,
+                )
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         """Show an outcome to each."""
-        for interceptor in self._interceptors:
-            try:
-                interceptor.on_acknowledgement(metadata, error)
-            except Exception:  # noqa: BLE001 (as above)
-                self._log.exception("%r: on_acknowledgement raised", interceptor)
+        notify(self._log, (each.on_acknowledgement for each in self._interceptors), metadata, error)
 
     def before(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
         """Return a callback that shows an outcome to each, and then to `on_delivery`."""
@@ -71,8 +83,4 @@ class ProducerInterceptors:
 
     def close(self) -> None:
         """Close each."""
-        for interceptor in self._interceptors:
-            try:
-                interceptor.close()
-            except Exception:  # noqa: BLE001 (as above)
-                self._log.exception("%r: close raised", interceptor)
+        notify(self._log, (each.close for each in self._interceptors))

@@ -18,7 +18,9 @@ from kclient.common.errors import (
 )
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.files import WireBytes
+from kclient.common.foreign_names import WithForeignNames
 from kclient.common.log_context import LogContext
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
@@ -28,6 +30,7 @@ from kclient.producer.arrow_table import arrow_batches
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.foreign_names import PRODUCER_NAMES
 from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
 from kclient.producer.metadata_waiter import MetadataWaiter
@@ -56,7 +59,12 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 
 
-class Producer(SendPath[TopicInfo]):
+class Producer(
+    ProcessBound,
+    SendPath[TopicInfo],
+    metaclass=WithForeignNames,
+    foreign_names=PRODUCER_NAMES,
+):
     """Sends records to topics (Kafka: KafkaProducer). Safe for use by many threads.
 
     Records gather in memory and a thread of the producer's own sends them, so `send` returns at
@@ -480,7 +488,11 @@ class Producer(SendPath[TopicInfo]):
         if first:
             self._interceptors.close()
             if lost:
-                self._log.warning("close: %d record(s) had no outcome and were given up", lost)
+                self._log.warning(
+                    "close: %d record(s) had no outcome and were given up%s",
+                    lost,
+                    self._thread.cause_of_loss(),
+                )
 
     def __enter__(self) -> Self:
         """Return the producer, to be closed at the end of the block.

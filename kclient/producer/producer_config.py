@@ -16,6 +16,7 @@ from kclient.common.config_def import (
 )
 from kclient.common.converters import converter_key
 from kclient.common.errors import ConfigError
+from kclient.common.interceptors import interceptor_key
 from kclient.common.java_only_keys import java_only_keys, refused
 from kclient.producer.interceptors import ProducerInterceptor
 from kclient.producer.partitioner import Partitioner, murmur2_partition, murmur3_partition
@@ -75,26 +76,6 @@ def _partitioner() -> ConfigKey:
     )
 
 
-def _interceptors() -> ConfigKey:
-    def convert(raw: object) -> tuple[ProducerInterceptor, ...]:
-        if not isinstance(raw, list | tuple):
-            raise TypeError
-        for each in raw:
-            if isinstance(each, str):
-                raise TypeError("classes are not loaded by name; hand in the objects themselves")
-            if not callable(getattr(each, "on_send", None)):
-                raise TypeError(f"{each!r:.80} has no on_send()")
-        return tuple(raw)
-
-    return ConfigKey(
-        "interceptor.classes",
-        convert,
-        "a list of objects with on_send(), on_acknowledgement() and close()",
-        (),
-        "Objects that see every record before it is serialized, and every outcome (KIP-42).",
-    )
-
-
 _PRODUCER_KEYS: Sequence[ConfigKey] = (
     choice(
         "acks",
@@ -136,7 +117,11 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
         "Let brokers recognise batches that are sent again, so that nothing is written twice or "
         "out of order (KIP-98).",
     ),
-    _interceptors(),
+    interceptor_key(
+        ProducerInterceptor,
+        ("on_send", "on_acknowledgement", "close"),
+        "See every record before it is serialized, and every outcome (KIP-42).",
+    ),
     converter_key(
         "key.serializer",
         "serialize",

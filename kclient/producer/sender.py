@@ -69,6 +69,10 @@ class Sender:
 
     One thread calls `step`; `initiate_close`, `force_close`, `wakeup` and `failure` may be used by
     others.
+
+    Attributes:
+        failure: Why the sender stopped for good, None while it works.
+        obstacle: What kept records from being sent when the loop ended, if there were any left.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Sender:
         self._lost: int | None = None
         self._unexpected: Exception | None = None
         self.failure: KafkaError | None = None
+        self.obstacle: KafkaError | None = None
 
     # -- the loop ---------------------------------------------------------------------------------
 
@@ -154,11 +159,19 @@ class Sender:
         return self._accumulator.incomplete.record_count() if self._lost is None else self._lost
 
     def _finish(self, error: KafkaError) -> None:
+        self.obstacle = self._find_obstacle()
         try:
             self._client.close()  # first: until then a socket may read the batches' memory
         finally:
             self._metadata.close()
             self._lost = self._accumulator.abort_incomplete(error)
+
+    def _find_obstacle(self) -> KafkaError | None:
+        """Return what keeps records from being sent, if it is known."""
+        known = self._init_error or self._client.bootstrap_error()
+        for batch in self._accumulator.incomplete.all() if known is None else ():
+            known = known or batch.last_error
+        return known
 
     def _crash(self, error: BaseException) -> None:
         """Fail everything: a sender that is not understood must not go on."""
@@ -191,8 +204,9 @@ class Sender:
         # First of all: a batch drained and then found expired would never come back from a broker.
         expired = self._accumulator.take_expired(now_ms)
         if expired:
-            hindrance = self._init_error or self._client.bootstrap_error()
-            self._handler.expire(expired, hindrance, now_ms)
+            self._handler.expire(
+                expired, self._init_error or self._client.bootstrap_error(), now_ms
+            )
         cluster = self._metadata.cluster()
         found = self._accumulator.drainer.ready(cluster, now_ms)
         for topic in sorted(found.unknown_leader_topics):

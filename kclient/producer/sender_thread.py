@@ -82,6 +82,11 @@ class SenderThread:
             self._task.join(_FORCED_TIMEOUT)
         return self._sender.lost_records()
 
+    def cause_of_loss(self) -> str:
+        """Return why records were not sent, for the end of a log line; empty if it is not known."""
+        cause = self._sender.obstacle
+        return "" if cause is None else f"; the last error was: {cause}"
+
     def abandon(self) -> None:
         """Send what is queued and end, without anybody waiting for it."""
         self._sender.initiate_close()
@@ -91,6 +96,5 @@ class SenderThread:
             return  # the child of a fork: the records are the parent's
         lost = self.close(EXIT_TIMEOUT)
         if lost:
-            self._log.warning(
-                "the process ended with %d records unsent: close() the producer first", lost
-            )
+            cause = self.cause_of_loss() or ": close() the producer first"
+            self._log.warning("the process ended with %d records unsent%s", lost, cause)

@@ -431,7 +431,21 @@ def read_batches(buffer, *, max_batch_size=None):
 
 
 cdef class ConsumerRecord:
-    """A record received (Kafka: ConsumerRecord)."""
+    """A record received (Kafka: ConsumerRecord).
+
+    Attributes:
+        topic: Topic.
+        partition: Partition.
+        offset: Offset.
+        timestamp_ms: Milliseconds since the epoch, -1 for none.
+        timestamp_type: Who set the timestamp.
+        key: Key, as the key deserializer made it; bytes or None without one.
+        value: Value, as the value deserializer made it; bytes or None without one.
+        headers: Headers in order.
+        leader_epoch: Epoch of the leader that appended it, -1 if unknown.
+        serialized_key_size: Bytes of the key on the wire, -1 for no key.
+        serialized_value_size: Bytes of the value on the wire, -1 for no value.
+    """
     cdef readonly object topic, timestamp_type, key, value
     cdef object _headers  # None stands for none, a list is made when one is asked for
     cdef readonly int64_t offset, timestamp_ms

@@ -20,6 +20,7 @@ from kclient.common.errors import SerializationError
 
 Headers = list[tuple[str, bytes | None]]
 
+_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _LONG = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 
@@ -105,10 +106,27 @@ def float_deserializer(topic: str, headers: Headers, data: bytes | None, /) -> f
 
 
 def json_serializer(topic: str, headers: Headers, data: Any, /) -> bytes | None:
-    """Encode as compact JSON in UTF-8; None is no value, not JSON's null."""
+    """Encode as compact JSON in UTF-8; None is no value, not JSON's null.
+
+    Raises:
+        SerializationError: JSON has no form of it, such as of NaN, infinity and datetimes.
+    """
     if data is None:
         return None
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        return _to_json(data).encode()
+    except ValueError as error:
+        hint = "; replace NaN and infinity, for example by None" if _is_of_floats(error) else ""
+        raise SerializationError(f"{error}{hint}") from error
+    except TypeError as error:
+        raise SerializationError(
+            f"{error}; convert it, or give a serializer of your own: "
+            "lambda data: json.dumps(data, default=str).encode()"
+        ) from error
+
+
+def _is_of_floats(error: ValueError) -> bool:
+    return "Out of range float" in str(error)
 
 
 def json_deserializer(topic: str, headers: Headers, data: bytes | None, /) -> Any:

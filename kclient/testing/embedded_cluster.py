@@ -12,6 +12,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
@@ -24,7 +25,7 @@ _DEFAULTS: Mapping[str, object] = {
 }
 
 
-class EmbeddedCluster:
+class EmbeddedCluster(ProcessBound):
     """A cluster that lives as long as a ``with`` block.
 
     It speaks the Kafka protocol on a loopback port, so that any client can use it. Without a

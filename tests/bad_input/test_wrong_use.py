@@ -3,7 +3,9 @@
 The clients that `make` makes have no network: whatever asks for it fails the test.
 """
 
+import copy
 import math
+import pickle
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -170,6 +172,14 @@ PRODUCER: list[Row] = [
     (lambda p: p.send(None, b""), InvalidTypeError, "topic: got None (NoneType), expected a topic"),
     (lambda p: p.send("a/b", b""), InvalidArgumentError, "topic: got 'a/b', expected 1 to 249 of"),
     (lambda p: p.send("..", b""), InvalidArgumentError, "'.' and '..' are not allowed"),
+    (lambda p: p.produce("t", b""), AttributeError, "use send(topic, value, key, on_delivery="),
+    (lambda p: p.poll(0), AttributeError, "callbacks run in the producer's own thread"),
+    (lambda p: p.list_topics(), AttributeError, "list_topics() of an AdminClient"),
+    (lambda p: p.send_and_wait("t", b""), AttributeError, "use send(...).result(), or await"),
+    (lambda p: p.partitionsFor("t"), AttributeError, "use partitions_for(topic)"),
+    (lambda p: p.begin_transaction(), AttributeError, "transactions are not supported in this v"),
+    (pickle.dumps, TypeError, "cannot pickle or copy a Producer: it has threads"),
+    (copy.copy, TypeError, "create one in each process"),
     (lambda p: p.send("t", {}), InvalidTypeError, "set value_serializer=json_serializer"),
     (lambda p: p.send("t", b"", "k"), InvalidTypeError, "set key_serializer=string_serializer"),
     (lambda p: p.send("t", b"", partition=-7), InvalidArgumentError, "partition: got -7 (int)"),

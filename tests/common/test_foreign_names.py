@@ -1,8 +1,8 @@
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-from kclient.common.foreign_names import missing_attribute, unexpected_keyword
+from kclient.common.foreign_names import WithForeignNames, missing_attribute, unexpected_keyword
 
 
 class Client:
@@ -27,6 +27,31 @@ def test_an_unknown_name_is_reported_as_python_does() -> None:
     assert (caught.value.name, caught.value.obj) == ("sent", client)  # Python suggests `send`
     assert not hasattr(client, "produce")
     assert "produce" not in dir(client)
+
+
+class Future(metaclass=WithForeignNames, foreign_names={"get": "use result()"}):
+    __slots__ = ("done",)
+
+    def result(self) -> None: ...
+
+
+class Special(Future):
+    def __init__(self) -> None:
+        self.own = 1
+
+
+@pytest.mark.parametrize("kind", [Future, Special])
+def test_the_metaclass_does_the_same_without_getattr(kind: type) -> None:
+    owners: list[Any] = [kind(), kind]
+    for owner in owners:
+        with pytest.raises(AttributeError) as caught:
+            _ = owner.get
+        assert str(caught.value) == f"{kind.__name__!r} object has no attribute 'get'; use result()"
+        assert not hasattr(owner, "get")
+        assert "get" not in dir(owner)
+        assert "result" in dir(owner)
+    assert "own" in dir(Special())
+    assert "__getattr__" not in dir(kind)
 
 
 def test_keywords() -> None:

@@ -52,6 +52,10 @@ def outcomes(producer: Producer) -> list[Outcome]:
     return [producer.send("t", b"1"), producer.send_many("t", [b"2", b"3"])]
 
 
+def wrapped(outcome: Any) -> "asyncio.Future[Any]":
+    return asyncio.wrap_future(outcome)
+
+
 # -- asyncio ---------------------------------------------------------------------------------------
 
 
@@ -64,7 +68,7 @@ def test_outcomes_can_be_awaited(producer: Producer) -> None:
         assert len({(each.partition, each.offset) for each in sent}) == 50
         known = producer.send("t", b"known")
         await known
-        assert await known == await asyncio.wrap_future(known)
+        assert await known == await wrapped(known)
         assert await asyncio.wait_for(producer.send("t", b"in time"), 20)
 
     asyncio.run(run())
@@ -80,7 +84,7 @@ def test_awaiting_raises_the_error_of_the_record(
             with pytest.raises(InvalidTopicError):
                 await outcome
             with pytest.raises(InvalidTopicError):
-                await asyncio.wrap_future(outcome)  # type: ignore[arg-type]  # see AwaitableOutcome
+                await wrapped(outcome)
 
     asyncio.run(run())
 
@@ -99,8 +103,7 @@ def test_to_cancel_the_awaiting_task_does_not_cancel_the_record(lingering: Produ
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        wrapped = asyncio.wrap_future(futures[0])  # type: ignore[var-annotated, arg-type]  # as above
-        wrapped.cancel()
+        wrapped(futures[0]).cancel()
         await asyncio.to_thread(lingering.flush)
         assert (await futures[0]).offset >= 0
         assert not futures[0].cancelled()
@@ -165,7 +168,7 @@ def test_waiting_for_all(lingering: Producer) -> None:
     lingering.flush()
     assert concurrent.futures.wait(pending, timeout=20) == (set(pending), set())
     assert all(isinstance(each, concurrent.futures.Future) for each in pending)
-    assert isinstance(pending[0], DeliveryFuture)
+    assert type(pending[0]) is DeliveryFuture
 
 
 def test_as_completed_yields_each_once(producer: Producer) -> None:
@@ -216,7 +219,8 @@ def test_an_outcome_between_the_count_and_the_waiter_is_reported(
 ) -> None:
     producer = world()
     future = producer.send(b"x")
-    made = concurrent.futures._base._create_and_install_waiters
+    base: Any = concurrent.futures._base
+    made = base._create_and_install_waiters
 
     def settle_first(*arguments: Any) -> Any:
         producer.settle()
@@ -224,9 +228,10 @@ def test_an_outcome_between_the_count_and_the_waiter_is_reported(
         assert as_futures([future])[0]._state == "PENDING"  # what wait() has counted
         return made(*arguments)
 
-    monkeypatch.setattr(concurrent.futures._base, "_create_and_install_waiters", settle_first)
-    done, _ = concurrent.futures.wait(as_futures([future]), timeout=20)
-    assert done == {future}
+    monkeypatch.setattr(base, "_create_and_install_waiters", settle_first)
+    pending = as_futures([future])
+    done, _ = concurrent.futures.wait(pending, timeout=20)
+    assert done == set(pending)
 
 
 def test_records_of_a_split_batch() -> None:

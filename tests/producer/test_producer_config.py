@@ -58,6 +58,11 @@ def test_dotted_names_in_a_dict() -> None:
     assert config.values["linger_ms"] == 20
 
 
+class SendsOnly:
+    def on_send(self, record: object) -> object:
+        return record
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -81,8 +86,10 @@ def test_dotted_names_in_a_dict() -> None:
         ({"partitioner_class": "org.apache.X"}, r"hand in the callable itself"),
         ({"partitioner_class": 7}, r"partitioner_class: got 7"),
         ({"interceptor_classes": "a.b"}, r"interceptor_classes: got 'a\.b'"),
-        ({"interceptor_classes": ["a.b"]}, r"hand in the objects themselves"),
+        ({"interceptor_classes": ["a.b"]}, r"pass the class itself or an object"),
         ({"interceptor_classes": [object()]}, r"has no on_send"),
+        ({"interceptor_classes": [object]}, r"has no on_send"),
+        ({"interceptor_classes": [SendsOnly()]}, r"has no on_acknowledgement"),
         ({"transactional_id": "t"}, r"transactional_id: .*transactions are not supported yet"),
         ({"metric_reporters": ["x"]}, r"metric_reporters: .*read metrics with \.metrics\(\)"),
         (

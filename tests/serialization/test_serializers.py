@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -50,6 +51,30 @@ def test_none_passes_through(name: str) -> None:
 def test_wrong_types_are_refused(serialize: s.Serializer, value: Any) -> None:
     with pytest.raises(SerializationError, match="expected"):
         serialize("t", [], value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (float("nan"), r"not JSON compliant.*; replace NaN and infinity, for example by None"),
+        ({"a": [float("inf")]}, r"; replace NaN and infinity"),
+        (
+            datetime(2026, 1, 1, tzinfo=UTC),
+            r"datetime is not JSON serializable; convert it, or give ",
+        ),
+        ({"a": {1, 2}}, r"lambda data: json\.dumps\(data, default=str\)\.encode\(\)"),
+    ],
+)
+def test_what_json_has_no_form_of_is_refused_with_what_to_do(value: Any, text: str) -> None:
+    with pytest.raises(SerializationError, match=text):
+        s.json_serializer("t", [], value)
+
+
+def test_a_cycle_is_no_json() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(SerializationError, match="Circular reference detected"):
+        s.json_serializer("t", [], cycle)
 
 
 @pytest.mark.parametrize("deserialize", [s.int_deserializer, s.float_deserializer])

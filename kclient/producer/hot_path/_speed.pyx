@@ -1,4 +1,4 @@
-# cython: language_level=3, wraparound=False, embedsignature=True
+# cython: language_level=3, wraparound=False, embedsignature=True, annotation_typing=False
 """The hot path, compiled: same behaviour as `kclient.producer.hot_path.reference`, which explains it.
 
 A batch is appended to with its queue's lock held, as everywhere: the interpreter's does not count.
@@ -55,9 +55,9 @@ cdef class OpenBatch:
     """A batch as far as appending goes."""
     cdef readonly object result
     cdef readonly RecordBatchBuilder builder
-    cdef type _future_type
+    cdef object _future_type  # a class: `type` would refuse one that has a metaclass
 
-    def __init__(self, result, RecordBatchBuilder builder not None, type future_type not None):
+    def __init__(self, result, RecordBatchBuilder builder not None, future_type):
         if not issubclass(future_type, RecordHandle):
             raise TypeError(f"future_type: got {future_type}, expected a kind of RecordHandle")
         self.result = result
@@ -75,7 +75,7 @@ cdef class OpenBatch:
         cdef RecordHandle future
         if index < 0:
             return None
-        future = <RecordHandle>new_instance(self._future_type, NO_ARGUMENTS)
+        future = <RecordHandle>new_instance(<type>self._future_type, NO_ARGUMENTS)
         if PyObject_IS_GC(future):
             PyObject_GC_UnTrack(<void *>future)  # as its base does
         future._result = self.result
@@ -130,6 +130,7 @@ cdef class TopicView:
         self.used = True
 
 
+@cython.auto_pickle(False)
 cdef class SendPath:
     """Base of the producer: sends what needs no care, plain bytes to a partition that is known."""
     cdef public bint _takes_plain
@@ -148,62 +149,75 @@ cdef class SendPath:
         self._created_in = process_id()
 
     def send(
-        self, topic, value=None, key=None, *, headers=None, partition=None, timestamp_ms=None,
-        on_delivery=None,
-    ):
-        future = self._try_send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Sequence[Header] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        future = try_send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if future is not None:
             return future
         return self._send_with_care(
             topic, value, key, headers, partition, timestamp_ms, on_delivery
         )
 
-    cdef object _try_send(
-        self, object topic, object value, object key, object headers, object partition,
-        object timestamp_ms, object on_delivery,
-    ):
-        cdef TopicView info
-        cdef OpenQueue queue = None
-        if not self._takes_plain or self._process_id() != self._created_in:
-            return None
-        if type(topic) is not str or not (is_plain(value) and is_plain(key)):
-            return None
-        info = self._topics.get(topic)
-        if info is None or info.cluster is not self._cluster():
-            return None
-        if not (
-            (partition is None or is_within(partition, info.partition_count - 1))
-            and (timestamp_ms is None or is_within(timestamp_ms, INT64_MAX))
-        ):
-            return None
-        if on_delivery is not None and on_delivery is not self._checked_callback:
-            check_on_delivery(on_delivery)
-            self._checked_callback = on_delivery
-        if partition is not None:
-            queue = info.queues[<Py_ssize_t>partition]
-        elif key is not None:
-            queue = info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
-        if timestamp_ms is None:
-            timestamp_ms = <int64_t>self._wall_ns() // 1_000_000
-        return self._append_plain(info, queue, timestamp_ms, key, value, headers, on_delivery)
-
-    cdef object _append_plain(
-        self, TopicView info, OpenQueue queue, object timestamp_ms, object key, object value,
-        object headers, object on_delivery,
-    ):
-        cdef OpenQueue target = info.sticky_queue if queue is None else queue
-        info.used = True
-        if target is not None:
-            future = target._try_append(timestamp_ms, key, value, headers, on_delivery)
-            if future is not None:
-                return future
-        try:
-            return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
-        except ClosedError:
-            return None
 
 # The description that users see stands in one place.
 SendPath.send.__doc__ = reference.SendPath.send.__doc__
+
+
+# Functions and not methods: a class with C methods has a table of them among its attributes.
+
+cdef object try_send(
+    SendPath self, object topic, object value, object key, object headers, object partition,
+    object timestamp_ms, object on_delivery,
+):
+    """Append a record and return its future, or None, with nothing done, if it needs care."""
+    cdef TopicView info
+    cdef OpenQueue queue = None
+    if not self._takes_plain or self._process_id() != self._created_in:
+        return None
+    if type(topic) is not str or not (is_plain(value) and is_plain(key)):
+        return None
+    info = self._topics.get(topic)
+    if info is None or info.cluster is not self._cluster():
+        return None
+    if not (
+        (partition is None or is_within(partition, info.partition_count - 1))
+        and (timestamp_ms is None or is_within(timestamp_ms, INT64_MAX))
+    ):
+        return None
+    if on_delivery is not None and on_delivery is not self._checked_callback:
+        check_on_delivery(on_delivery)
+        self._checked_callback = on_delivery
+    if partition is not None:
+        queue = info.queues[<Py_ssize_t>partition]
+    elif key is not None:
+        queue = info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
+    if timestamp_ms is None:
+        timestamp_ms = <int64_t>self._wall_ns() // 1_000_000
+    return append_plain(self, info, queue, timestamp_ms, key, value, headers, on_delivery)
+
+
+cdef object append_plain(
+    SendPath self, TopicView info, OpenQueue queue, object timestamp_ms, object key, object value,
+    object headers, object on_delivery,
+):
+    cdef OpenQueue target = info.sticky_queue if queue is None else queue
+    info.used = True
+    if target is not None:
+        future = target._try_append(timestamp_ms, key, value, headers, on_delivery)
+        if future is not None:
+            return future
+    try:
+        return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
+    except ClosedError:
+        return None
 
 
 cdef inline bint is_plain(object data) noexcept:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -33,8 +34,34 @@ BAD_NAME = pa.array([[], [(b"\xff", b"")], []], pa.map_(pa.binary(), pa.binary()
 NO_NAME = pa.array([None, [], [{"key": None, "value": b""}]], PAIRS)
 NO_PAIR = pa.array([None, [], [None]], PAIRS)
 STRANGERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+OTHER_TABLES: list[tuple[Any, str]] = [
+    ([b"secret"], "a list (pa.Table.from_pylist(rows) makes a table of it)"),
+    ({"value": [b"secret"]}, "a dict (pa.table(columns) makes a table of it)"),
+    (
+        pd.DataFrame({"value": [b"secret"]}),
+        "a pandas DataFrame (pa.Table.from_pandas(df) makes a table of it)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "shown"), OTHER_TABLES)
+def test_other_tables_are_refused_with_their_conversion_and_without_their_rows(
+    make: Make, given: Any, shown: str
+) -> None:
+    with pytest.raises(InvalidTypeError) as caught:
+        make().send_arrow("t", given)
+    assert str(caught.value) == (
+        f"batch: got {shown}, expected a pyarrow.RecordBatch or pyarrow.Table"
+    )
+
+
 REFUSED: list[tuple[Any, type[KafkaError], str]] = [
-    ([b"a"], InvalidTypeError, "batch: got .*, expected a pyarrow.RecordBatch or pyarrow.Table"),
+    (b"a", InvalidTypeError, "batch: got .*, expected a pyarrow.RecordBatch or pyarrow.Table"),
+    (
+        {"carrier": V, "flight": V},
+        InvalidArgumentError,
+        "leave it out; to send each row as JSON, use value_serializer=json_serializer and send_m",
+    ),
     ({"key": V}, InvalidArgumentError, "column 'value': got none, expected one"),
     ({"value": V, "kee": V}, InvalidArgumentError, "column 'kee': .*did you mean 'key'?"),
     ({"value": V, "Value": V}, InvalidArgumentError, "column 'Value': .*did you mean 'value'?"),

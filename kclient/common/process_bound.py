@@ -1,0 +1,21 @@
+"""Objects that belong to the process that created them."""
+
+from typing import NoReturn, SupportsIndex
+
+
+class ProcessBound:
+    """Base of clients: their threads and connections cannot be sent to another process."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        """Refuse to be pickled or copied.
+
+        Raises:
+            TypeError: Always.
+        """
+        name = type(self).__name__
+        raise TypeError(
+            f"cannot pickle or copy a {name}: it has threads and connections of this process; "
+            "create one in each process"
+        )
