@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kclient.admin.admin_client import AdminClient
     from kclient.common.types import NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
     from kclient.consumer.consumer import Consumer
+    from kclient.producer.interceptors import ProducerInterceptor
     from kclient.producer.producer import Producer
     from kclient.record import ConsumerRecord
 else:
@@ -25,6 +26,7 @@ else:
             "TopicPartition",
         ),
         "kclient.consumer.consumer": ("Consumer",),
+        "kclient.producer.interceptors": ("ProducerInterceptor",),
         "kclient.producer.producer": ("Producer",),
         "kclient.record": ("ConsumerRecord",),
     }
@@ -52,6 +54,7 @@ __all__ = [
     "NewTopic",
     "OffsetAndMetadata",
     "Producer",
+    "ProducerInterceptor",
     "RecordMetadata",
     "TopicPartition",
     "__version__",

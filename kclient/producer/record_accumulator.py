@@ -275,7 +275,8 @@ class RecordAccumulator:
                         target = elsewhere
                         continue
                 if filled is None:
-                    memory = [self._allocate(size, max_wait_ms)]
+                    wait_ms = 0.0 if self._runner.inside() else max_wait_ms
+                    memory = [_allocated(self.pool, size, wait_ms)]
             self.pool.take_back(memory)
             if batch is not None and queue is None:
                 info.sticky_batch_begun(batch)
@@ -284,20 +285,6 @@ class RecordAccumulator:
             self._abandon(memory, batch)
             raise
         return filled
-
-    def _allocate(self, size: int, max_wait_ms: float) -> bytearray:
-        """Return memory, without waiting where the sender or an event loop would wait with it."""
-        in_loop = is_inside_event_loop()
-        wait_ms = 0.0 if in_loop or self._runner.inside() else max_wait_ms
-        try:
-            return self.pool.allocate(size, wait_ms)
-        except BufferExhaustedError as error:
-            if not in_loop:
-                raise
-            raise EventLoopError(
-                f"send: buffer.memory={self.pool.total} is full, and waiting for memory would hold "
-                "up the running event loop; await asyncio.to_thread(producer.send, …)"
-            ) from error
 
     def _abandon(self, memory: list[bytearray], batch: ProducerBatch | None) -> None:
         self.pool.take_back(memory)
@@ -466,3 +453,17 @@ def _fill_open_batch(queue: PartitionQueue, fill: Callable[[ProducerBatch], T | 
     if filled is None:
         queue.close_batch(batch)
     return filled
+
+
+def _allocated(pool: BufferPool, size: int, max_wait_ms: float) -> bytearray:
+    """Return memory, without waiting where an event loop would wait with the caller."""
+    in_loop = is_inside_event_loop()
+    try:
+        return pool.allocate(size, 0.0 if in_loop else max_wait_ms)
+    except BufferExhaustedError as error:
+        if not in_loop:
+            raise
+        raise EventLoopError(
+            f"send: buffer.memory={pool.total} is full, and waiting for memory would hold up the "
+            "running event loop; await asyncio.to_thread(producer.send, …)"
+        ) from error
