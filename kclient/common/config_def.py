@@ -9,7 +9,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kclient.common.config_aliases import ForeignOption, foreign_option
 from kclient.common.errors import ConfigError
@@ -55,8 +55,16 @@ def describe(value: object) -> str:
     return f"{value!r:.80} ({type(value).__name__})"
 
 
-# Keyword of every key defined -> who is configured by it, for users who mix them up.
-_OWNERS: dict[str, tuple[str, ConfigKey]] = {}
+class _Owner(NamedTuple):
+    """Who is configured by a key."""
+
+    name: str
+    key: ConfigKey
+    of_client: bool
+
+
+# By keyword, of every key defined: for users who mix the clients up.
+_OWNERS: dict[str, _Owner] = {}
 
 # Below it a suggestion is about another thing more often than about a misspelt key.
 _LEAST_SIMILARITY = 0.8
@@ -68,14 +76,18 @@ class ConfigDef:
     Args:
         owner: Who is configured, as messages name it.
         keys: What can be set.
+        of_client: Whether it configures a client. Where a client and a broker have keys of one
+            name, hints name the client.
     """
 
-    def __init__(self, owner: str, keys: Iterable[ConfigKey]) -> None:
+    def __init__(self, owner: str, keys: Iterable[ConfigKey], *, of_client: bool = True) -> None:
         self.owner = owner
         self.keys = {key.name: key for key in keys}
         self._by_spelling = {key.keyword: key for key in self.keys.values()} | self.keys
         for key in self.keys.values():
-            _OWNERS.setdefault(key.keyword, (owner, key))
+            known = _OWNERS.get(key.keyword)
+            if known is None or (of_client and not known.of_client):
+                _OWNERS[key.keyword] = _Owner(owner, key, of_client)
 
     def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Return every key's value by keyword name, from what the user gave.
@@ -114,7 +126,7 @@ class ConfigDef:
         if foreign is not None:
             return self._in_place_of(foreign, spelling)
         if keyword in _OWNERS and keyword not in self._by_spelling:
-            return _of_other(*_OWNERS[keyword])
+            return _of_other(_OWNERS[keyword])
         near = self._near(keyword)
         if near is None:
             return None
@@ -134,7 +146,7 @@ class ConfigDef:
             return foreign.note
         if own:
             return f"here it is {named}{note}"
-        owner = _OWNERS[keywords[0]][0] if keywords[0] in _OWNERS else "the clients"
+        owner = _OWNERS[keywords[0]].name if keywords[0] in _OWNERS else "the clients"
         return f"it is {named}{note}, an option of {owner}"
 
     def _can_be_set(self, keyword: str) -> bool:
@@ -151,10 +163,10 @@ class ConfigDef:
         return self._by_spelling[near[0]] if near else None
 
 
-def _of_other(owner: str, key: ConfigKey) -> str:
-    if key.refused:
-        return f"it is an option of {owner}, which cannot be set: {key.refused}"
-    return f"it is an option of {owner}"
+def _of_other(owner: _Owner) -> str:
+    if owner.key.refused:
+        return f"it is an option of {owner.name}, which cannot be set: {owner.key.refused}"
+    return f"it is an option of {owner.name}"
 
 
 def _spelt(keyword: str, like: str) -> str:

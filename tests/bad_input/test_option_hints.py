@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.admin.admin_config import ADMIN_CONFIG
+from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.config_aliases import NO_SECURITY
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
@@ -112,6 +113,13 @@ def test_a_hint_leads_to_an_option_that_can_be_set(owner: str, name: str) -> Non
     hint = error_about(definition, name).partition("; ")[2]
     assert "did you mean" not in hint
     check_hint(definition, name, hint)
+
+
+def test_keys_of_brokers_are_named_where_no_client_has_them() -> None:
+    with pytest.raises(ConfigError, match="it is an option of Producer"):
+        BrokerConfig({"log.dir": "d", "linger.ms": 5})
+    assert error_about(PRODUCER_CONFIG, "num.partitions").endswith("it is an option of the broker")
+    assert error_about(CONSUMER_CONFIG, "compression.type").endswith("an option of Producer")
 
 
 @pytest.mark.parametrize("owner", DEFINITIONS)

@@ -170,7 +170,7 @@ TOPIC_CONFIG_KEYS: Final = (
     ),
 )
 
-TOPIC_CONFIG_DEF: Final = ConfigDef("topics", TOPIC_CONFIG_KEYS)
+TOPIC_CONFIG_DEF: Final = ConfigDef("topics", TOPIC_CONFIG_KEYS, of_client=False)
 
 BROKER_SYNONYMS: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",

@@ -11,7 +11,7 @@ from kclient.common.errors import ConfigError
 
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound to)
 
-_DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()])
+_DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()], of_client=False)
 
 
 class BrokerConfig:
