@@ -116,7 +116,7 @@ class _Progress:
     """Prints records and decides when it is enough.
 
     Attributes:
-        count: Records printed.
+        count: Records of the polls that were printed as a whole.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -134,13 +134,22 @@ class _Progress:
         return self._idle_timeout_s is not None and idle_s >= self._idle_timeout_s
 
     def poll(self, consumer: Consumer) -> None:
-        """Print the records of one poll."""
+        """Print the records of one poll; where that fails, they remain to be read."""
         left = None if self._most is None else self._most - self.count
-        for record in consumer.poll(_IDLE_POLL_S, max_records=left):
-            self._last_record = time.monotonic()
-            sys.stdout.buffer.write(self._format(record).encode() + b"\n")
-            self.count += 1
-        sys.stdout.flush()
+        records = consumer.poll(_IDLE_POLL_S, max_records=left)
+        if not records:
+            return
+        self._last_record = time.monotonic()
+        try:
+            for record in records:
+                sys.stdout.buffer.write(self._format(record).encode() + b"\n")
+            sys.stdout.flush()
+        except BaseException:
+            # What is committed when the consumer is closed must not include them.
+            for partition in records.partitions():
+                consumer.seek(partition, records.records(partition)[0].offset)
+            raise
+        self.count += len(records)
 
 
 def _value(record: ConsumerRecord) -> str:

@@ -18,7 +18,7 @@ from kclient.cli.text_form import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
 from tests.cli.command_process import ROOT, CommandProcess
-from tests.support.desk import Desk
+from tests.support.desk import Desk, place
 
 AWKWARD = [
     b"plain",
@@ -160,10 +160,11 @@ def test_a_topic_is_copied_through_text(
     assert sorted(copied, key=repr) == sorted([(data, data) for data in AWKWARD], key=repr)
 
 
-def test_a_reader_that_closes_its_end_is_no_error(desk: Desk) -> None:
+@pytest.mark.parametrize("group", [[], ["--group", "readers"]])
+def test_a_reader_that_closes_its_end_is_no_error(desk: Desk, group: list[str]) -> None:
     topic = desk.topic()
     desk.fill(topic, 50_000)
-    command = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning"]
+    command = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning", *group]
     pipe = f"{shlex.join([*command, '-b', desk.bootstrap])} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", pipe], check=True, capture_output=True, text=True, cwd=ROOT
@@ -171,3 +172,8 @@ def test_a_reader_that_closes_its_end_is_no_error(desk: Desk) -> None:
     assert done.stdout == f"0\n{OUTPUT_CLOSED}\n"
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+    if group:
+        committed = desk.admin().list_consumer_group_offsets("readers").get(place(topic))
+        count = 0 if committed is None else committed.offset
+        assert done.stderr == f"{count} records\n"
+        assert count < 50_000
