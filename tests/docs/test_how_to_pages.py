@@ -140,6 +140,15 @@ def test_migrate(desk: Desk, tmp_path: Path) -> None:
     assert output_of(tmp_path, code) == "numbers-0@0\nnumbers-0@1\nnumbers-0@2\n[0, 1, 2]\n"
 
 
+def test_use_in_asyncio_code(desk: Desk, tmp_path: Path) -> None:
+    loop, main = code_of("use-in-asyncio-code", desk)
+    assert output_of(tmp_path, main) == "orders 2 2\n"
+    with Script(tmp_path, loop) as script:
+        script.wait_for("b'five'\n")
+        wait_until(lambda: committed(desk, "billing") == 5, "the offset is committed")
+        script.interrupt()
+
+
 def test_send_fast(desk: Desk, tmp_path: Path) -> None:
     code = "\n".join(code_of("send-fast", desk)) + "\nproducer.close()\n"
     assert output_of(tmp_path, code) == "1000 records acknowledged\n"

@@ -68,9 +68,10 @@ class Writing:
 
     def producer(self) -> Producer:
         """Returns a producer that is configured so."""
+        acks: Any = self.acks
         return Producer(
             bootstrap_servers=self.bootstrap,
-            acks=self.acks,
+            acks=acks,
             enable_idempotence=self.idempotence,
             max_in_flight_requests_per_connection=self.in_flight,
             linger_ms=5,
