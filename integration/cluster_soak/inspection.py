@@ -36,8 +36,9 @@ class GroupFindings:
 
     Attributes:
         name: The group.
-        records: How many records it has read, each counted once.
-        repeated: How many it has read again.
+        records: How many records it has read, each counted once, up to the first it has not read.
+        unread: How many others the topic holds.
+        repeated: How many it has read again; none of them was committed before.
         assignments: How often its members were given partitions, or none.
         refused: How many commits failed, by the class of the error.
         stop: The longest time in seconds in which it read nothing of an available partition.
@@ -45,6 +46,7 @@ class GroupFindings:
 
     name: str
     records: int = 0
+    unread: int = 0
     repeated: int = 0
     assignments: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -145,7 +147,8 @@ def _inspect_groups(
         seals[one.partition] += seal(one.partition, one.offset, one.value or b"")
     for name, crowd in clients.crowds.items():
         ledger, members = crowd.history.ledger, crowd.history.members
-        group = GroupFindings(name, len(records), ledger.repeated)
+        read = sum(ledger.done(number) for number in range(PARTITIONS))
+        group = GroupFindings(name, read, len(records) - read, ledger.repeated)
         group.assignments = sum(one.assignments for one in members)
         group.refused = Counter(error for one in members for error in one.refusals)
         times = read_times(clients.journals(name))

@@ -23,7 +23,8 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
         f"offset, {sum(one.doubled for one in safe if not one.may_double)} doubled and "
         f"{sum(one.reordered for one in safe if not one.may_reorder)} reordered where that is "
         f"promised, {sum(one.wrongly_refused for one in found.writers)} in the log although "
-        "possibly_written was False"
+        f"possibly_written was False, {sum(one.unsettled for one in found.writers)} without an "
+        "outcome"
     )
     yield f"longest stop while a leader was available: {max(found.stops.values()):.1f} s"
     for writer in found.writers:
@@ -67,9 +68,9 @@ def _writer(found: Verdict) -> str:
 
 def _group(found: GroupFindings) -> str:
     return (
-        f"group {found.name}: {found.records} records read, {found.repeated} of them again, with "
-        f"{found.assignments} assignments and {sum(found.refused.values())} failed commits "
-        f"({_counted(found.refused) or 'none'}); longest stop {found.stop:.1f} s"
+        f"group {found.name}: {found.records} records read, {found.unread} not, {found.repeated} "
+        f"read again, with {found.assignments} assignments and {sum(found.refused.values())} "
+        f"failed commits ({_counted(found.refused) or 'none'}); longest stop {found.stop:.1f} s"
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kclient import Consumer, TopicPartition
-from kclient.common.broker_errors import RebalanceInProgressError
+from kclient.common.broker_errors import RebalanceInProgressError, UnknownTopicOrPartitionError
 from kclient.common.errors import CommitFailedError, KafkaTimeoutError
 
 LEAVE, JOIN, STALL = b"l", b"j", b"s"
@@ -28,6 +28,14 @@ LEAVE, JOIN, STALL = b"l", b"j", b"s"
 POLL_S = 0.1
 _READ_UNCOMMITTED = "read_uncommitted"
 MOST = 100  # records of one poll, which a crash may repeat
+
+# What a commit may end with while a group rebalances, brokers are away or the topic is deleted.
+_REFUSALS = (
+    CommitFailedError,
+    RebalanceInProgressError,
+    UnknownTopicOrPartitionError,
+    KafkaTimeoutError,
+)
 
 Read = tuple[int, int, bytes]
 Tell = Callable[[str, Iterable[int]], None]
@@ -123,7 +131,7 @@ class Own:
     def commit(self) -> str | None:
         try:
             self._consumer.commit()
-        except (CommitFailedError, RebalanceInProgressError, KafkaTimeoutError) as error:
+        except _REFUSALS as error:
             return type(error).__name__
         return None
 

@@ -18,7 +18,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from kclient import Producer, RecordMetadata
 from kclient.common.errors import KafkaError
@@ -53,7 +53,7 @@ class Writing:
     topic: str
     name: str
     rate: int
-    acks: str = "all"
+    acks: Literal["all", "1"] = "all"
     idempotence: bool = True
     in_flight: int = 5
     delivery_ms: int = 600_000
