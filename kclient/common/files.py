@@ -57,8 +57,14 @@ class Files(Protocol):
         """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
         ...
 
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename, replacing the target, and flush the directory."""
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
+        """Rename, replacing the target.
+
+        Args:
+            source: Present path.
+            target: New path.
+            flushed: Whether to flush the directories; otherwise the caller calls `flush_directory`.
+        """
         ...
 
     def remove(self, path: Path) -> None:
@@ -69,10 +75,13 @@ class Files(Protocol):
         """Delete a directory with all it holds; absent is no error."""
         ...
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
         """Create a directory and its parents with mode 0700; existing is no error.
 
-        The new names are forced to the disk: whatever is flushed in there later can be found.
+        Args:
+            path: The directory.
+            flushed: Whether to force the new names to the disk, so that whatever is flushed in
+                there later can be found; otherwise the caller calls `flush_directory`.
         """
         ...
 

@@ -128,8 +128,11 @@ class SystemFiles:
         """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
         replace_file(self, path, data)
 
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename, replacing the target, and flush the directory."""
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
+        """Rename, replacing the target, and flush the directories unless told otherwise."""
+        if not flushed:
+            os.rename(source, target)
+            return
         # Opened before anything changes: where no descriptor is left, nothing was renamed.
         with ExitStack() as stack:
             directories = [
@@ -153,8 +156,8 @@ class SystemFiles:
             if self.exists(path):
                 shutil.rmtree(path)
 
-    def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents with mode 0700, flushed; existing is no error."""
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
+        """Create a directory and its parents with mode 0700; existing is no error."""
         missing = []
         parent = path
         while not parent.exists():
@@ -162,7 +165,8 @@ class SystemFiles:
             parent = parent.parent
         for directory in reversed(missing):
             directory.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
-            self.flush_directory(directory.parent)
+            if flushed:
+                self.flush_directory(directory.parent)
         if not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(path))
 

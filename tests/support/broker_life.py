@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
-from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.controller.topic_plans import TopicRequest
 from kclient.broker.coordinator.group.offset_store import CommittedOffset
 from kclient.broker.replication.fetch_params import (
     AppendResult,
@@ -92,9 +92,14 @@ class BrokerLife:
 
     def delete(self, name: str) -> None:
         self.doing.add(name)
-        self.attempt(lambda: self.services.controller.delete_topic(name, _ANY))
+        self.attempt(lambda: self._delete_topic(name))
         self.topics[name] = False
         self.doing.discard(name)
+
+    def _delete_topic(self, name: str) -> None:
+        (outcome,) = self.services.controller.delete_topics([(name, _ANY)])
+        if isinstance(outcome, KafkaError):
+            raise outcome
 
     def produce(self, partition: int) -> None:
         known = self.acknowledged[partition]

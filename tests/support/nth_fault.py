@@ -63,10 +63,11 @@ class NthFault(SystemFiles):
         self.needs_space(path)
         super().write_atomic(path, data)
 
-    def rename(self, source: Path, target: Path) -> None:
-        self.needs_descriptor(target.parent)
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
+        if flushed:
+            self.needs_descriptor(target.parent)
         self.needs_space(target)
-        super().rename(source, target)
+        super().rename(source, target, flushed=flushed)
 
     def flush_directory(self, path: Path) -> None:
         self.needs_descriptor(path)
@@ -81,10 +82,10 @@ class NthFault(SystemFiles):
             self.needs_descriptor(path)
         super().remove_tree(path)
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
         if not self.exists(path):
             self.needs_space(path)
-        super().make_directory(path)
+        super().make_directory(path, flushed=flushed)
 
 
 class _File:

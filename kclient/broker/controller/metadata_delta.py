@@ -47,6 +47,8 @@ class MetadataDelta:
         self.changed_topics: dict[str, None] = {}
         self.changed_configs: dict[ConfigResource, None] = {}
         self._topics = dict(image.topics)
+        # Partitions of topics that change, as lists until `apply`: a topic may have thousands.
+        self._partitions: dict[str, list[PartitionRegistration]] = {}
         self._topic_names = dict(image.topic_names)
         self._configs = dict(image.configs)
         self._brokers = dict(image.brokers)
@@ -81,6 +83,9 @@ class MetadataDelta:
         Args:
             offset: Offset of the last record replayed.
         """
+        for name, partitions in self._partitions.items():
+            self._topics[name] = self._topics[name]._replace(partitions=tuple(partitions))
+        self._partitions.clear()
         return MetadataImage(
             offset=offset,
             topics=self._topics,
@@ -118,9 +123,10 @@ class MetadataDelta:
 
     def _partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self._topic(record.topic_id)
-        if not 0 <= record.partition_id < len(topic.partitions):
+        partitions = self._partitions_of(topic)
+        if not 0 <= record.partition_id < len(partitions):
             raise KafkaError(f"metadata log: {topic.name}-{record.partition_id} does not exist")
-        old = topic.partitions[record.partition_id]
+        old = partitions[record.partition_id]
         leader_moved = record.leader != _NO_LEADER_CHANGE
         registration = PartitionRegistration(
             replicas=old.replicas if record.replicas is None else tuple(record.replicas),
@@ -137,16 +143,24 @@ class MetadataDelta:
     def _set_partition(
         self, topic: TopicImage, number: int, registration: PartitionRegistration
     ) -> None:
-        partitions = list(topic.partitions)
+        partitions = self._partitions_of(topic)
         if not 0 <= number <= len(partitions):
             raise KafkaError(f"metadata log: {topic.name}-{number} comes before its predecessor")
         partitions[number : number + 1] = [registration]
-        self._topics[topic.name] = topic._replace(partitions=tuple(partitions))
         if topic.name not in self.created_topics:
             self.changed_topics[topic.name] = None
 
+    def _partitions_of(self, topic: TopicImage) -> list[PartitionRegistration]:
+        partitions = self._partitions.get(topic.name)
+        if partitions is None:
+            partitions = self._partitions[topic.name] = list(topic.partitions)
+        return partitions
+
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
         topic = self._topic(record.topic_id)
+        partitions = self._partitions.pop(topic.name, None)
+        if partitions is not None:
+            topic = topic._replace(partitions=tuple(partitions))
         del self._topics[topic.name]
         del self._topic_names[topic.topic_id]
         self._configs.pop((TOPIC_RESOURCE, topic.name), None)

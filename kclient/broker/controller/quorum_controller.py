@@ -1,13 +1,23 @@
 """The active controller: decides, writes the decision down, makes it known."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import MetadataImage, TopicImage
-from kclient.broker.controller.topic_control import TopicControl, TopicPlan, TopicRequest
+from kclient.broker.controller.topic_control import TopicControl
+from kclient.broker.controller.topic_plans import (
+    DeletionPlan,
+    PartitionsPlan,
+    PartitionsRequest,
+    Plan,
+    TopicPlan,
+    TopicRequest,
+    estimated_size,
+)
 from kclient.common.broker_errors import KafkaStorageError
+from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.uuids import random_uuid
 from kclient.protocol.messages.metadata_records import (
@@ -26,6 +36,10 @@ METADATA_VERSION_LEVEL = 25
 """Kafka 4.0-IV3: the level whose records are written."""
 PRODUCER_ID_BLOCK = 1000
 PLAINTEXT_PROTOCOL = 0
+BATCH_SIZE = 1024 * 1024
+"""Estimated bytes of metadata records that are committed together, unless one plan has more."""
+
+PlanT = TypeVar("PlanT", bound=Plan)
 
 
 class MetadataLog(Protocol):
@@ -65,8 +79,9 @@ class QuorumController:
     """The only writer of cluster metadata (Kafka: QuorumController).
 
     The lock guards the order of decisions: an image is read, decided upon, written and published
-    under it. Everybody else reads `image`, which is replaced as a whole. Lock order: this lock,
-    then whatever the publishers take.
+    under it, which may take seconds for many topics; requests that need it are handled apart from
+    the others (`ServedApi.is_long`). Everybody else reads `image`, which is replaced as a whole.
+    Lock order: this lock, then whatever the publishers take.
     """
 
     def __init__(self, runtime: Runtime, log: MetadataLog, topics: TopicControl) -> None:
@@ -138,49 +153,73 @@ class QuorumController:
             if partition.leader == node_id
         ]
 
-    def create_topic(self, request: TopicRequest, *, validate_only: bool = False) -> TopicPlan:
-        """Create a topic; its partitions can be written to when this returns.
+    def create_topic(self, request: TopicRequest) -> TopicPlan:
+        """Create one topic.
 
         Raises:
             KafkaError: The topic must not be created; the class says why.
         """
+        (plan,) = self.create_topics([request])
+        if isinstance(plan, KafkaError):
+            raise plan
+        return plan
+
+    def create_topics(
+        self, requests: Sequence[TopicRequest], *, validate_only: bool = False
+    ) -> list[TopicPlan | KafkaError]:
+        """Create topics; the partitions of those created can be written to when this returns.
+
+        They are decided upon one after the other, and written down together.
+
+        Returns:
+            For each topic how it was created, or why not.
+        """
         with self._lock:
-            topic_id = random_uuid(self._runtime.random)
-            plan = self._topics.plan_topic(self._image, request, topic_id)
-            if not validate_only:
-                self._commit(plan.records)
-                _log.info("created topic %s with %d partitions", request.name, plan.num_partitions)
-            return plan
+            planner = self._topics.planner(self._image)
+            plans = [planner.plan_topic(each, self._new_id()) for each in requests]
+            return plans if validate_only else self._carry_out(plans)
 
     def create_partitions(
-        self,
-        name: str,
-        count: int,
-        assignments: Sequence[Sequence[int]] | None,
-        *,
-        validate_only: bool,
-    ) -> None:
-        """Give a topic more partitions, `count` in all.
+        self, requests: Sequence[PartitionsRequest], *, validate_only: bool = False
+    ) -> list[PartitionsPlan | KafkaError]:
+        """Give topics more partitions.
 
-        Raises:
-            KafkaError: The topic must not be extended so; the class says why.
+        Returns:
+            For each topic its new partitions, or why it gets none.
         """
         with self._lock:
-            records = self._topics.plan_partitions(self._image, name, count, assignments)
-            if not validate_only:
+            planner = self._topics.planner(self._image)
+            plans = [planner.plan_partitions(each) for each in requests]
+            return plans if validate_only else self._carry_out(plans)
+
+    def delete_topics(
+        self, named: Sequence[tuple[str | None, bytes]]
+    ) -> list[DeletionPlan | KafkaError]:
+        """Delete the topics of names or, where the name is None, of ids.
+
+        Returns:
+            For each topic the one that was deleted, or why none was.
+        """
+        with self._lock:
+            planner = self._topics.planner(self._image)
+            return self._carry_out([planner.plan_deletion(*each) for each in named])
+
+    def _new_id(self) -> bytes:
+        return random_uuid(self._runtime.random)
+
+    def _carry_out(self, plans: Sequence[PlanT | KafkaError]) -> list[PlanT | KafkaError]:
+        """Commit plans, as many together as fit into one batch; those that fail get the error."""
+        results = list(plans)
+        for group in _batches(plans):
+            records = [record for index in group for record in _records(plans[index])]
+            try:
                 self._commit(records)
-
-    def delete_topic(self, name: str | None, topic_id: bytes) -> TopicImage:
-        """Delete the topic of a name or, where that is None, of an id.
-
-        Raises:
-            KafkaError: There is no such topic, or topics cannot be deleted.
-        """
-        with self._lock:
-            topic, record = self._topics.plan_deletion(self._image, name, topic_id)
-            self._commit([record])
-            _log.info("deleted topic %s", topic.name)
-            return topic
+            except KafkaError as error:
+                for index in group:
+                    results[index] = error
+            else:
+                _log.info("metadata: %d changes of topics are committed", len(group))
+        return results
 
     def next_producer_ids(self, node_id: int) -> ProducerIdBlock:
         """Set a block of producer ids aside for a broker (KIP-730)."""
@@ -199,10 +238,38 @@ class QuorumController:
         delta = MetadataDelta(self._image)
         for record in records:
             delta.replay(record)
-        self._image = delta.apply(self._log.append(records))
-        for publisher in self._publishers:
-            try:
-                publisher(delta, self._image)
-            except KafkaStorageError as problem:
-                # It is decided and written down: one who cannot follow must not stop the others.
-                _log.error("a change of the cluster could not be followed whole: %s", problem)
+        image = delta.apply(self._log.append(records))
+        try:
+            for publisher in self._publishers:
+                self._publish(publisher, delta, image)
+        finally:
+            # Last, so that whoever finds a new topic in the image can use it.
+            self._image = image
+
+    @staticmethod
+    def _publish(publisher: Publisher, delta: MetadataDelta, image: MetadataImage) -> None:
+        try:
+            publisher(delta, image)
+        except KafkaStorageError as problem:
+            # It is decided and written down: one that cannot follow must not stop the others.
+            _log.error("a metadata change could not be applied completely: %s", problem)
+
+
+def _records(plan: Plan | KafkaError) -> Sequence[MetadataRecord]:
+    return () if isinstance(plan, KafkaError) else plan.records
+
+
+def _batches(plans: Sequence[Plan | KafkaError]) -> Iterator[list[int]]:
+    """Yield the indexes of plans whose records go into one batch of the metadata log."""
+    group: list[int] = []
+    size = 0
+    for index, plan in enumerate(plans):
+        if isinstance(plan, KafkaError):
+            continue
+        if group and size + estimated_size(plan) > BATCH_SIZE:
+            yield group
+            group, size = [], 0
+        group.append(index)
+        size += estimated_size(plan)
+    if group:
+        yield group

@@ -4,7 +4,8 @@ Source: Kafka's ReplicationControlManager. Decisions are made against an image a
 the controller appends the records and replays them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import (
@@ -12,6 +13,13 @@ from kclient.broker.controller.metadata_image import (
     TOPIC_RESOURCE,
     MetadataImage,
     TopicImage,
+)
+from kclient.broker.controller.topic_plans import (
+    DeletionPlan,
+    PartitionsPlan,
+    PartitionsRequest,
+    TopicPlan,
+    TopicRequest,
 )
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
@@ -25,6 +33,7 @@ from kclient.common.broker_errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from kclient.common.errors import KafkaError
 from kclient.common.types import topic_name_problem
 from kclient.protocol.messages.metadata_records import (
     ConfigRecord,
@@ -40,39 +49,12 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 Assignment = tuple[int, ...]
 
 
-class TopicRequest(NamedTuple):
-    """A topic somebody wants.
-
-    Attributes:
-        name: Topic name.
-        num_partitions: Number of partitions, -1 for the broker's default.
-        replication_factor: Copies, -1 for the broker's default.
-        assignments: Broker ids by partition instead of the two counts; empty for none.
-        configs: Settings, checked by the caller.
-    """
-
-    name: str
-    num_partitions: int = -1
-    replication_factor: int = -1
-    assignments: Mapping[int, Sequence[int]] = {}
-    configs: Mapping[str, str] = {}
-
-
 class TopicDefaults(NamedTuple):
     """``num.partitions``, ``default.replication.factor`` and ``max.partitions``."""
 
     num_partitions: int
     replication_factor: int
     max_partitions: int = 2**31 - 1
-
-
-class TopicPlan(NamedTuple):
-    """A topic that may be created: its records, and what they amount to."""
-
-    records: list[MetadataRecord]
-    topic_id: bytes
-    num_partitions: int
-    replication_factor: int
 
 
 class TopicControl:
@@ -82,15 +64,44 @@ class TopicControl:
         self._defaults = defaults
         self._delete_enabled = delete_enabled
 
-    def plan_topic(self, image: MetadataImage, request: TopicRequest, topic_id: bytes) -> TopicPlan:
-        """Return how to create a topic.
+    def planner(self, image: MetadataImage) -> "TopicPlanner":
+        """Return what decides about the topics of one request."""
+        return TopicPlanner(image, self._defaults, delete_enabled=self._delete_enabled)
 
-        Raises:
-            KafkaError: The topic must not be created; the class says why.
-        """
-        check_new_name(image, request.name)
-        assignments = self._assignments(image, request)
-        self._check_room(image, len(assignments))
+
+class TopicPlanner:
+    """Decides about one topic after the other; each plan counts when the next is made.
+
+    Every method returns a plan, or the reason why there is none.
+    """
+
+    def __init__(
+        self, image: MetadataImage, defaults: TopicDefaults, *, delete_enabled: bool
+    ) -> None:
+        self._image = image
+        self._defaults = defaults
+        self._delete_enabled = delete_enabled
+        self._new_names: set[str] = set()
+        self._deleted: set[bytes] = set()
+
+    @cached_property
+    def _partition_count(self) -> int:
+        """The number of partitions before the request."""
+        return sum(len(topic.partitions) for topic in self._image.topics.values())
+
+    @cached_property
+    def _folded_names(self) -> dict[str, str]:
+        """Topic names by what their files and metrics are called, where '.' and '_' are one."""
+        return {_folded(name): name for name in self._image.topics}
+
+    def plan_topic(self, request: TopicRequest, topic_id: bytes) -> TopicPlan | KafkaError:
+        """Return how to create a topic."""
+        try:
+            self._check_new_name(request.name)
+            assignments = self._assignments(request)
+            self._take_room(len(assignments))
+        except KafkaError as error:
+            return error
         records: list[MetadataRecord] = [TopicRecord(name=request.name, topic_id=topic_id)]
         records += [
             ConfigRecord(
@@ -99,75 +110,79 @@ class TopicControl:
             for name, value in request.configs.items()
         ]
         records += [
-            _partition_record(image, topic_id, number, replicas)
+            _partition_record(self._image, topic_id, number, replicas)
             for number, replicas in enumerate(assignments)
         ]
-        return TopicPlan(records, topic_id, len(assignments), len(assignments[0]))
+        self._new_names.add(request.name)
+        if "." in request.name or "_" in request.name:
+            self._folded_names[_folded(request.name)] = request.name
+        return TopicPlan(records, request, topic_id, len(assignments), len(assignments[0]))
 
-    def plan_partitions(
-        self,
-        image: MetadataImage,
-        name: str,
-        count: int,
-        assignments: Sequence[Sequence[int]] | None,
-    ) -> list[MetadataRecord]:
-        """Return the records that give a topic more partitions.
-
-        Raises:
-            KafkaError: The topic must not be extended so; the class says why.
-        """
-        topic = image.topics.get(name)
+    def plan_partitions(self, request: PartitionsRequest) -> PartitionsPlan | KafkaError:
+        """Return how to give a topic more partitions."""
+        topic = self._image.topics.get(request.name)
         if topic is None:
-            raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+            return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         have = len(topic.partitions)
-        if count == have:
-            raise InvalidPartitionsError(f"Topic already has {have} partition(s).")
-        if count < have:
-            raise InvalidPartitionsError(
-                f"The topic {name} currently has {have} partition(s); {count} would not be an "
-                "increase."
-            )
-        added = self._added(image, topic, count - have, assignments)
-        self._check_room(image, len(added))
-        return [
-            _partition_record(image, topic.topic_id, have + index, replicas)
-            for index, replicas in enumerate(added)
-        ]
+        try:
+            added = self._added(topic, request)
+            self._take_room(len(added))
+        except KafkaError as error:
+            return error
+        return PartitionsPlan(
+            [
+                _partition_record(self._image, topic.topic_id, have + index, replicas)
+                for index, replicas in enumerate(added)
+            ]
+        )
 
-    def plan_deletion(
-        self, image: MetadataImage, name: str | None, topic_id: bytes
-    ) -> tuple[TopicImage, RemoveTopicRecord]:
-        """Return the topic that a name, or else an id, stands for, and the record that ends it.
+    def plan_deletion(self, name: str | None, topic_id: bytes) -> DeletionPlan | KafkaError:
+        """Return how to delete the topic of a name or, where that is None, of an id."""
+        if not self._delete_enabled:
+            return TopicDeletionDisabledError("Topic deletion is disabled.")
+        by_id = name is None
+        topic = self._image.topic_by_id(topic_id) if by_id else self._image.topics.get(name or "")
+        if topic is None or topic.topic_id in self._deleted:
+            if by_id:
+                return UnknownTopicIdError("This server does not host this topic ID.")
+            return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
+        self._deleted.add(topic.topic_id)
+        return DeletionPlan([RemoveTopicRecord(topic_id=topic.topic_id)], topic)
+
+    def _check_new_name(self, name: str) -> None:
+        """Refuse a name that no new topic can have.
 
         Raises:
-            KafkaError: There is no such topic, or topics cannot be deleted.
+            InvalidTopicError: The name is not legal, or its files and metrics would be another
+                topic's: '.' and '_' are the same there.
+            TopicExistsError: There is such a topic.
+            InvalidRequestError: The name is kept for the cluster itself.
         """
-        if not self._delete_enabled:
-            raise TopicDeletionDisabledError("Topic deletion is disabled.")
-        if name is None:
-            topic = image.topic_by_id(topic_id)
-            if topic is None:
-                raise UnknownTopicIdError("This server does not host this topic ID.")
-        else:
-            topic = image.topics.get(name)
-            if topic is None:
-                raise UnknownTopicOrPartitionError(
-                    "This server does not host this topic-partition."
-                )
-        return topic, RemoveTopicRecord(topic_id=topic.topic_id)
+        if name in self._image.topics or name in self._new_names:
+            raise TopicExistsError(f"Topic '{name}' already exists.")
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
+        if name == CLUSTER_METADATA:
+            raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
+        if "." in name or "_" in name:
+            other = self._folded_names.get(_folded(name))
+            if other is not None:
+                raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
 
-    def _check_room(self, image: MetadataImage, count: int) -> None:
+    def _take_room(self, count: int) -> None:
         limit = self._defaults.max_partitions
-        have = sum(len(topic.partitions) for topic in image.topics.values())
+        have = self._partition_count
         if have + count > limit:
             raise PolicyViolationError(
                 f"got {count} partitions beside the {have} there are, expected at most {limit} "
                 "in all (max.partitions)"
             )
+        self._partition_count = have + count
 
-    def _assignments(self, image: MetadataImage, request: TopicRequest) -> list[Assignment]:
+    def _assignments(self, request: TopicRequest) -> list[Assignment]:
         if request.assignments:
-            return _manual_assignments(image, request)
+            return _manual_assignments(self._image, request)
         count = request.num_partitions
         if count < -1 or count == 0:
             raise InvalidPartitionsError("Number of partitions was set to an invalid value.")
@@ -183,15 +198,19 @@ class TopicControl:
                 "Replication factor must be larger than 0, or -1 to use the default value."
             )
         factor = self._defaults.replication_factor if factor == -1 else factor
-        return _placed(image, 0, count, factor)
+        return _placed(self._image, 0, count, factor)
 
-    def _added(
-        self,
-        image: MetadataImage,
-        topic: TopicImage,
-        count: int,
-        assignments: Sequence[Sequence[int]] | None,
-    ) -> list[Assignment]:
+    def _added(self, topic: TopicImage, request: PartitionsRequest) -> list[Assignment]:
+        have = len(topic.partitions)
+        count = request.total - have
+        assignments = request.assignments
+        if not count:
+            raise InvalidPartitionsError(f"Topic already has {have} partition(s).")
+        if count < 0:
+            raise InvalidPartitionsError(
+                f"The topic {topic.name} currently has {have} partition(s); {request.total} would "
+                "not be an increase."
+            )
         if count > MAX_PARTITIONS_PER_REQUEST:
             raise PolicyViolationError(
                 f"Excessively large number of partitions per request: {count}, at most "
@@ -199,13 +218,13 @@ class TopicControl:
             )
         factor = len(topic.partitions[0].replicas)
         if assignments is None:
-            return _placed(image, len(topic.partitions), count, factor)
+            return _placed(self._image, have, count, factor)
         if len(assignments) != count:
             raise InvalidReplicaAssignmentError(
                 f"Attempted to add {count} additional partition(s), but only "
                 f"{len(assignments)} assignment(s) were specified."
             )
-        checked = [_checked_replicas(image, replicas) for replicas in assignments]
+        checked = [_checked_replicas(self._image, replicas) for replicas in assignments]
         if any(len(replicas) != factor for replicas in checked):
             raise InvalidReplicaAssignmentError(
                 f"The assignments have another replication factor than the topic's, {factor}."
@@ -213,27 +232,8 @@ class TopicControl:
         return checked
 
 
-def check_new_name(image: MetadataImage, name: str) -> None:
-    """Refuse a name that no new topic can have.
-
-    Raises:
-        InvalidTopicError: The name is not legal, or its files and metrics would be another
-            topic's: '.' and '_' are the same there.
-        TopicExistsError: There is such a topic.
-        InvalidRequestError: The name is kept for the cluster itself.
-    """
-    if name in image.topics:
-        raise TopicExistsError(f"Topic '{name}' already exists.")
-    problem = topic_name_problem(name)
-    if problem is not None:
-        raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
-    if name == CLUSTER_METADATA:
-        raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
-    if "." in name or "_" in name:
-        folded = name.replace(".", "_")
-        for other in image.topics:
-            if other.replace(".", "_") == folded:
-                raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
+def _folded(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def _partition_record(

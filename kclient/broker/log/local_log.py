@@ -182,9 +182,9 @@ class LocalLog:
         return min((when for when, _ in self._deleted), default=None)
 
     def rename_directory(self, target: Path) -> None:
-        """Give the directory another name."""
+        """Give the directory another name; the caller flushes the directory above."""
         if target != self.directory:
-            self._files.rename(self.directory, target)
+            self._files.rename(self.directory, target, flushed=False)
             self.directory = target
             for segment in self.segments.values():
                 segment.moved_to(target)

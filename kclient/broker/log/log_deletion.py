@@ -8,11 +8,15 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
+_REMOVALS_PER_ROUND = 20
+"""Directories removed before the upkeep looks at what else is due."""
+
 
 class LogDeletion:
     """Renames directories so that they are never loaded again, and removes them when they are due.
 
-    What could not be removed stays listed and is tried again. Guarded by the log manager's lock.
+    Renaming is guarded by the log manager's lock. Removing is not: it takes long, and whoever
+    creates or deletes a topic must not wait for it. What could not be removed is tried again.
     """
 
     def __init__(self, data_dir: Path, runtime: Runtime, failures: LogDirFailureChannel) -> None:
@@ -46,7 +50,7 @@ class LogDeletion:
         target = log_file_utils.deleted_directory(self._data_dir, partition, self._runtime.random)
         with self._failures.guarding(f"{partition}: mark for deletion"):
             if self._runtime.files.exists(directory):
-                self._runtime.files.rename(directory, target)
+                self._runtime.files.rename(directory, target, flushed=False)
                 self._directories.append(target)
 
     def take_renamed(self, directory: Path) -> None:
@@ -54,16 +58,21 @@ class LogDeletion:
         if directory not in self._directories:
             self._directories.append(directory)
 
-    def remove_due(self, now_ms: float) -> None:
-        """Remove what has waited long enough.
+    def remove_due(self, now_ms: float) -> bool:
+        """Remove some of what has waited long enough; called by one thread alone.
+
+        Returns:
+            Whether there is more to remove now.
 
         Raises:
             KafkaStorageError: Something could not be removed; it is tried again.
         """
-        for due in [entry for entry in self._logs if entry[0] <= now_ms]:
-            due[1].maintenance.delete()
-            self._logs.remove(due)
-        with self._failures.guarding(f"{self._data_dir}: deletion"):
-            while self._directories:
-                self._runtime.files.remove_tree(self._directories[-1])
-                self._directories.pop()
+        due = [entry for entry in list(self._logs) if entry[0] <= now_ms]
+        for entry in due[:_REMOVALS_PER_ROUND]:
+            entry[1].maintenance.delete()
+            self._logs.remove(entry)
+        for directory in self._directories[:_REMOVALS_PER_ROUND]:
+            with self._failures.guarding(f"{self._data_dir}: deletion"):
+                self._runtime.files.remove_tree(directory)
+            self._directories.remove(directory)
+        return len(due) > _REMOVALS_PER_ROUND or bool(self._directories)

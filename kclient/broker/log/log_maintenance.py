@@ -38,6 +38,16 @@ class LogMaintenance:
             for segment in local.segments.values():
                 segment.indexes.rest()
 
+    def flush_topic_id(self) -> None:
+        """Write partition.metadata if the topic's id was assigned and not written yet.
+
+        Raises:
+            KafkaStorageError: The disk failed, or is full; the next call tries again.
+        """
+        if self._parts.metadata.is_dirty:
+            with self._parts.acting("write partition.metadata"):
+                self._parts.metadata.maybe_flush()
+
     def flush_if_due(self, now_ms: float) -> None:
         """Force everything to the disk if it was not for flush.ms."""
         local = self._parts.local
@@ -99,6 +109,7 @@ class LogMaintenance:
             return
         try:
             with parts.acting("close"):
+                parts.metadata.maybe_flush()
                 parts.producers.take_snapshot(flush=True)
                 parts.local.finish()
             self.flush()
@@ -111,7 +122,11 @@ class LogMaintenance:
             self._parts.local.release()
 
     def mark_for_deletion(self, rng: RandomSource) -> None:
-        """Give the directory a name that is never loaded, and close all files."""
+        """Give the directory a name that is never loaded, and close all files.
+
+        The rename is not forced to the disk: after a crash a log whose topic was deleted is known
+        by its topic id.
+        """
         parts = self._parts
         with parts.acting("mark for deletion"):
             target = log_file_utils.deleted_directory(

@@ -4,7 +4,7 @@
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from kclient.broker.log.log_deletion import LogDeletion
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_passing
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
-from kclient.common.broker_errors import KafkaStorageError
+from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
@@ -92,6 +92,8 @@ class LogManager:
         )
         self.failures = LogDirFailureChannel(data_dir)
         self._deletion = LogDeletion(data_dir, runtime, self.failures)
+        self._more_to_remove = False
+        self._has_unflushed_names = False
         self.last_broker_epoch = -1
 
     def start(self) -> None:
@@ -152,7 +154,12 @@ class LogManager:
         return None if partition in self._leaving else self._logs.get(partition)
 
     def get_or_create(
-        self, partition: TopicPartition, topic_id: bytes | None, config: LogConfig | None = None
+        self,
+        partition: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig | None = None,
+        *,
+        flush_name: bool = True,
     ) -> UnifiedLog:
         """Return a partition's log; load it from its directory, or make it, if need be.
 
@@ -160,6 +167,8 @@ class LogManager:
             partition: Which partition.
             topic_id: The topic's id, 16 bytes; None leaves it open.
             config: The topic's configuration; None for the defaults, or for what the log has.
+            flush_name: Whether to force the name of a new directory to the disk; otherwise the
+                caller calls `flush_names` once, after it has made many.
 
         Raises:
             InvalidTopicError: The topic's name is not fit for a directory.
@@ -174,6 +183,7 @@ class LogManager:
                 self._let_go()
             log = self._logs.get(partition)
             if log is None:
+                self._make_directory(partition)
                 log = self._open(partition, config or self._defaults)
                 self._logs[partition] = log
                 self._failed.pop(partition, None)
@@ -181,13 +191,28 @@ class LogManager:
                 log.config = config
             if topic_id is not None:
                 log.assign_topic_id(topic_id)
+            if flush_name:
+                self.flush_names()
             return log
+
+    def flush_names(self) -> None:
+        """Force the names of the logs' directories to the disk.
+
+        Whatever is flushed in a log later can then be found after a crash.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+        """
+        with self._lock, self.failures.guarding(f"{self._data_dir}: flush"):
+            if self._has_unflushed_names:
+                self._runtime.files.flush_directory(self._data_dir)
+                self._has_unflushed_names = False
 
     def delete(self, *partitions: TopicPartition) -> None:
         """Delete partitions' logs: at once by name, their files after file.delete.delay.ms.
 
         Absent ones are no error. The checkpoints are written once for all. Where the disk refuses,
-        the logs are gone for their users all the same, and `step` tries again.
+        the logs are removed for their users all the same, and `step` tries again.
 
         Raises:
             KafkaStorageError: The disk failed, or is full.
@@ -208,8 +233,10 @@ class LogManager:
                 # Its log could not be opened, but its directory may be there.
                 self._deletion.take_directory(partition)
                 self._failed.pop(partition, None)
+            self._has_unflushed_names = True
             self._leaving.remove(partition)
             self._checkpoints.forget(partition)
+        self.flush_names()
         self._write(self._checkpoints.write_all)
 
     def all_logs(self) -> list[UnifiedLog]:
@@ -239,8 +266,11 @@ class LogManager:
             elif chore.due_ms <= now_ms:
                 chore.due_ms = now_ms + chore.interval_ms
                 self._attempt(chore.action, now_ms)
-        self._attempt(self._remove_doomed, now_ms)
+        self._more_to_remove = False
+        self._attempt(self._remove_deleted, now_ms)
         cleaner_ms = self._cleaner.step(now_ms)
+        if self._more_to_remove:
+            return 0.0
         chores_ms = min(chore.due_ms or 0.0 for chore in self._chores) - now_ms
         return max(0.0, min(chores_ms, cleaner_ms))
 
@@ -339,6 +369,13 @@ class LogManager:
             _log.exception("%s: cannot be loaded", partition)
             self._failed[partition] = problem
 
+    def _make_directory(self, partition: TopicPartition) -> None:
+        directory = log_file_utils.partition_directory(self._data_dir, partition)
+        with self.failures.guarding(f"{partition}: make directory"):
+            if not self._runtime.files.exists(directory):
+                self._has_unflushed_names = True
+                self._runtime.files.make_directory(directory, flushed=False)
+
     def _open(self, partition: TopicPartition, config: LogConfig) -> UnifiedLog:
         directory = log_file_utils.partition_directory(self._data_dir, partition)
         log = UnifiedLog(
@@ -359,16 +396,21 @@ class LogManager:
         return log
 
     def _flush_logs(self, now_ms: float) -> None:
-        for log in self.all_logs():
+        def flush(log: UnifiedLog) -> None:
+            log.maintenance.flush_topic_id()
             log.maintenance.flush_rolled()
             log.maintenance.flush_if_due(now_ms)
             log.maintenance.purge_deleted(now_ms)
 
+        _for_each(self.all_logs(), flush)
+
     def _delete_old_segments(self, now_ms: float) -> None:
-        for log in self.all_logs():
+        def delete(log: UnifiedLog) -> None:
             count = log.maintenance.delete_old_segments(now_ms)
             if count:
                 _log.info("%s: retention deleted %d segments", log.partition, count)
+
+        _for_each(self.all_logs(), delete)
 
     def _expire_producers(self, _: float) -> None:
         for log in self.all_logs():
@@ -378,7 +420,16 @@ class LogManager:
         with self._lock, self.failures.guarding(f"{self._data_dir}: checkpoints"):
             write(self._logs)
 
-    def _remove_doomed(self, now_ms: float) -> None:
+    def _remove_deleted(self, now_ms: float) -> None:
         with self._lock:
             self._let_go()
-            self._deletion.remove_due(now_ms)
+        self._more_to_remove = self._deletion.remove_due(now_ms)
+
+
+def _for_each(logs: Iterable[UnifiedLog], act: Callable[[UnifiedLog], None]) -> None:
+    """Do something with each log but those that are deleted meanwhile."""
+    for log in logs:
+        try:
+            act(log)
+        except NotLeaderOrFollowerError:
+            _log.debug("%s: deleted meanwhile", log.partition)

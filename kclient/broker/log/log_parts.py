@@ -11,6 +11,7 @@ from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogLoader
+from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.runtime import Condition, Runtime
@@ -37,6 +38,7 @@ class LogParts:
     local: LocalLog
     producers: ProducerStateManager
     epochs: LeaderEpochFileCache
+    metadata: PartitionMetadataFile
     offsets: LogOffsets = field(default_factory=LogOffsets)
 
     @contextmanager
@@ -83,4 +85,5 @@ def make_parts(
         LocalLog(files, runtime.clock, directory, partition, config, runtime.random),
         ProducerStateManager(files, directory, str(partition), producers),
         LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory)),
+        PartitionMetadataFile(files, directory),
     )

@@ -10,11 +10,31 @@ PARTITION_METADATA_FILE = "partition.metadata"
 
 
 class PartitionMetadataFile:
-    """A version and a topic id, in two lines (Kafka: PartitionMetadataFile)."""
+    """A version and a topic id, in two lines (Kafka: PartitionMetadataFile).
+
+    A topic id may be recorded first and written later, as long as it is written before any record:
+    a log with records and no topic id could be taken for that of a later topic of the same name.
+    """
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._files = files
         self._path = directory / PARTITION_METADATA_FILE
+        self._recorded: bytes | None = None
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a recorded topic id is not in the file yet."""
+        return self._recorded is not None
+
+    def record(self, topic_id: bytes) -> None:
+        """Note a topic id, 16 bytes, for the next `maybe_flush`."""
+        self._recorded = topic_id
+
+    def maybe_flush(self) -> None:
+        """Write the recorded topic id, if there is one."""
+        if self._recorded is not None:
+            self.write(self._recorded)
+            self._recorded = None
 
     def exists(self) -> bool:
         """Return whether the file was written."""

@@ -11,7 +11,6 @@ from kclient.broker.log.log_maintenance import LogMaintenance
 from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
 from kclient.broker.log.log_parts import make_parts
 from kclient.broker.log.offset_lookup import OffsetLookup
-from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
 from kclient.common.files import WireBytes
@@ -67,9 +66,8 @@ class UnifiedLog:
         runtime = self._parts.runtime
         with self._parts.acting("load"):
             runtime.files.make_directory(self.directory)
-            metadata = PartitionMetadataFile(runtime.files, self.directory)
-            if metadata.exists():
-                self._topic_id = metadata.read()
+            if self._parts.metadata.exists():
+                self._topic_id = self._parts.metadata.read()
             loader = self._parts.loader()
             log_start = loader.load(checkpoint or LogCheckpoint(), runtime.clock.wall_ms())
             self._offsets.log_start = self._offsets.high_watermark = log_start
@@ -102,15 +100,19 @@ class UnifiedLog:
         return self._topic_id
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Write the topic's id to partition.metadata.
+        """Record the topic's id.
+
+        It is written to partition.metadata before the first record, and by the next upkeep at the
+        latest (Kafka: PartitionMetadataFile.record and maybeFlush): forcing it to the disk at once
+        would make the creation of many partitions slow.
 
         Raises:
             InconsistentTopicIdError: The directory belongs to another topic of that name.
-            KafkaStorageError: The disk failed, or is full.
+            NotLeaderOrFollowerError: The log was closed or deleted.
         """
         with self._parts.acting("assign topic id"):
             if self._topic_id is None:
-                PartitionMetadataFile(self._parts.runtime.files, self.directory).write(topic_id)
+                self._parts.metadata.record(topic_id)
                 self._topic_id = topic_id
             elif self._topic_id != topic_id:
                 raise InconsistentTopicIdError(
@@ -185,6 +187,7 @@ class UnifiedLog:
             KafkaStorageError: The disk failed, or is full; nothing was appended.
         """
         with self._parts.acting("append"):
+            self._parts.metadata.maybe_flush()
             info = self._appender.append(records, leader_epoch, origin)
             info.log_start_offset = self._offsets.log_start
             must_flush = self._local.unflushed_messages >= self._local.config.flush_messages

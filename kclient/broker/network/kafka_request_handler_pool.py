@@ -21,10 +21,15 @@ class KafkaRequestHandler:
 
     def run_once(self) -> bool:
         """Handle the next request, if one comes soon; return whether to go on."""
-        request = self._channel.receive_request(_POLL_MS)
+        self.step(_POLL_MS)
+        return self._running
+
+    def step(self, timeout_ms: float) -> bool:
+        """Handle the next request, if one comes in time; return whether one did."""
+        request = self._channel.receive_request(timeout_ms)
         if request is not None:
             self._handle(request)
-        return self._running
+        return request is not None
 
     def stop(self) -> None:
         """End after the request in hand."""
@@ -35,8 +40,13 @@ class KafkaRequestHandlerPool:
     """The handlers of one broker (Kafka: KafkaRequestHandlerPool)."""
 
     def __init__(
-        self, channel: RequestChannel, handle: Callable[[Request], None], size: int
+        self,
+        channel: RequestChannel,
+        handle: Callable[[Request], None],
+        size: int,
+        name: str = "kclient-request-handler",
     ) -> None:
+        self._name = name
         self._channel = channel
         self._handlers = [KafkaRequestHandler(channel, handle) for _ in range(size)]
         self._tasks: list[Task] = []
@@ -44,8 +54,15 @@ class KafkaRequestHandlerPool:
     def start(self, tasks: Tasks) -> None:
         """Start a thread for each handler."""
         for number, handler in enumerate(self._handlers):
-            name = f"kclient-request-handler-{number}"
-            self._tasks.append(tasks.spawn(name, handler.run_once))
+            self._tasks.append(tasks.spawn(f"{self._name}-{number}", handler.run_once))
+
+    def step(self) -> bool:
+        """Handle one waiting request without waiting, for a broker without threads.
+
+        Returns:
+            Whether there was one.
+        """
+        return any(handler.step(0.0) for handler in self._handlers)
 
     def shutdown(self, timeout: float) -> None:
         """End every handler, waiting up to `timeout` seconds for each."""

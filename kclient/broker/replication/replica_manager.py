@@ -1,7 +1,8 @@
 """All partitions of this broker: where requests for records arrive."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
@@ -76,16 +77,15 @@ class ReplicaManager:
         )
 
     def load(self, image: MetadataImage) -> None:
-        """Take up every partition of the image."""
-        for topic in image.topics.values():
-            self._host_topic(image, topic)
+        """Host every partition of the image."""
+        self._host_topics(image, image.topics)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow a change of the cluster's metadata (Kafka: ReplicaManager.applyDelta)."""
-        for topic in delta.deleted_topics:
-            self._drop_topic(topic)
-        for name in (*delta.created_topics, *delta.changed_topics):
-            self._host_topic(image, image.topics[name])
+        if delta.deleted_topics:
+            self._drop_topics(delta.deleted_topics)
+        if delta.created_topics or delta.changed_topics:
+            self._host_topics(image, (*delta.created_topics, *delta.changed_topics))
         for kind, name in delta.changed_configs:
             if kind == TOPIC_RESOURCE and name in image.topics:
                 self._reconfigure(image, image.topics[name])
@@ -223,7 +223,27 @@ class ReplicaManager:
         _log.error("%s: disk trouble: %s", topic_partition, error)
         return KafkaStorageError(f"Disk error when trying to access {topic_partition}")
 
-    def _host_topic(self, image: MetadataImage, topic: TopicImage) -> None:
+    def _host_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
+        """Open the partitions of topics; they serve once their names are on the disk.
+
+        Before that a power cut could take what is written there, even if it is flushed.
+        """
+        opened: dict[TopicPartition, Partition] = {}
+        for name in names:
+            opened.update(self._open_partitions(image, image.topics[name]))
+        try:
+            self._log_manager.flush_names()
+        except KafkaStorageError as error:
+            for topic_partition in opened:
+                self._set_offline(image, topic_partition, error)
+            return
+        with self._lock:
+            self._partitions.update(opened)
+
+    def _open_partitions(
+        self, image: MetadataImage, topic: TopicImage
+    ) -> Iterator[tuple[TopicPartition, Partition]]:
+        """Yield the partitions that were not open yet; the others follow the image."""
         config = self._topic_config(image, topic.name)
         for number, registration in enumerate(topic.partitions):
             topic_partition = TopicPartition(topic.name, number)
@@ -232,10 +252,19 @@ class ReplicaManager:
                 partition.apply(registration)
                 continue
             try:
-                self._open(topic_partition, topic, config)
+                opened = self._open(topic_partition, topic, config, flush_name=False)
             except KafkaStorageError as error:
-                _log.error("%s is offline: %s", topic_partition, error)
-                self._offline[topic_partition] = _Offline(error, topic, config)
+                self._set_offline(image, topic_partition, error)
+            else:
+                yield topic_partition, opened
+
+    def _set_offline(
+        self, image: MetadataImage, topic_partition: TopicPartition, error: KafkaStorageError
+    ) -> None:
+        _log.error("%s is offline: %s", topic_partition, error)
+        topic = image.topics[topic_partition.topic]
+        config = self._topic_config(image, topic.name)
+        self._offline[topic_partition] = _Offline(error, topic, config)
 
     def _open_again(self, topic_partition: TopicPartition) -> Partition | None:
         """Open a log that could not be opened for want of room or descriptors, if it can be now."""
@@ -244,32 +273,49 @@ class ReplicaManager:
             if offline is None or not is_passing(offline.error):
                 return self._partitions.get(topic_partition)
             try:
-                partition = self._open(topic_partition, offline.topic, offline.config)
+                partition = self._open(
+                    topic_partition, offline.topic, offline.config, flush_name=True
+                )
             except KafkaStorageError as error:
                 self._offline[topic_partition] = offline._replace(error=error)
                 return None
+            self._partitions[topic_partition] = partition
             del self._offline[topic_partition]
             return partition
 
     def _open(
-        self, topic_partition: TopicPartition, topic: TopicImage, config: LogConfig
+        self,
+        topic_partition: TopicPartition,
+        topic: TopicImage,
+        config: LogConfig,
+        *,
+        flush_name: bool,
     ) -> Partition:
+        get_or_create = partial(
+            self._log_manager.get_or_create,
+            topic_partition,
+            topic.topic_id,
+            config,
+            flush_name=flush_name,
+        )
         try:
-            log = self._log_manager.get_or_create(topic_partition, topic.topic_id, config)
+            log = get_or_create()
         except InconsistentTopicIdError:
             # Left by a deleted topic of this name whose directory outlived a crash.
             _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
             self._log_manager.delete(topic_partition)
-            log = self._log_manager.get_or_create(topic_partition, topic.topic_id, config)
+            log = get_or_create()
         lock = self._runtime.tasks.condition()
         partition = Partition(topic_partition, topic.topic_id, self._node_id, log, lock)
         partition.apply(topic.partitions[topic_partition.partition])
-        with self._lock:
-            self._partitions[topic_partition] = partition
         return partition
 
-    def _drop_topic(self, topic: TopicImage) -> None:
-        gone = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]
+    def _drop_topics(self, topics: Iterable[TopicImage]) -> None:
+        gone = [
+            TopicPartition(topic.name, number)
+            for topic in topics
+            for number in range(len(topic.partitions))
+        ]
         with self._lock:
             for topic_partition in gone:
                 self._partitions.pop(topic_partition, None)
@@ -278,7 +324,7 @@ class ReplicaManager:
             self._log_manager.delete(*gone)
         finally:
             for topic_partition in gone:
-                # Waiting readers are told that it is gone.
+                # Waiting fetches get UNKNOWN_TOPIC_OR_PARTITION.
                 self.fetch_purgatory.complete_all(topic_partition)
 
     def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:

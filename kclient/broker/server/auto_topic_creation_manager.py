@@ -2,7 +2,7 @@
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.quorum_controller import QuorumController
-from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.controller.topic_plans import TopicRequest
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError

@@ -29,11 +29,18 @@ STOP_TIMEOUT = 10.0
 """Seconds each thread of the broker is given to end."""
 
 
+_LONG_THREADS = 2
+"""One may be creating topics while the other looks something up."""
+_LONG_REQUESTS = 2**31 - 1
+"""A connection has one request in work at most, so that connections bound the queue."""
+
+
 class _Parts(NamedTuple):
     """What has a life of its own."""
 
     server: SocketServer
     pool: KafkaRequestHandlerPool
+    long_pool: KafkaRequestHandlerPool
     scheduler: BrokerScheduler
     apis: KafkaApis
 
@@ -128,8 +135,9 @@ class BrokerServer:
         if parts is None:
             raise IllegalStateError("the broker is not running")
         busy = parts.server.step(now_ms)
+        handled = parts.long_pool.step()
         delay_ms = parts.scheduler.step(now_ms)
-        return 0.0 if busy else delay_ms
+        return 0.0 if busy or handled else delay_ms
 
     def intercept(self, interceptor: Interceptor) -> None:
         """Let every request pass through somebody's hands, for tests; before the start or later."""
@@ -170,25 +178,30 @@ class BrokerServer:
         # The port is known only once it is bound, and handlers have to tell it.
         endpoint = self._bind(server)
         services = self._wire(storage, endpoint, api_versions)
-        apis = KafkaApis(services, API_TABLE)
+        long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
+        apis = KafkaApis(services, API_TABLE, long_requests)
         apis.interceptor = self._interceptor
         channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
+        long_pool = KafkaRequestHandlerPool(
+            long_requests, apis.carry_out, _LONG_THREADS, "kclient-long-requests"
+        )
         scheduler = BrokerScheduler(
             runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
         )
         server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
-        self._parts = _Parts(server, pool, scheduler, apis)
+        self._parts = _Parts(server, pool, long_pool, scheduler, apis)
         self._services, self._endpoint = services, endpoint
 
     def _start_threads(self) -> None:
         if self._parts is None:
             return
-        server, pool, scheduler, _ = self._parts
+        server, pool, long_pool, scheduler, _ = self._parts
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
-        self._stack.callback(pool.shutdown, STOP_TIMEOUT)
-        pool.start(self._runtime.tasks)
+        for each in (long_pool, pool):
+            self._stack.callback(each.shutdown, STOP_TIMEOUT)
+            each.start(self._runtime.tasks)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
         server.start()
 

@@ -155,8 +155,8 @@ def _groups(
     groups.load()
 
     def publish(delta: MetadataDelta, _image: MetadataImage) -> None:
-        for topic in delta.deleted_topics:
-            groups.on_topic_deleted(topic.name)
+        if delta.deleted_topics:
+            groups.on_topics_deleted({topic.name for topic in delta.deleted_topics})
 
     controller.add_publisher(publish)
     return groups

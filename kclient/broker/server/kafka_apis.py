@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
-from kclient.broker.network.request_channel import Request
+from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.handlers.api_versions import unsupported_version_answer
 from kclient.broker.server.served_api import ServedApi
@@ -25,9 +25,15 @@ class KafkaApis:
         interceptor: Stands between the network and the handlers, where a test wants that.
     """
 
-    def __init__(self, services: BrokerServices, table: Mapping[ApiKey, ServedApi]) -> None:
+    def __init__(
+        self,
+        services: BrokerServices,
+        table: Mapping[ApiKey, ServedApi],
+        long_requests: RequestChannel,
+    ) -> None:
         self._services = services
         self._table = table
+        self._long_requests = long_requests
         self.interceptor: Interceptor | None = None
 
     def handle(self, request: Request) -> None:
@@ -38,6 +44,17 @@ class KafkaApis:
             self.interceptor(request, self._handle)
 
     def _handle(self, request: Request) -> None:
+        if not (self._is_long(request) and self._long_requests.send_request(request)):
+            self.carry_out(request)
+
+    def _is_long(self, request: Request) -> bool:
+        if request.body is None:
+            return False
+        is_long = self._table[request.header.api_key].is_long
+        return is_long is not None and is_long(self._services, request, request.body)
+
+    def carry_out(self, request: Request) -> None:
+        """Handle one request in this thread, however long it takes."""
         try:
             self._dispatch(request)
         finally:

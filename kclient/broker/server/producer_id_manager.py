@@ -16,6 +16,11 @@ class ProducerIdManager:
         self._lock = lock
         self._block = ProducerIdBlock(0, 0)
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the next producer id takes another block from the controller."""
+        return not self._block.size
+
     def generate(self) -> int:
         """Return a new producer id."""
         with self._lock:

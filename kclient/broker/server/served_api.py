@@ -16,6 +16,15 @@ ErrorAnswer = Callable[[Any, int], ResponseMessage]
 """Makes the answer that tells a whole request's failure, from the request and an error code."""
 
 
+LongCheck = Callable[[BrokerServices, Request, Any], bool]
+"""Tells, quickly, whether a request may take long to handle."""
+
+
+def always(_services: BrokerServices, _request: Request, _body: Any) -> bool:
+    """Take every request of an API for a long one."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ServedApi:
     """An API this broker serves.
@@ -25,6 +34,8 @@ class ServedApi:
         handle: Answers it.
         on_error: Makes the answer for a request that failed as a whole; None where the response
             has an error code of its own.
+        is_long: Whether a request may take longer than the others that come meanwhile should wait
+            for; None where none does. Long requests are handled by a thread of their own.
         max_version: Highest version served; all from the lowest of the class on are.
     """
 
@@ -32,6 +43,7 @@ class ServedApi:
     handle: Handler
     on_error: ErrorAnswer | None = None
     max_version: int = -1
+    is_long: LongCheck | None = None
 
     @property
     def versions(self) -> range:

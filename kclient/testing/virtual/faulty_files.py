@@ -129,10 +129,10 @@ class FaultyFiles:
         """Replace the file's contents, in steps of which each may fail."""
         replace_file(self, path, data)
 
-    def rename(self, source: Path, target: Path) -> None:
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
         """Rename, replacing the target."""
         self.faults.before("rename", target)
-        self.files.rename(source, target)
+        self.files.rename(source, target, flushed=flushed)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
@@ -146,11 +146,11 @@ class FaultyFiles:
             self.faults.before("remove", path, lambda: self._remove_some(path))
         self.files.remove_tree(path)
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
         """Create a directory and its parents."""
         if not self.files.exists(path):
             self.faults.before("directory", path)
-        self.files.make_directory(path)
+        self.files.make_directory(path, flushed=flushed)
 
     def flush_directory(self, path: Path) -> None:
         """Force a directory's entries to the disk."""

@@ -94,8 +94,8 @@ class VirtualFiles:
         """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
         replace_file(self, path, data)
 
-    def rename(self, source: Path, target: Path) -> None:
-        """Rename, replacing the target, and flush the directory."""
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
+        """Rename, replacing the target, and flush the directories unless told otherwise."""
         self.gate()
         parents = list(dict.fromkeys([target.parent, source.parent]))
         opened = [self._open_directory(parent, others) for others, parent in enumerate(parents)]
@@ -110,7 +110,7 @@ class VirtualFiles:
         if replaced is not node:
             _check_replaceable(node, replaced, target)
             self.disk.change((old, source.name, None), (new, target.name, node))
-        for directory in opened:
+        for directory in opened if flushed else ():
             self.disk.flush_directory(directory)
 
     def remove(self, path: Path) -> None:
@@ -132,14 +132,15 @@ class VirtualFiles:
             (self.remove_tree if self.is_directory(child) else self.remove)(child)
         self.disk.change((self.disk.directory(path.parent), path.name, None))
 
-    def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents, flushed; existing is no error."""
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
+        """Create a directory and its parents; existing is no error."""
         self.gate()
         for directory in (*reversed(path.parents), path):
             if self.disk.find(directory) is None:
                 parent = self.disk.directory(directory.parent)
                 self.disk.change((parent, directory.name, VirtualDirectory()))
-                self.flush_directory(directory.parent)
+                if flushed:
+                    self.flush_directory(directory.parent)
         self.disk.directory(path)
 
     def flush_directory(self, path: Path) -> None:

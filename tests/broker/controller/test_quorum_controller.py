@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
-from kclient.broker.controller.metadata_image import BROKER_RESOURCE, MetadataImage
+from kclient.broker.controller.metadata_image import BROKER_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.controller.quorum_controller import BrokerIdentity, QuorumController
-from kclient.broker.controller.topic_control import TopicControl, TopicDefaults, TopicRequest
+from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
+from kclient.broker.controller.topic_plans import PartitionsRequest, TopicRequest
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -78,12 +79,32 @@ def cluster_of(*brokers: int) -> tuple[QuorumController, MemoryLog]:
     return controller, log
 
 
+def create_partitions(
+    controller: QuorumController,
+    name: str,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None = None,
+) -> None:
+    """Extend one topic, or raise why it cannot be."""
+    (outcome,) = controller.create_partitions([PartitionsRequest(name, count, assignments)])
+    if isinstance(outcome, KafkaError):
+        raise outcome
+
+
+def delete_topic(controller: QuorumController, name: str | None, topic_id: bytes) -> TopicImage:
+    """Delete one topic, or raise why it cannot be."""
+    (outcome,) = controller.delete_topics([(name, topic_id)])
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome.topic
+
+
 def test_what_is_replayed_is_what_was() -> None:
     controller, log = cluster_of(1, 2)
     controller.create_topic(TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
     controller.create_topic(TopicRequest("b"))
-    controller.delete_topic("b", NO_ID)
-    controller.create_partitions("a", 4, None, validate_only=False)
+    delete_topic(controller, "b", NO_ID)
+    create_partitions(controller, "a", 4)
     controller.next_producer_ids(1)
     assert controller_on(log).image == controller.image
     assert len(controller.image.topics["a"].partitions) == 4
@@ -122,8 +143,8 @@ def test_publishers_see_each_change_with_the_image_that_has_it() -> None:
 
     controller.add_publisher(publish)
     controller.create_topic(TopicRequest("t"))
-    controller.create_partitions("t", 2, None, validate_only=False)
-    controller.delete_topic("t", NO_ID)
+    create_partitions(controller, "t", 2)
+    delete_topic(controller, "t", NO_ID)
     assert seen == [
         (["t"], [], [], True),
         ([], ["t"], [], True),
@@ -134,10 +155,10 @@ def test_publishers_see_each_change_with_the_image_that_has_it() -> None:
 def test_validation_only() -> None:
     controller, log = cluster_of(1)
     records = len(log.values)
-    controller.create_topic(TopicRequest("t", 3), validate_only=True)
+    controller.create_topics([TopicRequest("t", 3)], validate_only=True)
     assert len(log.values) == records
     controller.create_topic(TopicRequest("t"))
-    controller.create_partitions("t", 5, None, validate_only=True)
+    controller.create_partitions([PartitionsRequest("t", 5)], validate_only=True)
     assert len(controller.image.topics["t"].partitions) == 1
 
 
@@ -177,7 +198,7 @@ def test_rules_for_more_partitions() -> None:
 
     def refused(count: int, assignments: list[list[int]] | None = None) -> type[KafkaError]:
         with pytest.raises(KafkaError) as caught:
-            controller.create_partitions("t", count, assignments, validate_only=False)
+            create_partitions(controller, "t", count, assignments)
         return type(caught.value)
 
     assert refused(2) is InvalidPartitionsError
@@ -185,10 +206,10 @@ def test_rules_for_more_partitions() -> None:
     assert refused(4, [[1]]) is InvalidReplicaAssignmentError
     assert refused(3, [[1, 2]]) is InvalidReplicaAssignmentError
     assert refused(3, [[9]]) is InvalidReplicaAssignmentError
-    controller.create_partitions("t", 4, [[2], [1]], validate_only=False)
+    create_partitions(controller, "t", 4, [[2], [1]])
     assert [part.leader for part in controller.image.topics["t"].partitions[2:]] == [2, 1]
     with pytest.raises(UnknownTopicOrPartitionError):
-        controller.create_partitions("absent", 2, None, validate_only=False)
+        create_partitions(controller, "absent", 2)
 
 
 @pytest.mark.fault("B16")
@@ -204,22 +225,22 @@ def test_no_more_partitions_than_are_allowed() -> None:
         with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
             controller.create_topic(too_many)
     with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
-        controller.create_partitions("a", 6, None, validate_only=False)
+        create_partitions(controller, "a", 6)
     before = len(log.values)
     controller.create_topic(TopicRequest("b", 2))
     assert len(log.values) > before
-    controller.delete_topic("a", NO_ID)
+    delete_topic(controller, "a", NO_ID)
     controller.create_topic(TopicRequest("c", 3))
 
 
 def test_deletion_by_name_and_by_id() -> None:
     controller, _ = cluster_of(1)
     topic_id = controller.create_topic(TopicRequest("t")).topic_id
-    assert controller.delete_topic(None, topic_id).name == "t"
+    assert delete_topic(controller, None, topic_id).name == "t"
     with pytest.raises(UnknownTopicIdError):
-        controller.delete_topic(None, topic_id)
+        delete_topic(controller, None, topic_id)
     with pytest.raises(UnknownTopicOrPartitionError):
-        controller.delete_topic("t", NO_ID)
+        delete_topic(controller, "t", NO_ID)
 
 
 def test_a_broker_that_crashed_leads_under_a_new_epoch() -> None:
@@ -238,14 +259,14 @@ def test_a_broker_that_crashed_leads_under_a_new_epoch() -> None:
 def test_deletion_disabled() -> None:
     log = MemoryLog()
     with pytest.raises(TopicDeletionDisabledError):
-        controller_on(log, delete_enabled=False).delete_topic("t", NO_ID)
+        delete_topic(controller_on(log, delete_enabled=False), "t", NO_ID)
 
 
 def test_settings_go_with_their_topic() -> None:
     controller, _ = cluster_of(1)
     controller.create_topic(TopicRequest("t", configs={"retention.ms": "5"}))
     assert controller.image.topic_config("t") == {"retention.ms": "5"}
-    controller.delete_topic("t", NO_ID)
+    delete_topic(controller, "t", NO_ID)
     assert controller.image.topic_config("t") == {}
 
 
@@ -332,7 +353,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(name=NAMES, count=st.integers(0, 5))
     def extend(self, name: str, count: int) -> None:
         try:
-            self.controller.create_partitions(name, count, None, validate_only=False)
+            create_partitions(self.controller, name, count)
         except KafkaError:
             return
         assert count > self.model[name]
@@ -341,7 +362,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
         try:
-            self.controller.delete_topic(name, NO_ID)
+            delete_topic(self.controller, name, NO_ID)
         except UnknownTopicOrPartitionError:
             assert name not in self.model
         else:

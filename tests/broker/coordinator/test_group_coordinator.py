@@ -316,9 +316,9 @@ class TestOffsets:
     def test_positions_in_a_deleted_topic_are_forgotten(self) -> None:
         world = World()
         world.commit(1)
-        world.coordinator.on_topic_deleted("other")
+        world.coordinator.on_topics_deleted({"other"})
         assert TP in world.coordinator.fetch_offsets("g")
-        world.coordinator.on_topic_deleted("t")
+        world.coordinator.on_topics_deleted({"t"})
         assert world.coordinator.fetch_offsets("g") == {}
         assert World(world.log).coordinator.fetch_offsets("g") == {}
 

@@ -9,7 +9,7 @@ import pytest
 
 from kclient import Consumer, Producer
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
-from kclient.broker.controller.topic_control import TopicRequest
+from kclient.broker.controller.topic_plans import TopicRequest
 from kclient.broker.coordinator.group.offset_store import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.server.broker_config import BrokerConfig
@@ -91,7 +91,7 @@ def test_a_log_of_positions_that_ends_in_a_hole_is_read(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.create_offsets_topic()
     broker.commit("group", 1)
-    broker.server.services.groups.on_topic_deleted("topic")
+    broker.server.services.groups.on_topics_deleted({"topic"})
     assert len(records(broker.log)) == 2 * PARTITIONS
     broker.log.config = replace(broker.log.config, delete_retention_ms=0)
     for _ in range(2):

@@ -7,7 +7,7 @@ the first partition that has records may exceed the limits, by one whole batch (
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,9 @@ from kclient.protocol.messages.fetch import (
 )
 from kclient.testing import EmbeddedCluster
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignClientFactory
+from tests.support.foreign_aiokafka import AiokafkaClient
+from tests.support.foreign_confluent import ConfluentClient
+from tests.support.foreign_kafka_python import KafkaPythonClient
 from tests.support.wire import Wire, batch
 
 PARTITIONS = 4
@@ -118,26 +121,28 @@ def test_clients_with_default_settings_read_more_than_one_response_holds(
     assert all(int.from_bytes(record.value or b"") == record.partition for record in read)
 
 
-SMALL_LIMITS: dict[str, dict[str, Any]] = {
-    "kafka-python": {"fetch_max_bytes": 8_000, "max_partition_fetch_bytes": 7_000},
-    "aiokafka": {"fetch_max_bytes": 8_000, "max_partition_fetch_bytes": 7_000},
-    "confluent-kafka": {
-        "message.max.bytes": 7_500,
-        "fetch.max.bytes": 8_000,
-        "max.partition.fetch.bytes": 7_000,
-    },
+SMALL_LIMITS = {"fetch_max_bytes": 8_000, "max_partition_fetch_bytes": 7_000}
+LIMITED_CLIENTS: dict[str, ForeignClientFactory] = {
+    "kafka-python": partial(KafkaPythonClient, native=SMALL_LIMITS),
+    "aiokafka": partial(AiokafkaClient, native=SMALL_LIMITS),
+    "confluent-kafka": partial(
+        ConfluentClient,
+        native={
+            "message.max.bytes": 7_500,
+            "fetch.max.bytes": 8_000,
+            "max.partition.fetch.bytes": 7_000,
+        },
+    ),
 }
 
 
-@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+@pytest.mark.parametrize("name", LIMITED_CLIENTS)
 def test_clients_with_small_limits_read_records_that_are_nearly_as_large(
     cluster: EmbeddedCluster, wire: Wire, topic: str, name: str
 ) -> None:
     for number in range(12):
         wire.produce(topic, batch([number.to_bytes(6_000, "big")]), partition=number % 2)
-    make: ForeignClientFactory = FOREIGN_CLIENTS[name]
-    client = type(make("127.0.0.1:1"))(cluster.bootstrap_servers, SMALL_LIMITS[name])
-    read = client.read_all(topic)
+    read = LIMITED_CLIENTS[name](cluster.bootstrap_servers).read_all(topic)
     for partition in range(2):
-        values = [int.from_bytes(one.value) for one in read if one.partition == partition]
+        values = [int.from_bytes(one.value or b"") for one in read if one.partition == partition]
         assert values == list(range(partition, 12, 2))

@@ -1,9 +1,10 @@
 import logging
+import threading
 from typing import Any, cast
 
 import pytest
 
-from kclient.broker.network.request_channel import Request, Response
+from kclient.broker.network.request_channel import Request, RequestChannel, Response
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.kafka_apis import KafkaApis
 from kclient.broker.server.served_api import ServedApi
@@ -33,7 +34,10 @@ def handled(api: ServedApi, body: Any) -> Response | None:
     key = api.request_type.api_key
     receive = NetworkReceive("c", 100, SimpleMemoryPool(100))
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
-    KafkaApis(SERVICES, {key: api}).handle(Request(sink, receive, "", header, body, 0.0))
+    long_requests = RequestChannel(1, threading.Condition())
+    KafkaApis(SERVICES, {key: api}, long_requests).handle(
+        Request(sink, receive, "", header, body, 0.0)
+    )
     assert len(sink.responses) <= 1
     return sink.responses[0] if sink.responses else None
 

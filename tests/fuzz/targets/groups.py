@@ -152,7 +152,7 @@ def _load(data: bytes) -> None:
     for _ in range(_TURNS):
         home.clock.now_ms += _STEP_MS
         coordinator.step(home.clock.now_ms)
-    coordinator.on_topic_deleted(TOPIC)
+    coordinator.on_topics_deleted({TOPIC})
     described = [_without_time(coordinator, name) for name in sorted(names)]
     # What it wrote meanwhile, it must be able to load itself.
     again = GroupCoordinator(GroupConfig(), log, home.runtime)

@@ -1,6 +1,7 @@
 """The group coordinator (Kafka: GroupCoordinatorService with classic groups)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from kclient.broker.coordinator.group.classic_group import ClassicGroup
@@ -281,17 +282,10 @@ class GroupCoordinator:
 
         return self._decide(decide)
 
-    def on_topic_deleted(self, topic: str) -> None:
-        """Forget every group's positions in a topic that is no more."""
-
-        def decide() -> None:
-            by_group: dict[str, list[TopicPartition]] = {}
-            for group_id, partition in self._store.of_topic(topic):
-                by_group.setdefault(group_id, []).append(partition)
-            for group_id, partitions in by_group.items():
-                self._offsets.forget(group_id, partitions)
-
-        self._decide(decide)
+    def on_topics_deleted(self, topics: Collection[str]) -> None:
+        """Remove every group's offsets of topics that were deleted, one group at a time."""
+        for group_id, partitions in self._decide(lambda: self._store.of_topics(topics)).items():
+            self._decide(partial(self._offsets.forget, group_id, partitions))
 
     # -- administration --------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Committed offsets in memory; the log is where they last."""
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kclient.common.types import TopicPartition
@@ -56,9 +56,11 @@ class OffsetStore:
         """Return the groups that have committed anything."""
         return list(self._groups)
 
-    def of_topic(self, topic: str) -> Iterator[tuple[str, TopicPartition]]:
-        """Yield (group, partition) for each position in a topic."""
+    def of_topics(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
+        """Return, by group, the partitions of these topics that have a committed offset."""
+        found: dict[str, list[TopicPartition]] = {}
         for group_id, offsets in self._groups.items():
             for partition in offsets:
-                if partition.topic == topic:
-                    yield group_id, partition
+                if partition.topic in topics:
+                    found.setdefault(group_id, []).append(partition)
+        return found

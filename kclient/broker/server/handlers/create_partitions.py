@@ -6,9 +6,10 @@ out.
 
 from collections import Counter
 
+from kclient.broker.controller.topic_plans import PartitionsPlan, PartitionsRequest
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import InvalidRequestError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.create_partitions import (
@@ -22,36 +23,35 @@ from kclient.protocol.messages.create_partitions import (
 def handle(
     services: BrokerServices, request: Request, body: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    """Extend each topic by itself."""
+    """Extend topics together; one that is refused does not stop the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
-    return CreatePartitionsResponse(
-        results=[
-            _result(
-                services, topic, repeated=named[topic.name] > 1, validate_only=body.validate_only
-            )
-            for topic in distinct.values()
-        ]
+    outcomes: dict[str, PartitionsPlan | KafkaError] = {
+        name: InvalidRequestError("Duplicate topic name.")
+        for name, count in named.items()
+        if count > 1
+    }
+    wanted = [_wanted(topic) for name, topic in distinct.items() if name not in outcomes]
+    plans = services.controller.create_partitions(wanted, validate_only=body.validate_only)
+    outcomes.update(zip((each.name for each in wanted), plans, strict=True))
+    return CreatePartitionsResponse(results=[_result(name, outcomes[name]) for name in distinct])
+
+
+def _wanted(topic: CreatePartitionsTopic) -> PartitionsRequest:
+    assignments = topic.assignments
+    return PartitionsRequest(
+        topic.name,
+        topic.count,
+        None if assignments is None else [item.broker_ids for item in assignments],
     )
 
 
-def _result(
-    services: BrokerServices, topic: CreatePartitionsTopic, *, repeated: bool, validate_only: bool
-) -> CreatePartitionsTopicResult:
-    try:
-        if repeated:
-            raise InvalidRequestError("Duplicate topic name.")
-        services.controller.create_partitions(
-            topic.name,
-            topic.count,
-            None if topic.assignments is None else [item.broker_ids for item in topic.assignments],
-            validate_only=validate_only,
-        )
-    except KafkaError as error:
+def _result(name: str, outcome: PartitionsPlan | KafkaError) -> CreatePartitionsTopicResult:
+    if isinstance(outcome, KafkaError):
         return CreatePartitionsTopicResult(
-            name=topic.name, error_code=code_of(error), error_message=str(error)
+            name=name, error_code=code_of(outcome), error_message=str(outcome)
         )
-    return CreatePartitionsTopicResult(name=topic.name)
+    return CreatePartitionsTopicResult(name=name)
 
 
 def _failed(body: CreatePartitionsRequest, code: int) -> CreatePartitionsResponse:
@@ -62,4 +62,4 @@ def _failed(body: CreatePartitionsRequest, code: int) -> CreatePartitionsRespons
     )
 
 
-API = ServedApi(CreatePartitionsRequest, handle, _failed)
+API = ServedApi(CreatePartitionsRequest, handle, _failed, is_long=always)

@@ -5,11 +5,11 @@ Differences from Apache Kafka: topics are created before the answer, so `timeout
 
 from collections import Counter
 
-from kclient.broker.controller.topic_control import TopicPlan, TopicRequest
+from kclient.broker.controller.topic_plans import TopicPlan, TopicRequest
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import (
     InvalidConfigurationError,
     InvalidReplicaAssignmentError,
@@ -29,21 +29,36 @@ from kclient.protocol.messages.create_topics import (
 def handle(
     services: BrokerServices, request: Request, body: CreateTopicsRequest
 ) -> CreateTopicsResponse:
-    """Create each topic by itself: one that is refused does not stop the others."""
+    """Create topics together; one that is refused does not stop the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
-    results = []
-    for topic in distinct.values():
+    wanted: dict[str, TopicRequest] = {}
+    outcomes: dict[str, TopicPlan | KafkaError] = {}
+    for name, topic in distinct.items():
         try:
-            if named[topic.name] > 1:
+            if named[name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            wanted = _wanted(topic)
-            plan = services.controller.create_topic(wanted, validate_only=body.validate_only)
+            wanted[name] = _wanted(topic)
         except KafkaError as error:
-            results.append(_refusal(topic.name, code_of(error), str(error)))
-        else:
-            results.append(_created(services, wanted, plan, validated=body.validate_only))
-    return CreateTopicsResponse(topics=results)
+            outcomes[name] = error
+    plans = services.controller.create_topics(
+        list(wanted.values()), validate_only=body.validate_only
+    )
+    outcomes.update(zip(wanted, plans, strict=True))
+    return CreateTopicsResponse(
+        topics=[_result(services, name, outcomes[name], body) for name in distinct]
+    )
+
+
+def _result(
+    services: BrokerServices,
+    name: str,
+    outcome: TopicPlan | KafkaError,
+    body: CreateTopicsRequest,
+) -> CreatableTopicResult:
+    if isinstance(outcome, KafkaError):
+        return _refusal(name, code_of(outcome), str(outcome))
+    return _created(services, outcome, validated=body.validate_only)
 
 
 def _wanted(topic: CreatableTopic) -> TopicRequest:
@@ -63,11 +78,9 @@ def _wanted(topic: CreatableTopic) -> TopicRequest:
     )
 
 
-def _created(
-    services: BrokerServices, wanted: TopicRequest, plan: TopicPlan, *, validated: bool
-) -> CreatableTopicResult:
+def _created(services: BrokerServices, plan: TopicPlan, *, validated: bool) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=wanted.name,
+        name=plan.request.name,
         topic_id=bytes(16) if validated else plan.topic_id,
         error_message=None,
         num_partitions=plan.num_partitions,
@@ -80,7 +93,7 @@ def _created(
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in services.configs.entries_with(wanted.configs)
+            for entry in services.configs.entries_with(plan.request.configs)
         ],
     )
 
@@ -93,4 +106,4 @@ def _failed(body: CreateTopicsRequest, code: int) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_refusal(topic.name, code, None) for topic in body.topics])
 
 
-API = ServedApi(CreateTopicsRequest, handle, _failed)
+API = ServedApi(CreateTopicsRequest, handle, _failed, is_long=always)

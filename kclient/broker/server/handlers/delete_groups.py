@@ -5,7 +5,7 @@ Differences from Apache Kafka: none known.
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.delete_groups import (
@@ -43,4 +43,4 @@ def _failed(body: DeleteGroupsRequest, code: int) -> DeleteGroupsResponse:
     )
 
 
-API = ServedApi(DeleteGroupsRequest, handle, _failed)
+API = ServedApi(DeleteGroupsRequest, handle, _failed, is_long=always)

@@ -7,7 +7,7 @@ runs out.
 from kclient.broker.controller.metadata_image import INTERNAL_TOPICS
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import InvalidTopicError, PolicyViolationError, code_of
 from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
@@ -76,4 +76,4 @@ def _failed(body: DeleteRecordsRequest, code: int) -> DeleteRecordsResponse:
     )
 
 
-API = ServedApi(DeleteRecordsRequest, handle, _failed)
+API = ServedApi(DeleteRecordsRequest, handle, _failed, is_long=always)

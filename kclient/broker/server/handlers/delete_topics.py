@@ -5,9 +5,10 @@ Differences from Apache Kafka: topics are gone before the answer, so `timeout_ms
 
 from collections import Counter
 
+from kclient.broker.controller.topic_plans import DeletionPlan
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.served_api import ServedApi
+from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import InvalidRequestError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.delete_topics import (
@@ -20,37 +21,46 @@ from kclient.protocol.types import ZERO_UUID
 
 _STATES = 6
 
+_Named = tuple[str | None, bytes]
+"""A topic's name or, where that is None, its id."""
+
 
 def handle(
     services: BrokerServices, request: Request, body: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    """Delete each topic by itself."""
+    """Delete topics together; one that is refused does not stop the others."""
     topics = body.topics
     if request.header.api_version < _STATES:
         topics = [DeleteTopicState(name=name) for name in body.topic_names]
     named = Counter((topic.name, topic.topic_id) for topic in topics)
-    return DeleteTopicsResponse(
-        responses=[
-            _result(services, name, topic_id, repeated=count > 1)
-            for (name, topic_id), count in named.items()
-        ]
-    )
+    outcomes: dict[_Named, DeletionPlan | KafkaError] = {
+        key: InvalidRequestError(problem)
+        for key, count in named.items()
+        if (problem := _problem(key, count)) is not None
+    }
+    wanted = [key for key in named if key not in outcomes]
+    outcomes.update(zip(wanted, services.controller.delete_topics(wanted), strict=True))
+    return DeleteTopicsResponse(responses=[_result(key, outcomes[key]) for key in named])
 
 
-def _result(
-    services: BrokerServices, name: str | None, topic_id: bytes, *, repeated: bool
-) -> DeletableTopicResult:
-    try:
-        if repeated:
-            raise InvalidRequestError("Duplicate topic name or id.")
-        if (name is None) == (topic_id == ZERO_UUID):
-            raise InvalidRequestError("A topic is to be given by its name or by its id.")
-        topic = services.controller.delete_topic(name, topic_id)
-    except KafkaError as error:
+def _problem(key: _Named, count: int) -> str | None:
+    name, topic_id = key
+    if count > 1:
+        return "Duplicate topic name or id."
+    if (name is None) == (topic_id == ZERO_UUID):
+        return "A topic is to be given by its name or by its id."
+    return None
+
+
+def _result(key: _Named, outcome: DeletionPlan | KafkaError) -> DeletableTopicResult:
+    if isinstance(outcome, KafkaError):
         return DeletableTopicResult(
-            name=name, topic_id=topic_id, error_code=code_of(error), error_message=str(error)
+            name=key[0],
+            topic_id=key[1],
+            error_code=code_of(outcome),
+            error_message=str(outcome),
         )
-    return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+    return DeletableTopicResult(name=outcome.topic.name, topic_id=outcome.topic.topic_id)
 
 
 def _failed(body: DeleteTopicsRequest, code: int) -> DeleteTopicsResponse:
@@ -63,4 +73,4 @@ def _failed(body: DeleteTopicsRequest, code: int) -> DeleteTopicsResponse:
     )
 
 
-API = ServedApi(DeleteTopicsRequest, handle, _failed)
+API = ServedApi(DeleteTopicsRequest, handle, _failed, is_long=always)

@@ -27,6 +27,9 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+_MANY = 10
+"""Resources in one request that take longer to describe than others should wait for."""
+
 _WITHOUT_SETTINGS = {8, 16, 32}
 """Loggers, client metrics and groups."""
 
@@ -117,4 +120,8 @@ def _failed(body: DescribeConfigsRequest, code: int) -> DescribeConfigsResponse:
     )
 
 
-API = ServedApi(DescribeConfigsRequest, handle, _failed)
+def _is_long(_services: BrokerServices, _request: Request, body: DescribeConfigsRequest) -> bool:
+    return len(body.resources) > _MANY
+
+
+API = ServedApi(DescribeConfigsRequest, handle, _failed, is_long=_is_long)

@@ -93,4 +93,9 @@ def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
     )
 
 
-API = ServedApi(FindCoordinatorRequest, handle, _failed)
+def _is_long(services: BrokerServices, _request: Request, _body: FindCoordinatorRequest) -> bool:
+    """Return whether the offsets topic has to be created."""
+    return CONSUMER_OFFSETS not in services.controller.image.topics
+
+
+API = ServedApi(FindCoordinatorRequest, handle, _failed, is_long=_is_long)

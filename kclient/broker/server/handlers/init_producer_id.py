@@ -28,4 +28,9 @@ def handle(
     return InitProducerIdResponse(producer_id=services.producer_ids.generate(), producer_epoch=0)
 
 
-API = ServedApi(InitProducerIdRequest, handle)
+def _is_long(services: BrokerServices, _request: Request, _body: InitProducerIdRequest) -> bool:
+    """Return whether the controller has to be asked, which may be creating topics."""
+    return services.producer_ids.is_exhausted
+
+
+API = ServedApi(InitProducerIdRequest, handle, is_long=_is_long)

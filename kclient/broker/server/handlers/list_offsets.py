@@ -35,6 +35,8 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 """The request version each special timestamp came with."""
 
 _LEADER_EPOCH = 4
+_MANY = 200
+"""Partitions in one request that take longer than others should wait for."""
 
 _NONE = OffsetAndTimestamp(-1, -1)
 
@@ -119,4 +121,12 @@ def _failed(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
     )
 
 
-API = ServedApi(ListOffsetsRequest, handle, _failed)
+def _is_long(_services: BrokerServices, _request: Request, body: ListOffsetsRequest) -> bool:
+    """Return whether there is much to look up; a look-up by time reads batches."""
+    partitions = [part for topic in body.topics for part in topic.partitions]
+    return len(partitions) > _MANY or any(
+        part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP for part in partitions
+    )
+
+
+API = ServedApi(ListOffsetsRequest, handle, _failed, is_long=_is_long)

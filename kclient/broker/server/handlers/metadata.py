@@ -39,6 +39,9 @@ CLUSTER_OPERATIONS = 8096
 
 _NULL_MEANS_ALL = 1
 _NULLABLE_NAME = 12
+_AUTO_CREATE = "auto.create.topics.enable"
+_MANY = 500
+"""Partitions and topics in one response that take longer than others should wait for."""
 
 
 def handle(services: BrokerServices, request: Request, body: MetadataRequest) -> MetadataResponse:
@@ -48,7 +51,7 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
     if topics is None or (not topics and request.header.api_version < _NULL_MEANS_ALL):
         answers = [_topic(image, topic) for topic in image.topics.values()]
     else:
-        create = body.allow_auto_topic_creation and services.config["auto.create.topics.enable"]
+        create = body.allow_auto_topic_creation and services.config[_AUTO_CREATE]
         answers = [_answer(services, image, wanted, create=create) for wanted in _distinct(topics)]
     if request.header.api_version < _NULLABLE_NAME:
         for answer in answers:
@@ -69,6 +72,21 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
         topics=answers,
         cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else INT32_MIN,
     )
+
+
+def _is_long(services: BrokerServices, request: Request, body: MetadataRequest) -> bool:
+    """Return whether topics have to be created, or the response is large."""
+    image = services.controller.image
+    topics = body.topics
+    if topics is None or (not topics and request.header.api_version < _NULL_MEANS_ALL):
+        found = list(image.topics.values())
+    else:
+        named = [image.topics.get(topic.name or "") for topic in topics]
+        found = [topic for topic in named if topic is not None]
+        missing = len(found) < len(named)
+        if missing and body.allow_auto_topic_creation and services.config[_AUTO_CREATE]:
+            return True
+    return sum(len(topic.partitions) for topic in found) + len(topics or ()) > _MANY
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
@@ -139,4 +157,4 @@ def _failed(body: MetadataRequest, code: int) -> MetadataResponse:
     )
 
 
-API = ServedApi(MetadataRequest, handle, _failed)
+API = ServedApi(MetadataRequest, handle, _failed, is_long=_is_long)

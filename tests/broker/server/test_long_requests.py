@@ -1,0 +1,242 @@
+"""Requests that take long hold up no other: topics are made and deleted together, and apart."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kclient.common.broker_errors import TopicExistsError, code_of
+from kclient.common.files import File
+from kclient.common.system_files import SystemFile, SystemFiles
+from kclient.network.system_runtime import system_runtime
+from kclient.protocol.message import Request, Response
+from kclient.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from kclient.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kclient.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from kclient.testing import EmbeddedCluster
+from tests.support.waiting import wait_until
+from tests.support.wire import Wire, batch, records_of
+
+PATIENCE = 20.0
+
+
+class WatchedFiles(SystemFiles):
+    """Counts what is forced to the disk, and holds up whoever makes or renames some directories.
+
+    Attributes:
+        flushes: Flushes, by what was flushed.
+        held_up: Set while somebody waits.
+        go_on: What they wait for.
+    """
+
+    def __init__(self) -> None:
+        self.flushes: Counter[str] = Counter()
+        self.held_up = threading.Event()
+        self.go_on = threading.Event()
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        return _WatchedFile(path, super().open(path, create=create), self.flushes)
+
+    def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
+        self._hold_up(source)
+        super().rename(source, target, flushed=flushed)
+        if flushed:
+            self.flushes["directory"] += 1
+
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
+        self._hold_up(path)
+        super().make_directory(path, flushed=flushed)
+
+    def flush_directory(self, path: Path) -> None:
+        self.flushes["directory"] += 1
+        super().flush_directory(path)
+
+    def _hold_up(self, path: Path) -> None:
+        if path.name.startswith("slow-"):
+            self.held_up.set()
+            assert self.go_on.wait(PATIENCE), "nobody let this go on"
+
+
+class _WatchedFile(SystemFile):
+    def __init__(self, path: Path, file: File, flushes: Counter[str]) -> None:
+        super().__init__(path, file.fileno())
+        self._kept = file  # it closes the descriptor when it is collected
+        self._flushes = flushes
+
+    def flush(self) -> None:
+        self._flushes["file"] += 1
+        super().flush()
+
+    def close(self) -> None:
+        self._descriptor = -1
+        self._kept.close()
+
+
+@pytest.fixture
+def files() -> WatchedFiles:
+    return WatchedFiles()
+
+
+@pytest.fixture(params=[0, 2])
+def slow_cluster(
+    request: pytest.FixtureRequest, files: WatchedFiles, tmp_path: Path
+) -> Iterator[EmbeddedCluster]:
+    """A broker, without and with handler threads, in which the topic "slow" is slow to handle."""
+    runtime = replace(system_runtime(), files=files)
+    config = {"num.io.threads": request.param}
+    with EmbeddedCluster(data_dir=tmp_path, config=config, runtime=runtime) as running:
+        yield running
+        files.go_on.set()
+
+
+def create(*names: str, partitions: int = 1) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+            for name in names
+        ]
+    )
+
+
+def codes(wire: Wire, request: Request) -> list[int]:
+    """Ask for topics to be created or deleted; return the error codes."""
+    if isinstance(request, CreateTopicsRequest):
+        return [topic.error_code for topic in wire.ask(request, 7, CreateTopicsResponse).topics]
+    answer = wire.ask(request, 4, DeleteTopicsResponse)
+    return [topic.error_code for topic in answer.responses]
+
+
+def check_others_are_answered(address: str) -> None:
+    """Send requests of several kinds; `Wire` gives up after some seconds."""
+    named = [MetadataRequestTopic(name="other")]
+    requests: list[tuple[Request, int, type[Response]]] = [
+        (MetadataRequest(topics=named), 12, MetadataResponse),
+        (InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse),
+        (ListGroupsRequest(), 4, ListGroupsResponse),
+    ]
+    with Wire(address) as wire:
+        assert wire.produce("other", batch([b"a"])).error_code == 0
+        assert records_of(wire.fetch("other", 0).records)
+        for request, version, response in requests:
+            wire.ask(request, version, response)
+
+
+def test_others_are_answered_while_topics_are_made_and_deleted(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    address = slow_cluster.bootstrap_servers
+    with Wire(address) as busy, Wire(address) as wire:
+        assert codes(wire, create("other")) == [0]
+        wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
+        slow: list[tuple[Request, int, type[Response]]] = [
+            (create("slow", partitions=2), 7, CreateTopicsResponse),
+            (
+                CreatePartitionsRequest(
+                    topics=[CreatePartitionsTopic(name="slow", count=3, assignments=None)]
+                ),
+                3,
+                CreatePartitionsResponse,
+            ),
+            (DeleteTopicsRequest(topic_names=["slow"]), 4, DeleteTopicsResponse),
+        ]
+        for request, version, response in slow:
+            files.held_up.clear()
+            files.go_on.clear()
+            sent = busy.send(request, version)
+            assert files.held_up.wait(PATIENCE)
+            check_others_are_answered(address)
+            files.go_on.set()
+            assert busy.receive(response, version)[0] == sent
+
+
+def test_a_topic_is_not_shown_before_it_can_be_used(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    address = slow_cluster.bootstrap_servers
+    with Wire(address) as busy, Wire(address) as wire:
+        busy.send(create("early", "slow"), 7)
+        assert files.held_up.wait(PATIENCE)
+        request = MetadataRequest(topics=None)
+        assert wire.ask(request, 12, MetadataResponse).topics == []
+        files.go_on.set()
+        busy.receive(CreateTopicsResponse, 7)
+        assert len(wire.ask(request, 12, MetadataResponse).topics) == 2
+        assert wire.produce("early", batch([b"a"])).error_code == 0
+
+
+def test_many_topics_are_forced_to_the_disk_as_often_as_one(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    def flushes(*requests: Request) -> list[Counter[str]]:
+        counted = []
+        for request in requests:
+            files.flushes.clear()
+            assert set(codes(wire, request)) == {0}
+            counted.append(files.flushes.copy())
+        return counted
+
+    names = [f"many-{number}" for number in range(30)]
+    metadata = slow_cluster.data_dir / "__cluster_metadata-0"
+    with Wire(slow_cluster.bootstrap_servers) as wire:
+        one = flushes(create("one"), DeleteTopicsRequest(topic_names=["one"]))
+        before = sum(path.stat().st_size for path in metadata.glob("*.log"))
+        many = flushes(create(*names), DeleteTopicsRequest(topic_names=names))
+        written = sum(path.stat().st_size for path in metadata.glob("*.log")) - before
+    assert written > 30 * 50
+    # The upkeep works meanwhile: it may write its checkpoints, and a topic's id for each log.
+    upkeep = 5 + len(names)
+    for few, lots in zip(one, many, strict=True):
+        assert lots.total() <= few.total() + 2 * upkeep
+
+
+def test_a_topic_that_is_deleted_can_be_made_again_at_once(tmp_path: Path) -> None:
+    """Its old files stay for file.delete.delay.ms, also over a crash, and are nobody's."""
+    names = [f"again-{number}" for number in range(5)]
+    with EmbeddedCluster(data_dir=tmp_path) as cluster:
+        with Wire(cluster.bootstrap_servers) as wire:
+            for value in (b"first", b"second", b"third"):
+                assert set(codes(wire, create(*names, partitions=2))) == {0}
+                for name in names:
+                    assert wire.produce(name, batch([value])).base_offset == 0
+                if value != b"third":
+                    assert set(codes(wire, DeleteTopicsRequest(topic_names=names))) == {0}
+        assert len(list(tmp_path.glob("again-*-delete"))) == 2 * 2 * len(names)
+        cluster.kill()
+        cluster.start()
+        with Wire(cluster.bootstrap_servers) as wire:
+            for name in names:
+                (record,) = records_of(wire.fetch(name, 0).records)
+                assert record.value == b"third"
+        wait_until(
+            lambda: not list(tmp_path.glob("again-*-delete")), "the deleted logs' files are removed"
+        )
+
+
+def test_topics_of_one_request_are_checked_against_each_other(cluster: EmbeddedCluster) -> None:
+    with Wire(cluster.bootstrap_servers) as wire:
+        assert codes(wire, create("a.b", "a_b", "fine")) == [0, 17, 0]
+        exists = code_of(TopicExistsError())
+        assert codes(wire, create("fine", "new")) == [exists, 0]
+        twice = DeleteTopicsRequest(topic_names=["fine", "absent", "new"])
+        assert codes(wire, twice) == [0, 3, 0]
