@@ -176,6 +176,10 @@ class QuorumController:
         """
         with self._lock:
             planner = self._topics.planner(self._image)
+            try:
+                planner.check_size(requests)
+            except KafkaError as error:
+                return [error] * len(requests)
             plans = [planner.plan_topic(each, self._new_id()) for each in requests]
             return plans if validate_only else self._carry_out(plans)
 

@@ -4,7 +4,7 @@ Source: Kafka's ReplicationControlManager. Decisions are made against an image a
 the controller appends the records and replays them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from kclient.broker.controller.topic_plans import (
     TopicPlan,
     TopicRequest,
 )
+from kclient.broker.log.log_config import check_new_configs
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
@@ -94,10 +95,33 @@ class TopicPlanner:
         """Topic names by what their files and metrics are called, where '.' and '_' are one."""
         return {_folded(name): name for name in self._image.topics}
 
+    def check_size(self, requests: Iterable[TopicRequest]) -> None:
+        """Refuse a request for too many partitions, of all its topics together.
+
+        Raises:
+            PolicyViolationError: They are more than Kafka's MAX_PARTITIONS_PER_BATCH.
+        """
+        total = 0
+        for request in requests:
+            if request.name == CLUSTER_METADATA:
+                continue  # refused for its name
+            if request.assignments:
+                total += len(request.assignments)
+            elif request.num_partitions == -1:
+                total += self._defaults.num_partitions
+            else:
+                total += max(0, request.num_partitions)
+        if total > MAX_PARTITIONS_PER_REQUEST:
+            raise PolicyViolationError(
+                f"Excessively large number of partitions per request: {total}, at most "
+                f"{MAX_PARTITIONS_PER_REQUEST}."
+            )
+
     def plan_topic(self, request: TopicRequest, topic_id: bytes) -> TopicPlan | KafkaError:
         """Return how to create a topic."""
         try:
             self._check_new_name(request.name)
+            check_new_configs(request.configs)
             assignments = self._assignments(request)
             self._take_room(len(assignments))
         except KafkaError as error:
@@ -158,13 +182,13 @@ class TopicPlanner:
             TopicExistsError: There is such a topic.
             InvalidRequestError: The name is kept for the cluster itself.
         """
+        if name == CLUSTER_METADATA:
+            raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
         if name in self._image.topics or name in self._new_names:
             raise TopicExistsError(f"Topic '{name}' already exists.")
         problem = topic_name_problem(name)
         if problem is not None:
             raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
-        if name == CLUSTER_METADATA:
-            raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
         if "." in name or "_" in name:
             other = self._folded_names.get(_folded(name))
             if other is not None:
@@ -183,20 +207,15 @@ class TopicPlanner:
     def _assignments(self, request: TopicRequest) -> list[Assignment]:
         if request.assignments:
             return _manual_assignments(self._image, request)
-        count = request.num_partitions
-        if count < -1 or count == 0:
-            raise InvalidPartitionsError("Number of partitions was set to an invalid value.")
-        count = self._defaults.num_partitions if count == -1 else count
-        if count > MAX_PARTITIONS_PER_REQUEST:
-            raise PolicyViolationError(
-                f"Excessively large number of partitions per request: {count}, at most "
-                f"{MAX_PARTITIONS_PER_REQUEST}."
-            )
         factor = request.replication_factor
         if factor < -1 or factor == 0:
             raise InvalidReplicationFactorError(
                 "Replication factor must be larger than 0, or -1 to use the default value."
             )
+        count = request.num_partitions
+        if count < -1 or count == 0:
+            raise InvalidPartitionsError("Number of partitions was set to an invalid value.")
+        count = self._defaults.num_partitions if count == -1 else count
         factor = self._defaults.replication_factor if factor == -1 else factor
         return _placed(self._image, 0, count, factor)
 

@@ -18,14 +18,14 @@ class TopicRequest(NamedTuple):
         num_partitions: Number of partitions, -1 for the broker's default.
         replication_factor: Copies, -1 for the broker's default.
         assignments: Broker ids by partition instead of the two counts; empty for none.
-        configs: Settings, checked by the caller.
+        configs: Settings; None is no value that is accepted.
     """
 
     name: str
     num_partitions: int = -1
     replication_factor: int = -1
     assignments: Mapping[int, Sequence[int]] = {}
-    configs: Mapping[str, str] = {}
+    configs: Mapping[str, str | None] = {}
 
 
 class PartitionsRequest(NamedTuple):

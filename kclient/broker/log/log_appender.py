@@ -95,13 +95,16 @@ class LogAppender:
         return None
 
     def _answer_duplicate(self, batch: BatchMetadata) -> LogAppendInfo:
-        """Answer as when the batch came first."""
-        stamped = self._local.config.stamps_append_time
+        """Return the offsets of the batch that came first.
+
+        As in Kafka (UnifiedLog.append), their append time is the batch's greatest timestamp,
+        whoever set it.
+        """
         return LogAppendInfo(
             batch.first_offset,
             batch.last_offset,
             max_timestamp=batch.timestamp,
-            log_append_time=batch.timestamp if stamped else -1,
+            log_append_time=batch.timestamp,
             duplicate=True,
         )
 

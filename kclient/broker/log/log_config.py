@@ -36,11 +36,9 @@ def _list(
             items = tuple(raw)
         else:
             raise TypeError
-        if allowed is not None and not (
-            set(items) <= set(allowed) and len(set(items)) == len(items)
-        ):
+        if allowed is not None and not set(items) <= set(allowed):
             raise ValueError
-        return items
+        return tuple(dict.fromkeys(items))
 
     expected = "a comma-separated list"
     if allowed is not None:
@@ -153,7 +151,12 @@ TOPIC_CONFIG_KEYS: Final = (
     _switch("remote.log.copy.disable", "Stop copying to tiered storage."),
     _switch("remote.log.delete.on.disable", "Delete from tiered storage when it is off."),
     _switch("remote.storage.enable", "Tiered storage; not offered by this broker."),
-    _long("retention.bytes", -1, "Size from which old segments are deleted; -1 for none.", low=-1),
+    _long(
+        "retention.bytes",
+        -1,
+        "Size from which old segments are deleted; a negative number for none.",
+        low=-_LONG_MAX - 1,
+    ),
     _long(
         "retention.ms",
         604_800_000,
@@ -171,6 +174,8 @@ TOPIC_CONFIG_KEYS: Final = (
 )
 
 TOPIC_CONFIG_DEF: Final = ConfigDef("topics", TOPIC_CONFIG_KEYS, of_client=False)
+
+_CASE_SENSITIVE: Final = frozenset({"compression.type", "message.timestamp.type"})
 
 BROKER_SYNONYMS: Final[Mapping[str, str]] = {
     "cleanup.policy": "log.cleanup.policy",
@@ -324,6 +329,35 @@ class LogConfig:
             given[key.keyword] = _converted(key, value)
         # Every value comes from a ConfigKey of the same name, or from a LogConfig.
         return LogConfig(**given)  # type: ignore[arg-type]
+
+
+def check_new_configs(configs: Mapping[str, str | None]) -> None:
+    """Refuse settings that no new topic can have (Kafka: ConfigurationControlManager).
+
+    What an earlier version of this broker has accepted is read by `LogConfig.parse` all the same.
+
+    Raises:
+        InvalidConfigurationError: A key is unknown, its value has the wrong form or is null, or it
+            needs tiered storage.
+    """
+    given: dict[str, str] = {}
+    for name, value in configs.items():
+        if value is None:
+            raise InvalidConfigurationError(
+                f"Null value not supported for topic configs: {name:.80}"
+            )
+        given[name] = value
+    parsed = LogConfig.parse(given)
+    for name in _CASE_SENSITIVE & given.keys():
+        if given[name] != getattr(parsed, TOPIC_CONFIG_DEF.keys[name].keyword):
+            raise InvalidConfigurationError(
+                f"{name}: got {given[name]!r:.80}, expected the value in its exact case"
+            )
+    if parsed.remote_storage_enable:
+        raise InvalidConfigurationError(
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
+            "with remote log storage."
+        )
 
 
 def _converted(key: ConfigKey, value: object) -> object:

@@ -63,8 +63,9 @@ class AppendResult(NamedTuple):
     Attributes:
         error: Why nothing was appended, or None.
         base_offset: Offset of the first record.
-        log_append_time: The broker's stamp, or -1 where the producer's stands.
-        log_start_offset: First offset there is.
+        log_append_time: The broker's timestamp, or -1 where the producer's stands; the batch's
+            greatest timestamp if it is a duplicate.
+        log_start_offset: First offset there is; -1 if unknown.
         record_errors: Records that were refused, as (index in the batch, why).
     """
 

@@ -120,7 +120,7 @@ class Partition:
             at_least_one: Whether the first batch is returned even if it is larger than `limit`.
 
         Raises:
-            OffsetOutOfRangeError: There is no such offset; `bounds` says which there are.
+            OffsetOutOfRangeError: There is no such offset.
             KafkaError: This broker does not lead the partition in the reader's epoch.
         """
         self.check_leader_epoch(wanted.current_leader_epoch)

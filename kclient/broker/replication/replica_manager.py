@@ -23,9 +23,12 @@ from kclient.broker.replication.fetch_params import (
 from kclient.broker.replication.operation_timer import OperationTimer
 from kclient.broker.replication.partition import Partition
 from kclient.common.broker_errors import (
+    CorruptRecordError,
     InconsistentTopicIdError,
     KafkaStorageError,
-    OffsetOutOfRangeError,
+    NotLeaderOrFollowerError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -34,6 +37,15 @@ from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_WITHOUT_LOG_START = (
+    CorruptRecordError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+)
+"""Errors whose response has no log start offset (Kafka: ReplicaManager.appendRecordsToLeader)."""
 
 
 class _Offline(NamedTuple):
@@ -171,11 +183,18 @@ class ReplicaManager:
     ) -> AppendResult:
         try:
             partition = self.partition(topic_partition)
-            info = partition.append_records_to_leader(records, acks, origin)
-        except RecordValidationError as error:
-            return AppendResult(error=error.cause, record_errors=error.record_errors)
         except KafkaError as error:
             return AppendResult(error=error)
+        start = partition.log.log_start_offset
+        try:
+            info = partition.append_records_to_leader(records, acks, origin)
+        except RecordValidationError as error:
+            return AppendResult(
+                error.cause, log_start_offset=start, record_errors=error.record_errors
+            )
+        except KafkaError as error:
+            known = not isinstance(error, _WITHOUT_LOG_START)
+            return AppendResult(error=error, log_start_offset=start if known else -1)
         except OSError as error:
             return AppendResult(error=self._storage_error(topic_partition, error))
         return AppendResult(None, info.first_offset, info.log_append_time, info.log_start_offset)
@@ -212,8 +231,6 @@ class ReplicaManager:
             return FetchResult(error=UnknownTopicIdError())
         try:
             return partition.fetch_records(part, params.isolation, limit, at_least_one=at_least_one)
-        except OffsetOutOfRangeError as error:
-            return partition.bounds()._replace(error=error)
         except KafkaError as error:
             return FetchResult(error=error)
         except OSError as error:

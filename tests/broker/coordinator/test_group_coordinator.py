@@ -11,7 +11,7 @@ from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
-from kclient.protocol.messages.leave_group import MemberIdentity
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.support.group_world import TP, MemoryLog, World
 from tests.support.virtual_home import VirtualHome
 
@@ -97,6 +97,32 @@ def test_a_static_member_of_an_empty_group_does_not_wait_for_a_pending_member() 
     world.join(version=4)
     joined = world.join(group_instance_id="static", version=5)
     assert [reply.generation_id for reply in joined] == [1]
+
+
+def test_a_rebalancing_group_is_described_with_its_old_assignments() -> None:
+    world = World()
+    leader, follower, _ = world.stable_pair()
+    world.join(follower, metadata=b"changed")
+    described = world.coordinator.describe_group("g")
+    assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
+    assert {m.member_id: (m.member_metadata, m.member_assignment) for m in described.members} == {
+        leader: (b"", b"a"),
+        follower: (b"", b"b"),
+    }
+    world.join(leader)
+    world.join(follower, metadata=b"changed again")
+    described = world.coordinator.describe_group("g")
+    assert {m.member_assignment for m in described.members} == {b""}, "its sync was interrupted"
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_leaving_a_group_that_does_not_exist(version: int) -> None:
+    unknown = code_of(e.UnknownMemberIdError)
+    members = [MemberIdentity(member_id="a"), MemberIdentity(member_id="b")]
+    request = LeaveGroupRequest(group_id="absent", member_id="a", members=members)
+    answer = World().coordinator.leave_group(request, version)
+    codes = [member.error_code for member in answer.members]
+    assert (answer.error_code, codes) == ((unknown, []) if version < 3 else (NONE, [unknown] * 2))
 
 
 def test_a_later_rebalance_waits_for_a_pending_member_until_its_session_ends() -> None:

@@ -61,7 +61,6 @@ def test_overrides_stand_on_defaults() -> None:
     ("name", "value"),
     [
         ("cleanup.policy", "compost"),
-        ("cleanup.policy", "delete,delete"),
         ("cleanup.policy", 5),
         ("segment.bytes", "1048575"),
         ("segment.bytes", "x"),

@@ -6,13 +6,16 @@ import pytest
 
 from kclient.common.broker_errors import (
     CorruptRecordError,
+    InvalidRecordError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
     RecordTooLargeError,
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
     UnsupportedVersionError,
     code_of,
 )
@@ -47,6 +50,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from kclient.record import CompressionType
 from kclient.record.batch_format import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
 from tests.support.wire import Wire, batch, fetch_request, records_of
@@ -290,11 +294,42 @@ def test_long_poll_of_a_deleted_topic_ends(wire: Wire, other: Wire, topic: str) 
     assert answer.responses[0].partitions[0].error_code == unknown
 
 
-def test_offset_out_of_range_still_tells_the_offsets(wire: Wire, topic: str) -> None:
+def test_a_fetch_out_of_range_has_no_offsets(wire: Wire, topic: str) -> None:
+    """As in Kafka; consumers look the offsets up by ListOffsets."""
     wire.produce(topic, batch([b"a"]))
     found = wire.fetch(topic, 5)
     assert found.error_code == code_of(OffsetOutOfRangeError())
-    assert (found.high_watermark, found.log_start_offset) == (1, 0)
+    offsets = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
+    assert offsets == (-1, -1, -1)
+
+
+def test_zstd_came_with_version_7(wire: Wire, topic: str) -> None:
+    records = batch([b"a" * 100], compression=CompressionType.ZSTD)
+    codes = [wire.produce(topic, records, version=version).error_code for version in (6, 7)]
+    assert codes == [code_of(UnsupportedCompressionTypeError()), 0]
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_partition_takes_one_batch_from_a_request(wire: Wire, topic: str, version: int) -> None:
+    records = batch([b"a"])
+    refused = wire.produce(topic, records + records, version=version)
+    assert refused.error_code == code_of(InvalidRecordError())
+    assert wire.produce(topic, records + records[:-1], version=version).base_offset == 0
+
+
+def test_a_refused_batch_and_a_duplicate_tell_what_apache_kafka_tells(
+    wire: Wire, topic: str
+) -> None:
+    producer = {"producer_id": 4711, "producer_epoch": 0}
+    first = batch([b"a"], timestamp=1234, base_sequence=0, **producer)
+    assert wire.produce(topic, first).log_append_time_ms == -1
+    assert wire.produce(topic, first).log_append_time_ms == 1234
+    gap = wire.produce(topic, batch([b"b"], base_sequence=7, **producer))
+    assert gap.error_code == code_of(OutOfOrderSequenceError())
+    assert gap.log_start_offset == 0
+    damaged = wire.produce(topic, first[:-1] + b"x")
+    assert damaged.error_code == code_of(CorruptRecordError())
+    assert damaged.log_start_offset == -1
 
 
 def test_fetch_by_topic_id(wire: Wire) -> None:

@@ -219,9 +219,10 @@ class GroupCoordinator:
 
         def decide() -> LeaveGroupResponse:
             try:
-                group = self._known_group(request.group_id)
+                self._check(request.group_id)
             except KafkaError as problem:
                 return LeaveGroupResponse(error_code=code_of(problem))
+            group = self._groups.get(request.group_id)
             results = [self._leave(group, identity) for identity in identities]
             if api_version < 3:
                 return LeaveGroupResponse(error_code=results[0].error_code)
@@ -229,9 +230,11 @@ class GroupCoordinator:
 
         return self._decide(decide)
 
-    def _leave(self, group: ClassicGroup, identity: MemberIdentity) -> MemberResponse:
+    def _leave(self, group: ClassicGroup | None, identity: MemberIdentity) -> MemberResponse:
         code = NONE
         try:
+            if group is None:
+                raise UnknownMemberIdError
             self._membership.leave(group, identity)
         except KafkaError as problem:
             code = code_of(problem)
@@ -423,7 +426,7 @@ def _described(group: ClassicGroup) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol) if settled else b"",
-                member_assignment=member.assignment if settled else b"",
+                member_assignment=member.assignment,  # the old one while the group rebalances
             )
             for member in group.members.values()
         ],

@@ -58,6 +58,8 @@ class Rebalancer:
             return
         if group.state is GroupState.COMPLETING_REBALANCE:
             self._timers.cancel(("sync", group.group_id))
+            for member in group.members.values():
+                member.assignment = b""
             self.fail_waiting_syncs(group, code_of(RebalanceInProgressError))
         was_empty = group.state is GroupState.EMPTY
         group.transition_to(GroupState.PREPARING_REBALANCE, self._clock.wall_ms())

@@ -6,12 +6,10 @@ Differences from Apache Kafka: topics are created before the answer, so `timeout
 from collections import Counter
 
 from kclient.broker.controller.topic_plans import TopicPlan, TopicRequest
-from kclient.broker.log.log_config import LogConfig
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi, always
 from kclient.common.broker_errors import (
-    InvalidConfigurationError,
     InvalidReplicaAssignmentError,
     InvalidRequestError,
     code_of,
@@ -65,14 +63,7 @@ def _wanted(topic: CreatableTopic) -> TopicRequest:
     assignments = {item.partition_index: item.broker_ids for item in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise InvalidReplicaAssignmentError("Found multiple manual assignments for a partition.")
-    configs: dict[str, str] = {}
-    for config in topic.configs:
-        if config.value is None:
-            raise InvalidConfigurationError(
-                f"Null value not supported for topic configs: {config.name:.80}"
-            )
-        configs[config.name] = config.value
-    LogConfig.parse(configs)
+    configs = {config.name: config.value for config in topic.configs}
     return TopicRequest(
         topic.name, topic.num_partitions, topic.replication_factor, assignments, configs
     )

@@ -1,7 +1,8 @@
 """ListOffsets, versions 1-11.
 
 Differences from Apache Kafka: there is no tiered storage: the local log is the whole log, and no
-record was ever moved elsewhere.
+record was ever moved elsewhere. After DeleteRecords a look-up by time finds the first record that
+is left, where Apache Kafka finds none if the segment of that time holds deleted records only.
 """
 
 from kclient.broker.network.request_channel import Request

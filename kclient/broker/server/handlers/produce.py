@@ -14,6 +14,7 @@ from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import (
     NONE,
+    InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTopicError,
@@ -21,6 +22,7 @@ from kclient.common.broker_errors import (
     TransactionalIdAuthorizationError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
     code_of,
 )
 from kclient.common.errors import KafkaError
@@ -37,10 +39,13 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kclient.record import read_batches
+from kclient.record import RECORD_BATCH_OVERHEAD, CompressionType, read_batches
+from kclient.record.batch_format import ATTRIBUTES_AT, COMPRESSION_MASK, LOG_OVERHEAD
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
+_ZSTD_SINCE = 7
+_LENGTH_AT = 8
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
 
@@ -91,7 +96,14 @@ class _Production:
                     "This server does not host this topic-partition."
                 )
             else:
-                self._entries[key] = _contiguous(partition.records)
+                self._take_records(position, key, _contiguous(partition.records))
+
+    def _take_records(self, position: int, key: TopicPartition, records: memoryview) -> None:
+        problem = _format_problem(records, self._request.header.api_version)
+        if problem is None:
+            self._entries[key] = records
+        else:
+            self._refused[position, key.partition] = problem
 
     def _check_topic(self, name: str) -> None:
         if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
@@ -170,6 +182,37 @@ def _check_distinct(body: ProduceRequest) -> None:
     ]
     if len(set(named)) != len(named):
         raise InvalidRequestError("a partition comes twice in one request")
+
+
+def _format_problem(records: memoryview, version: int) -> KafkaError | None:
+    """Return what is wrong with a partition's data in a request of this version, or None.
+
+    What looks like no batch at all is refused where it is appended (Kafka: validateRecords).
+    """
+    size = _whole_batch_size(records)
+    if size is None:
+        return None
+    if (
+        version < _ZSTD_SINCE
+        and records[ATTRIBUTES_AT + 1] & COMPRESSION_MASK == CompressionType.ZSTD
+    ):
+        return UnsupportedCompressionTypeError(
+            f"Produce requests with version {version} are not allowed to use ZStandard compression"
+        )
+    if _whole_batch_size(records[size:]) is not None:
+        return InvalidRecordError(
+            f"Produce requests with version {version} are only allowed to contain exactly one "
+            "record batch per partition"
+        )
+    return None
+
+
+def _whole_batch_size(records: memoryview) -> int | None:
+    """Return the size of the batch that `records` begin with; None if it is not whole."""
+    if len(records) < RECORD_BATCH_OVERHEAD:
+        return None
+    size = LOG_OVERHEAD + int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
+    return size if RECORD_BATCH_OVERHEAD <= size <= len(records) else None
 
 
 def _has_transactional_batches(body: ProduceRequest) -> bool:

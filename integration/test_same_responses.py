@@ -1,0 +1,439 @@
+"""The companion broker answers the same requests with the same fields as Apache Kafka.
+
+Each case is a function that sends requests over a bare connection and returns what it saw. It runs
+against both brokers, and the results have to be equal.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import pytest
+
+from integration.harness.discovery import NEWEST
+from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
+from integration.harness.kafka_runtime import KafkaRuntime
+from integration.harness.waiting import wait_until
+from kclient.common.broker_errors import CoordinatorNotAvailableError, code_of
+from kclient.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kclient.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from kclient.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kclient.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kclient.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kclient.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from kclient.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from kclient.protocol.messages.produce import PartitionProduceResponse
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kclient.record import CompressionType
+from kclient.testing import EmbeddedCluster
+from tests.support.wire import Wire, batch
+
+_numbers = count()
+_TIMESTAMP = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def apache(
+    runtimes: Callable[[str], KafkaRuntime], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    options = ClusterOptions(properties={"group.initial.rebalance.delay.ms": "0"})
+    directory = tmp_path_factory.mktemp("same-responses-")
+    with KafkaCluster(runtimes(NEWEST), directory, options) as cluster:
+        _await_coordinator(cluster.bootstrap())
+        yield cluster.bootstrap()
+
+
+@pytest.fixture(scope="module")
+def companion() -> Iterator[str]:
+    with EmbeddedCluster() as cluster:
+        _await_coordinator(cluster.bootstrap_servers)
+        yield cluster.bootstrap_servers
+
+
+def _await_coordinator(bootstrap: str) -> None:
+    not_yet = code_of(CoordinatorNotAvailableError)
+
+    def is_there() -> bool:
+        with Wire(bootstrap) as wire:
+            answer = wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
+        return answer.error_code != not_yet
+
+    wait_until(is_there, "there is a coordinator", 60)
+
+
+def new_topic(wire: Wire, configs: Mapping[str, str] | None = None) -> str:
+    name = f"same-{next(_numbers)}"
+    wire.create_topic(name, 1, **(configs or {}))
+    # Apache Kafka responds before the partition's leader serves.
+    wait_until(lambda: wire.fetch(name, 0).error_code == 0, f"{name} can be read", 20)
+    return name
+
+
+def new_producer_id(wire: Wire) -> int:
+    """Return a producer id; Apache Kafka needs a moment for its first."""
+
+    def ask() -> InitProducerIdResponse | None:
+        answer = wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
+        return None if answer.error_code else answer
+
+    given = wait_until(ask, "there is a producer id", 20)
+    assert given is not None
+    assert given.producer_epoch == 0
+    return given.producer_id
+
+
+def fields(answer: PartitionProduceResponse) -> dict[str, Any]:
+    return {
+        "code": answer.error_code,
+        "base_offset": answer.base_offset,
+        "log_append_time": answer.log_append_time_ms,
+        "log_start_offset": answer.log_start_offset,
+    }
+
+
+def cut(wire: Wire, topic: str, value: bytes = b"a") -> None:
+    """Append two records and delete the first, so that the log starts at 1."""
+    wire.produce(topic, batch([value], timestamp=_TIMESTAMP))
+    wire.produce(topic, batch([value], timestamp=_TIMESTAMP))
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(
+                name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=1)]
+            )
+        ],
+        timeout_ms=5000,
+    )
+    answer = wire.ask(request, 2, DeleteRecordsResponse)
+    assert answer.topics[0].partitions[0].low_watermark == 1
+
+
+# --- records
+
+
+def fetch_out_of_range(wire: Wire) -> object:
+    topic = new_topic(wire)
+    cut(wire, topic)
+    found = [wire.fetch(topic, offset) for offset in (0, 5)]
+    return [
+        (part.error_code, part.high_watermark, part.last_stable_offset, part.log_start_offset)
+        for part in found
+    ]
+
+
+def produce_zstd(wire: Wire) -> object:
+    topic = new_topic(wire)
+    records = batch([b"a" * 100], compression=CompressionType.ZSTD)
+    return [fields(wire.produce(topic, records, version=version)) for version in range(3, 13)]
+
+
+def produce_several_batches(wire: Wire) -> object:
+    topic = new_topic(wire)
+    records = batch([b"a"]) + batch([b"b"])
+    return [fields(wire.produce(topic, records, version=version)) for version in (3, 7, 8, 12)]
+
+
+def refused_batches(wire: Wire) -> object:
+    """Wrong sequence, no key in a compacted topic, timestamp out of range, damaged, too large."""
+    seen = []
+    for configs, records in (
+        ({}, batch([b"a"], producer_id=4711, producer_epoch=0, base_sequence=7)),
+        ({"cleanup_policy": "compact,delete"}, batch([b"a"])),
+        ({"message_timestamp_before_max_ms": "1000"}, batch([b"a"], timestamp=5)),
+        ({}, batch([b"a"])[:-1] + b"x"),
+        ({"max_message_bytes": "100"}, batch([b"a" * 200])),
+    ):
+        topic = new_topic(wire)
+        cut(wire, topic)
+        if configs:
+            topic = new_topic(wire, configs)
+        answer = wire.produce(topic, records)
+        seen.append((fields(answer), len(answer.record_errors)))
+    return seen
+
+
+def sequence_gap(wire: Wire) -> object:
+    topic = new_topic(wire)
+    cut(wire, topic)
+    producer_id = new_producer_id(wire)
+    return [
+        fields(
+            wire.produce(
+                topic,
+                batch([b"a"], producer_id=producer_id, producer_epoch=0, base_sequence=sequence),
+            )
+        )
+        for sequence in (0, 5, 1, 0, 1)
+    ]
+
+
+def duplicates(wire: Wire) -> object:
+    seen = []
+    for kind in ("CreateTime", "LogAppendTime"):
+        topic = new_topic(wire, {"message_timestamp_type": kind})
+        records = batch(
+            [b"a", b"b"],
+            timestamp=_TIMESTAMP,
+            producer_id=new_producer_id(wire),
+            producer_epoch=0,
+            base_sequence=0,
+        )
+        first, again = (fields(wire.produce(topic, records)) for _ in range(2))
+        if kind == "LogAppendTime":
+            assert first.pop("log_append_time") == again.pop("log_append_time")
+        seen.append((first, again))
+    return seen
+
+
+# --- groups
+
+
+def join(
+    wire: Wire, group: str, member_id: str = "", metadata: bytes = b"m", version: int = 3
+) -> int:
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+    )
+    return wire.send(request, version)
+
+
+def stable_member(wire: Wire, group: str) -> JoinGroupResponse:
+    join(wire, group)
+    joined = wire.receive(JoinGroupResponse, 3)[1]
+    assert joined.error_code == 0
+    request = SyncGroupRequest(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        assignments=[
+            SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"everything")
+        ],
+    )
+    assert wire.ask(request, 3, SyncGroupResponse).error_code == 0
+    return joined
+
+
+def describe(wire: Wire, group: str) -> object:
+    request = DescribeGroupsRequest(groups=[group])
+    (found,) = wire.ask(request, 5, DescribeGroupsResponse).groups
+    return (
+        found.error_code,
+        found.group_state,
+        found.protocol_type,
+        found.protocol_data,
+        sorted((bytes(m.member_metadata), bytes(m.member_assignment)) for m in found.members),
+    )
+
+
+def describe_while_rebalancing(wire: Wire) -> object:
+    group = f"group-{next(_numbers)}"
+    stable_member(wire, group)
+    seen = [describe(wire, group)]
+    host, port = wire.socket.getpeername()[:2]
+    with Wire(f"{host}:{port}") as second:
+        join(second, group, metadata=b"second")
+        wait_until(lambda: describe(wire, group) != seen[0], "the second member has joined", 20)
+        seen.append(describe(wire, group))
+    return seen
+
+
+def leave_unknown_group(wire: Wire) -> object:
+    seen = []
+    for version in range(6):
+        request = LeaveGroupRequest(group_id=f"absent-{next(_numbers)}", member_id="m")
+        if version >= 3:
+            request = LeaveGroupRequest(
+                group_id=f"absent-{next(_numbers)}",
+                members=[
+                    MemberIdentity(member_id="m"),
+                    MemberIdentity(member_id="", group_instance_id="i"),
+                ],
+            )
+        answer = wire.ask(request, version, LeaveGroupResponse)
+        members = [(m.member_id, m.group_instance_id, m.error_code) for m in answer.members]
+        seen.append((answer.error_code, members))
+    return seen
+
+
+def sync_without_protocols(wire: Wire) -> object:
+    seen = []
+    group = f"group-{next(_numbers)}"
+    joined = stable_member(wire, group)
+    for protocol_type, protocol_name in (
+        (None, None),
+        ("consumer", None),
+        (None, "range"),
+        ("consumer", "other"),
+        ("consumer", "range"),
+    ):
+        for member_id in (joined.member_id, "stranger"):
+            for group_id in (group, "absent"):
+                request = SyncGroupRequest(
+                    group_id=group_id,
+                    generation_id=joined.generation_id,
+                    member_id=member_id,
+                    protocol_type=protocol_type,
+                    protocol_name=protocol_name,
+                )
+                seen.append(wire.ask(request, 5, SyncGroupResponse).error_code)
+    return seen
+
+
+# --- topics
+
+
+def create_refused_topics(wire: Wire) -> object:
+    """Topics with several errors at once: the first that is found is reported."""
+    exists = new_topic(wire)
+    wire.create_topic(f"{exists}.dotted")
+    bad_config = {"no.such.key": "1"}
+    bad_value = {"retention.ms": "soon"}
+    wanted: list[tuple[str, int, int, dict[str, str]]] = [
+        (name, partitions, factor, configs)
+        for name in (exists, "", "bad name", "new", f"{exists}_dotted", "__cluster_metadata")
+        for partitions in (1, 0, -2, 20_000)
+        for factor in (1, 0, -2, 3)
+        for configs in ({}, bad_config, bad_value)
+    ]
+    seen = []
+    for name, partitions, factor, configs in wanted:
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=factor,
+                    configs=[
+                        CreatableTopicConfig(name=key, value=value)
+                        for key, value in configs.items()
+                    ],
+                )
+            ],
+            validate_only=True,
+            timeout_ms=10_000,
+        )
+        answer = wire.ask(request, 7, CreateTopicsResponse)
+        shown = "exists" if name == exists else name.replace(exists, "exists")
+        seen.append((shown, partitions, factor, sorted(configs), answer.topics[0].error_code))
+    return seen
+
+
+TOPIC_CONFIGS = [
+    ("retention.bytes", "-2"),
+    ("retention.bytes", "-1"),
+    ("retention.ms", "-2"),
+    ("remote.storage.enable", "true"),
+    ("remote.storage.enable", "false"),
+    ("remote.log.copy.disable", "true"),
+    ("remote.log.delete.on.disable", "true"),
+    ("local.retention.ms", "5"),
+    ("local.retention.ms", "-3"),
+    ("cleanup.policy", ""),
+    ("cleanup.policy", "delete,delete"),
+    ("segment.bytes", "100"),
+    ("segment.ms", "0"),
+    ("min.cleanable.dirty.ratio", "1.5"),
+    ("compression.lz4.level", "18"),
+    ("max.compaction.lag.ms", "0"),
+    ("message.timestamp.type", "logappendtime"),
+    ("preallocate", "yes"),
+]
+
+
+def topic_configs(wire: Wire) -> object:
+    seen = []
+    for name, value in TOPIC_CONFIGS:
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name="never-made",
+                    num_partitions=1,
+                    replication_factor=1,
+                    configs=[CreatableTopicConfig(name=name, value=value)],
+                )
+            ],
+            validate_only=True,
+            timeout_ms=10_000,
+        )
+        answer = wire.ask(request, 7, CreateTopicsResponse)
+        seen.append((name, value, answer.topics[0].error_code))
+    return seen
+
+
+CASES: list[Callable[[Wire], object]] = [
+    fetch_out_of_range,
+    produce_zstd,
+    produce_several_batches,
+    refused_batches,
+    sequence_gap,
+    duplicates,
+    describe_while_rebalancing,
+    leave_unknown_group,
+    sync_without_protocols,
+    create_refused_topics,
+    topic_configs,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_responses_are_the_same(
+    apache: str, companion: str, case: Callable[[Wire], object]
+) -> None:
+    with Wire(apache) as theirs, Wire(companion) as ours:
+        assert case(ours) == case(theirs)
+
+
+def test_offsets_by_time_after_deleted_records(apache: str, companion: str) -> None:
+    """The one known difference: Apache Kafka looks no further than the deleted records' segment."""
+    found = []
+    for bootstrap in (companion, apache):
+        with Wire(bootstrap) as wire:
+            topic = new_topic(wire, {"segment_bytes": str(1 << 20)})
+            cut(wire, topic, bytes(900_000))
+            part = ListOffsetsPartition(partition_index=0, timestamp=_TIMESTAMP)
+            topics = [ListOffsetsTopic(name=topic, partitions=[part])]
+            request = ListOffsetsRequest(replica_id=-1, topics=topics)
+            answer = wire.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
+            found.append((answer.error_code, answer.offset, answer.timestamp))
+    assert found == [(0, 1, _TIMESTAMP), (0, -1, -1)]
