@@ -9,6 +9,12 @@ from kclient.broker.server.broker_server import BrokerServer
 from kclient.cli.common_options import key_values
 from kclient.network.system_runtime import system_runtime
 
+_REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+_NO_DELAY_NOTE = (
+    f"{_REBALANCE_DELAY}=0: the first member of a group does not wait for others (Apache Kafka: "
+    f"3000; set it with --config {_REBALANCE_DELAY}=3000)"
+)
+
 _SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
@@ -40,6 +46,9 @@ def run(options: argparse.Namespace) -> int:
         "listeners": options.listen,
         **key_values("--config", options.config),
     }
+    without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in settings}
+    if without_delay:
+        settings[_REBALANCE_DELAY] = "0"
     _raise_descriptor_limit()
     # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -47,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
     broker.start()
     try:
         print(f"bootstrap.servers={broker.endpoint.address}", flush=True)
+        if without_delay:
+            print(_NO_DELAY_NOTE, flush=True)
         signal.sigwait(_SIGNALS)
     finally:
         broker.stop()

@@ -1,0 +1,65 @@
+"""``kclient broker``: what it prints when it has started, and the settings it starts with."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from tests.support.wire import Wire
+
+_DELAY = "group.initial.rebalance.delay.ms"
+_BROKER_RESOURCE = 4
+_STOP_TIMEOUT = 20.0
+
+
+@contextmanager
+def started(data_dir: Path, *settings: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Run the command; yield the address it printed, and the process."""
+    command = [sys.executable, "-m", "kclient.cli.main", "broker", "--data-dir", str(data_dir)]
+    command += ["--listen", "127.0.0.1:0"]
+    for setting in settings:
+        command += ["--config", setting]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip().removeprefix("bootstrap.servers="), process
+        finally:
+            process.terminate()
+            process.wait(_STOP_TIMEOUT)
+
+
+def rebalance_delay(address: str) -> str | None:
+    resource = DescribeConfigsResource(
+        resource_type=_BROKER_RESOURCE, resource_name="1", configuration_keys=[_DELAY]
+    )
+    with Wire(address) as wire:
+        request = DescribeConfigsRequest(resources=[resource])
+        answer = wire.ask(request, 4, DescribeConfigsResponse)
+    (config,) = answer.results[0].configs
+    return config.value
+
+
+def test_groups_form_without_a_delay_and_the_output_says_so(tmp_path: Path) -> None:
+    with started(tmp_path) as (address, process):
+        assert process.stdout is not None
+        note = process.stdout.readline()
+        assert rebalance_delay(address) == "0"
+    assert note.startswith(f"{_DELAY}=0: ")
+    assert f"--config {_DELAY}=3000" in note
+
+
+@pytest.mark.parametrize("name", [_DELAY, _DELAY.replace(".", "_")])
+def test_a_delay_that_is_set_is_kept(tmp_path: Path, name: str) -> None:
+    with started(tmp_path, f"{name}=1234") as (address, process):
+        assert rebalance_delay(address) == "1234"
+        process.terminate()
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
