@@ -5,7 +5,7 @@ from collections import deque
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
 from kclient.consumer.aborted_transactions import AbortedTransactions
-from kclient.consumer.errors import CorruptBatchError, lacks_place, unreadable
+from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
 from kclient.consumer.fetch_config import READ_COMMITTED, FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.node_backlog import NodeBacklog
@@ -20,8 +20,8 @@ class CompletedFetch:
     Only the batches' headers are read on arrival; a batch is verified and decoded when its turn
     comes, in slices.
 
-    A broker owes one whole batch, however large, to the first partition of its answer that has data
-    (KIP-74); the others may get a part of one, which is of no use.
+    A broker owes one whole batch, however large, to the first partition of its response that has
+    data (KIP-74). A part of a batch anywhere else is ignored: the next request asks for it again.
 
     Attributes:
         state: The assignment of the partition that the fetch was made for.
@@ -196,12 +196,12 @@ class CompletedFetch:
         except KafkaError as error:
             self._tail_error = self._located(error, None)
         if not self._batches and self._tail_error is None and owed_a_batch:
-            self._tail_error = CorruptBatchError(
+            self._tail_error = IncompleteBatchError(
                 self.state.partition,
                 self.fetch_offset,
                 self.fetch_offset + 1,
-                f"{len(records)} bytes came without one whole batch; raise "
-                "max_partition_fetch_bytes and fetch_max_bytes",
+                f"got {len(records)} bytes, expected at least one whole batch; raise "
+                "max_partition_fetch_bytes and fetch_max_bytes if it is larger",
             )
         return size
 

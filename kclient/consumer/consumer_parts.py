@@ -23,6 +23,7 @@ from kclient.consumer.coordinator.rebalance import Rebalance
 from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
+from kclient.consumer.fetch_config import READ_COMMITTED
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
@@ -83,7 +84,9 @@ class ConsumerParts:
 
     def _show_levels(self) -> None:
         self.metrics.gauge("assigned-partitions", lambda: len(self.subscriptions.assigned))
-        self.metrics.gauge("records-lag-max", self.subscriptions.largest_lag)
+        committed_only = self.config.fetch.isolation_level == READ_COMMITTED
+        largest_lag = partial(self.subscriptions.largest_lag, committed_only=committed_only)
+        self.metrics.gauge("records-lag-max", largest_lag)
         self.metrics.gauge("fetches-buffered", lambda: len(self.buffer))
         now_ms = self.runtime.clock.monotonic_ms
         since = partial(seconds_since, now_ms=now_ms)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kclient.common.broker_errors import (
     CorruptRecordError,
     OffsetOutOfRangeError,
+    RecordTooLargeError,
     UnsupportedForMessageFormatError,
 )
 from kclient.common.errors import CompressionError, InvalidOffsetError, KafkaError
@@ -12,6 +13,7 @@ from kclient.common.types import OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "CorruptBatchError",
+    "IncompleteBatchError",
     "LogTruncationError",
     "OffsetsOutOfRangeError",
     "UndecompressableBatchError",
@@ -86,6 +88,14 @@ class UnreadableBatchError(KafkaError):
 
 class CorruptBatchError(UnreadableBatchError, CorruptRecordError):
     """The bytes of a batch are not what was written (Kafka: CorruptRecordException)."""
+
+
+class IncompleteBatchError(CorruptBatchError, RecordTooLargeError):
+    """A fetch brought a part of a batch where the broker owes a whole one.
+
+    A broker from before Kafka 0.10.1 does so where a batch is larger than the fetch limits (Kafka:
+    RecordTooLargeException); from a newer one it means that the length of the batch is corrupt.
+    """
 
 
 class UndecompressableBatchError(UnreadableBatchError, CompressionError):

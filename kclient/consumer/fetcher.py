@@ -272,9 +272,11 @@ class Fetcher:
         served: list[TopicPartition] = []
         for partition, data in answers.items():
             entry = asked.get(partition)
-            if entry is None or not self._subscriptions.holds(entry.state):
-                continue
             has_data = bool(data.records)
+            if entry is None or not self._subscriptions.holds(entry.state):
+                # Given up since: the whole batch that the broker owes may have been this one.
+                owed_a_batch = owed_a_batch and not has_data
+                continue
             fetch = CompletedFetch(
                 entry.state,
                 data,

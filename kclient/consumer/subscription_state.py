@@ -161,16 +161,10 @@ class SubscriptionState:
                 consumed[partition] = offset
         return consumed
 
-    def largest_lag(self) -> float:
-        """Return how many offsets the partition furthest behind has left, NaN if none is known."""
-        return max(
-            (
-                max(0, state.high_watermark - state.position.offset)
-                for state in list(self.assigned.values())
-                if state.position is not None and state.high_watermark >= 0
-            ),
-            default=math.nan,
-        )
+    def largest_lag(self, *, committed_only: bool) -> float:
+        """Return the lag of the partition furthest behind, NaN if none is known."""
+        lags = (state.lag(committed_only=committed_only) for state in list(self.assigned.values()))
+        return max((lag for lag in lags if lag is not None), default=math.nan)
 
     def reset_by_default(self, state: TopicPartitionState) -> None:
         """Start a reset by the configured policy.

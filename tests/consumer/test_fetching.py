@@ -4,9 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.common.broker_errors import CorruptRecordError, TopicAuthorizationError
+from kclient.common.broker_errors import (
+    CorruptRecordError,
+    RecordTooLargeError,
+    TopicAuthorizationError,
+)
 from kclient.common.errors import KafkaError
-from kclient.consumer.errors import OffsetsOutOfRangeError
+from kclient.consumer.errors import IncompleteBatchError, OffsetsOutOfRangeError
 from kclient.protocol.api_keys import ApiKey
 from kclient.record import ConsumerRecord, RecordDeserializationError
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
@@ -153,8 +157,46 @@ def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: Consume
     world.fill(10)
     world.broker.cut_first_batches = True
     consumer = world.assigned()
-    with pytest.raises(CorruptRecordError, match="raise max_partition_fetch_bytes"):
-        world.read(consumer, 1)
+    for _ in range(2):  # it is not forgotten
+        with pytest.raises(IncompleteBatchError, match="raise max_partition_fetch_bytes") as caught:
+            world.read(consumer, 1)
+        assert isinstance(caught.value, CorruptRecordError | RecordTooLargeError)
+    world.broker.cut_first_batches = False
+    assert offsets(world.read(consumer, 10)) == list(range(10))
+
+
+@pytest.mark.fault("R4")
+def test_part_of_a_batch_behind_a_partition_that_was_given_up_is_no_error(
+    world: ConsumerWorld,
+) -> None:
+    consumer = world.assigned(0, 1)
+    consumer.poll(0.1)  # the request waits at the broker for data of both partitions
+    world.fill(10)
+    world.fill(10, number=1)
+    world.broker.response_limit = len(world.log().batches[0][2]) + 70
+    consumer.assign([ORDERS_1])
+    world.broker.arrived()
+    assert offsets(world.read(consumer, 10)) == list(range(10))
+
+
+@pytest.mark.fault("R4")
+@pytest.mark.parametrize("limit", [1, 60, 61, 200])
+def test_a_part_of_a_batch_is_ignored_wherever_it_is(world: ConsumerWorld, limit: int) -> None:
+    """Behind whole batches, alone in a partition behind another, shorter than a header or not."""
+    partitions = world.broker.add_topic("many", 4)
+    for partition in partitions:
+        log = world.broker.logs[partition]
+        for _ in range(5):
+            log.append(*[b"x" * 20] * 3)
+    size = len(log.batches[0][2])
+    for whole in (1, 2):
+        world.broker.response_limit = whole * size + min(limit, size - 1)
+        consumer = world.consumer()
+        consumer.assign(partitions)
+        read = world.read(consumer, 4 * 15)
+        for partition in partitions:
+            mine = [record for record in read if record.topic_partition == partition]
+            assert offsets(mine) == list(range(15))
 
 
 def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:

@@ -93,6 +93,7 @@ def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> 
     assert not consumer.poll(1.0)
     assert consumer.end_offsets([ORDERS_0]) == {ORDERS_0: 1}
     assert consumer.lag(ORDERS_0) == 0
+    assert consumer.metrics()["records-lag-max"] == 0
     log.last_stable_offset = None
     end(log, 5, ControlRecordType.COMMIT)
     assert offsets(world.read(consumer, 1)) == [1]
@@ -155,3 +156,13 @@ def test_a_batch_that_was_put_back_is_not_taken_for_a_later_transaction(
     assert next(consumer).offset == 0
     read = consumer.poll_columns(1.0).column("offset").to_pylist()
     assert [0, *read] == writer.visible(committed_only=True)
+
+
+def test_lag_is_counted_to_what_the_isolation_level_lets_through(world: ConsumerWorld) -> None:
+    writer = TransactionWriter(world.log())
+    writer.write(4)
+    writer.write(3, 5)
+    for isolation, lag in (("read_committed", 3), ("read_uncommitted", 6)):
+        consumer = reader(world, isolation)
+        assert len(consumer.poll(1.0, max_records=1)) == 1
+        assert consumer.lag(ORDERS_0) == consumer.metrics()["records-lag-max"] == lag
