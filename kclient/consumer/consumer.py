@@ -45,8 +45,10 @@ class Consumer(
     """Reads records, alone or as a member of a group.
 
     The network is driven by the calling thread, inside the calls; with a group, a loop of its own
-    sends heartbeats while the application is busy. A consumer serves one thread at a time; only
-    `wakeup` may be called from another.
+    sends heartbeats while the application is busy. A consumer serves one thread at a time, and
+    raises `ConcurrentAccessError` in a second one. What may be called in any thread at any time:
+    `wakeup`, `metrics`, `assignment`, `subscription`, `paused`, `topic_id`, `lag`, and `position`
+    of a partition that has one. These take no lock, and show the state between two steps.
 
     By default positions are committed every ``auto.commit.interval.ms``: those of records that an
     earlier `poll` handed out, so that a crash repeats records and loses none. With
@@ -196,9 +198,11 @@ class Consumer(
         self._parts.network.wakeup()
 
     def metrics(self) -> dict[str, float]:
-        """Return measurements under Kafka's names."""
-        with self._call() as parts:
-            return parts.metrics.snapshot()
+        """Return measurements under Kafka's names; may be called in any thread.
+
+        An iteration counts its records every 100 ms.
+        """
+        return self._look().metrics.snapshot()
 
     # --- life
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from kclient.common.errors import ClosedError, IllegalStateError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.types import TopicPartition
 from kclient.consumer.arguments import check_timeout
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
@@ -47,6 +48,23 @@ class ConsumerBase:
         frame = currentframe()
         caller = None if frame is None else frame.f_back
         return Call(self._begin_call, self._end_call, self._depth_before(), caller)
+
+    def _look(self) -> ConsumerParts:
+        """Return the parts to read from, in any thread and also while another one is inside.
+
+        What is read must be replaced as a whole by those who change it, never in place.
+        """
+        self._parts.seat.check_process()
+        if self._closed:
+            raise ClosedError("this consumer was closed")
+        return self._parts
+
+    def _not_handed_out(self, partition: TopicPartition) -> int | None:
+        """Return the offset of the first record in the hand of an iteration, None without one."""
+        records, index = self._putting_back or (self._in_hand, self._next_in_hand)
+        if index < len(records) and records[index].topic_partition == partition:
+            return records[index].offset
+        return None
 
     def _depth_before(self) -> int:
         """Return how deep the calling thread sits: 0, or more inside of a callback.

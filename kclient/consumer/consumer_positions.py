@@ -24,6 +24,7 @@ from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.leaders import current_leader
 from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.offset_fetcher import OffsetLookup
+from kclient.consumer.topic_partition_state import TopicPartitionState
 
 
 class ConsumerPositions(ConsumerBase):
@@ -32,7 +33,8 @@ class ConsumerPositions(ConsumerBase):
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """Return the offset of the next record to be handed out.
 
-        Waits for a position that has to be found first.
+        Waits for a position that has to be found first. Where it is known, it may be asked for in
+        any thread, also while another one is inside a call.
 
         Args:
             partition: An assigned partition.
@@ -45,6 +47,9 @@ class ConsumerPositions(ConsumerBase):
             KafkaTimeoutError: It was not found in time.
         """
         checked = check_partition(partition)
+        known = self._position_elsewhere(checked)
+        if known is not None:
+            return known
         deadline_ms = self._deadline_ms(timeout, "position")
         with self._call() as parts:
             state = parts.subscriptions.state(checked)
@@ -148,25 +153,52 @@ class ConsumerPositions(ConsumerBase):
             return self._look_up(parts, checked, deadline_ms)
 
     def lag(self, partition: TopicPartition) -> int:
-        """Return how many offsets lie between the position and the end of the log.
+        """Return how many offsets lie between the position and the end of what may be read.
 
-        The end is the one that the last fetch told; before the first fetch it is looked up.
+        The end is the one of the last fetch; before the first fetch it is looked up. May be called
+        in any thread: where another thread uses the consumer, nothing is waited for.
 
         Raises:
-            IllegalStateError: The partition is not assigned.
+            IllegalStateError: The partition is not assigned; or another thread uses the consumer,
+                and has not fetched from the partition yet.
             KafkaTimeoutError: Position or end was not found in time.
         """
+        checked = check_partition(partition)
+        parts = self._look()
+        committed_only = parts.config.fetch.isolation_level == READ_COMMITTED
+        if parts.seat.is_used_elsewhere():
+            return self._lag_elsewhere(
+                parts.subscriptions.state(checked), committed_only=committed_only
+            )
         self._refuse_in_event_loop("lag")
-        position = self.position(partition)
+        position = self.position(checked)
         with self._call() as parts:
-            state = parts.subscriptions.state(check_partition(partition))
-            committed_only = parts.config.fetch.isolation_level == READ_COMMITTED
-            end = state.last_stable_offset if committed_only else state.high_watermark
-        if end < 0:
-            end = self.end_offsets([partition])[partition]
-        return max(0, end - position)
+            lag = parts.subscriptions.state(checked).lag(committed_only=committed_only)
+        return max(0, self.end_offsets([checked])[checked] - position) if lag is None else lag
 
     # --- inside
+
+    def _position_elsewhere(self, partition: TopicPartition) -> int | None:
+        """Return a position without taking the lock, where another thread uses the consumer."""
+        parts = self._look()
+        if not parts.seat.is_used_elsewhere():
+            return None
+        state = parts.subscriptions.state(partition)
+        offset, position = self._not_handed_out(partition), state.position
+        if not state.has_valid_position() or position is None:
+            return None
+        return position.offset if offset is None else offset
+
+    def _lag_elsewhere(self, state: TopicPartitionState, *, committed_only: bool) -> int:
+        """Return a lag without taking the lock."""
+        offset = self._not_handed_out(state.partition)
+        lag = state.lag(committed_only=committed_only, offset=offset)
+        if lag is None:
+            raise IllegalStateError(
+                f"lag of {state.partition}: not known yet; another thread uses this consumer, and "
+                "its first fetch from the partition tells it"
+            )
+        return lag
 
     def _position_step(
         self, parts: ConsumerParts, existence: ExistenceCheck, now_ms: float

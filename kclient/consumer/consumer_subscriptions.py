@@ -107,15 +107,16 @@ class ConsumerSubscriptions(ConsumerBase):
                 parts.loop.disturb()
 
     def assignment(self) -> set[TopicPartition]:
-        """Return the partitions held."""
-        with self._call() as parts:
-            return set(parts.subscriptions.assigned)
+        """Return the partitions held; may be called in any thread."""
+        return set(self._look().subscriptions.assigned)
 
     def subscription(self) -> set[str]:
-        """Return the topics subscribed to; of a pattern, those that match today."""
-        with self._call() as parts:
-            managed = parts.subscriptions.is_group_managed()
-            return set(parts.subscriptions.topics) if managed else set()
+        """Return the topics subscribed to; of a pattern, those that match today.
+
+        May be called in any thread.
+        """
+        subscriptions = self._look().subscriptions
+        return set(subscriptions.topics) if subscriptions.is_group_managed() else set()
 
     def topic_id(self, topic: str) -> str | None:
         """Return the id of a topic as this consumer knows it; one that is made anew has another.
@@ -129,9 +130,8 @@ class ConsumerSubscriptions(ConsumerBase):
             InvalidArgumentError: No topic can have that name.
         """
         checked = check_topic_name(topic)
-        with self._call() as parts:
-            found = parts.metadata.cluster().topic_id(checked)
-            return None if found is None else uuid_to_text(found)
+        found = self._look().metadata.cluster().topic_id(checked)
+        return None if found is None else uuid_to_text(found)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions until `resume`; what is buffered is kept.
@@ -152,10 +152,9 @@ class ConsumerSubscriptions(ConsumerBase):
         self._set_paused(partitions, paused=False)
 
     def paused(self) -> set[TopicPartition]:
-        """Return the partitions that are paused."""
-        with self._call() as parts:
-            assigned = parts.subscriptions.assigned
-            return {partition for partition, state in assigned.items() if state.paused}
+        """Return the partitions that are paused; may be called in any thread."""
+        assigned = self._look().subscriptions.assigned
+        return {partition for partition, state in assigned.items() if state.paused}
 
     # --- inside
 

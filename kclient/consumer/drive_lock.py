@@ -92,6 +92,10 @@ class DriveLock:
                     self._owner = self._lent_at = None
                 self._seated = depth > 0 and depth != self._lent_at
 
+    def is_used_elsewhere(self) -> bool:
+        """Return whether another thread than the calling one took the lock last."""
+        return self.last_owner not in {None, self._tasks.caller_id()}
+
     def lend(self, code: Callable[[], R]) -> R:
         """Let the heartbeat loop run while code of the application runs: a callback, for example.
 
@@ -159,7 +163,8 @@ class DriveLock:
         if self._owner is not None and self._owner != caller:
             raise ConcurrentAccessError(
                 f"a consumer serves one thread at a time: thread {caller} called while thread "
-                f"{self._owner} is inside; only wakeup() may be called from elsewhere"
+                f"{self._owner} is inside; other threads may call wakeup(), metrics(), "
+                "assignment() and lag()"
             )
 
     def _sit_down_again(self, lent_at: int | None, depth: int) -> None:

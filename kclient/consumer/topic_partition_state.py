@@ -160,17 +160,18 @@ class TopicPartitionState:
             return None
         return OffsetAndMetadata(self.position.offset, "", self.position.offset_epoch)
 
-    def lag(self, *, committed_only: bool) -> int | None:
+    def lag(self, *, committed_only: bool, offset: int | None = None) -> int | None:
         """Return how many offsets the position is behind what may be read, None if unknown.
 
         Args:
             committed_only: Whether only what lies before the last stable offset may be read.
+            offset: Taken in place of the position's.
         """
         end = self.last_stable_offset if committed_only else self.high_watermark
         position = self.position
         if position is None or end < 0:
             return None
-        return max(0, end - position.offset)
+        return max(0, end - (position.offset if offset is None else offset))
 
     def prefer_read_replica(self, replica: int, until_ms: float) -> None:
         """Fetch from a nearer replica for a while (KIP-392)."""

@@ -15,7 +15,7 @@ from kclient.common.errors import (
 )
 from kclient.consumer import Consumer
 from kclient.consumer.drive_lock import DriveLock
-from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
+from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
 def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
@@ -33,7 +33,7 @@ def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
 
     def from_elsewhere(_: object) -> None:
         world.tasks.caller = 8
-        for call in (consumer.assignment, consumer.close, lambda: consumer.poll(0.0)):
+        for call in (consumer.unsubscribe, consumer.close, lambda: consumer.poll(0.0)):
             with pytest.raises(ConcurrentAccessError, match="thread 8 called while thread 7"):
                 call()
         consumer.wakeup()
@@ -46,6 +46,59 @@ def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
     assert turned_away
     world.fill(1)
     assert offsets(world.read(consumer, 1)) == [0]
+
+
+@pytest.mark.fault("R21")
+def test_other_threads_may_look_on_at_any_time(world: ConsumerWorld) -> None:
+    world.fill(10)
+    seen: list[str] = []
+
+    def look_on(position: int | None) -> None:
+        world.tasks.caller = 8
+        assert consumer.assignment() == {ORDERS_0}
+        assert consumer.subscription() == consumer.paused() == set()
+        assert consumer.metrics()["assigned-partitions"] == 1
+        if position is not None:
+            assert consumer.position(ORDERS_0) == position
+            assert consumer.lag(ORDERS_0) == 10 - position
+        else:
+            with pytest.raises(IllegalStateError, match="lag of orders-0: not known yet"):
+                consumer.lag(ORDERS_0)
+        with pytest.raises(IllegalStateError, match="not assigned"):
+            consumer.lag(ORDERS_1)
+        world.tasks.caller = 7
+
+    def deserialize(_topic: str, _headers: object, data: bytes) -> bytes:
+        if data == b"0":
+            assert consumer.assignment()
+            world.tasks.caller = 8
+            with pytest.raises(ConcurrentAccessError):
+                consumer.poll(0.0)
+            world.tasks.caller = 7
+            look_on(position=0)
+            seen.append("inside")
+        return data
+
+    consumer = world.assigned(value_deserializer=deserialize, max_poll_records=10)
+    consumer.poll(0.0)
+    look_on(position=None)
+    assert [next(consumer).offset for _ in range(3)] == [0, 1, 2]
+    assert seen
+    look_on(position=3)  # seven records are in the hand of the iteration
+    assert [next(consumer).offset for _ in range(7)] == list(range(3, 10))
+    with pytest.raises(IllegalStateError):
+        consumer.seek(ORDERS_1, 0)
+
+
+def test_another_thread_does_not_wait_for_what_it_only_looks_at(world: ConsumerWorld) -> None:
+    consumer = world.assigned()
+    consumer.pause(ORDERS_0)
+    before_ms = world.clock.now_ms
+    world.tasks.caller = 8
+    with pytest.raises(IllegalStateError, match="its first fetch from the partition tells it"):
+        consumer.lag(ORDERS_0)
+    assert world.clock.now_ms == before_ms
+    assert world.net.connects == []
 
 
 def test_threads_may_take_turns(world: ConsumerWorld) -> None:

@@ -160,7 +160,7 @@ def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
 
         def intrude() -> None:
             try:
-                consumer.position(TopicPartition("orders", 0))
+                consumer.seek(TopicPartition("orders", 0), 0)
             except ConcurrentAccessError as error:
                 caught.append(error)
             consumer.wakeup()
