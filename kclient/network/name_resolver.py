@@ -79,7 +79,8 @@ class NameResolver:
         with self._lock:
             look_up = self._under_way.get((host, port))
             if look_up is not None:
-                look_up.on_done.append(on_done)
+                if on_done not in look_up.on_done:  # a client that tries again, as long as it hangs
+                    look_up.on_done.append(on_done)
                 return look_up
             look_up = self._under_way[host, port] = NameLookUp(host, port)
             look_up.on_done.append(on_done)
