@@ -194,6 +194,11 @@ class ClusterConnectionStates:
             and node.throttled_until_ms <= now_ms
         )
 
+    def was_ready(self, node_id: str) -> bool:
+        """Return whether requests could flow, throttled or not, before the next change is noted."""
+        node = self._nodes.get(node_id)
+        return node is not None and node.state is ConnectionState.READY
+
     def has_ready_nodes(self, now_ms: float) -> bool:
         """Return whether requests may flow to any node."""
         return any(self.is_ready(node_id, now_ms) for node_id in list(self._nodes))

@@ -44,6 +44,7 @@ class MetadataUpdater:
         self._blocked = False  # the last look found no broker that takes a request
         self._asked_node = ""
         self._failure: KafkaError | None = None
+        self._failures_in_row = 0
 
     def maybe_send(self, now_ms: float) -> bool:
         """Send a request if it is due and a broker takes it now; return whether one was sent."""
@@ -100,6 +101,7 @@ class MetadataUpdater:
             self._metadata.update(ask, response, now_ms)
             self._sought_since_ms = None
             self._failure = None
+            self._failures_in_row = 0
             self._connections.failures.keep_only(self._metadata.cluster().nodes)
 
     def failed(self, error: KafkaError, now_ms: float) -> None:
@@ -112,12 +114,14 @@ class MetadataUpdater:
         return not self._metadata.cluster().is_bootstrap
 
     def trouble(self) -> KafkaError | None:
-        """Return what came of asking for metadata, if it is not what was asked for.
+        """Return why metadata could not be updated, if it could not.
 
-        May be called from any thread.
+        Where the cluster is known, one failure says nothing yet: the broker may have closed an
+        idle connection just then. May be called from any thread.
         """
-        if self._failure is not None:
-            return self._failure
+        failure = self._failure
+        if failure is not None and (self._failures_in_row > 1 or not self.knows_cluster()):
+            return failure
         if self._in_progress is not None and not self.knows_cluster():
             return KafkaTimeoutError(f"{self._asked_node} has not answered METADATA yet")
         return None
@@ -162,6 +166,7 @@ class MetadataUpdater:
     def _fail(self, failure: KafkaError, now_ms: float) -> None:
         self._log.debug("metadata: %s", failure)
         self._failure = failure
+        self._failures_in_row += 1
         self._metadata.failed_update(now_ms)
 
     def _send(self, node_id: str, now_ms: float) -> float:

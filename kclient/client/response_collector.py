@@ -134,13 +134,25 @@ class ResponseCollector:
 
     def _take_disconnected(self, now_ms: float) -> None:
         for node_id, ended in self._connections.selector.disconnected.items():
-            at_fault = ended.state is not State.EXPIRED
+            at_fault = ended.state is not State.EXPIRED and not self._may_end(node_id)
             self.end_connection(
                 node_id, now_ms, self._explained(node_id, ended.reason), blame=at_fault
             )
             if ended.state is State.AUTHENTICATION_FAILED:
                 self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
                 self._metadata_updater.authentication_failed(ended.reason)
+
+    def _may_end(self, node_id: str) -> bool:
+        """Return whether the end of a connection says nothing against the node yet.
+
+        Brokers close connections that were idle for ``connections.max.idle.ms``, maybe just as a
+        request is on its way. If the broker is gone, the next attempt to connect shows it. Before
+        the cluster is known, a node that closes the connection is a trouble of its own.
+        """
+        if not self._connections.states.was_ready(node_id):
+            return False
+        idle = not self._connections.in_flight.count(node_id)
+        return idle or self._metadata_updater.knows_cluster()
 
     def _explained(self, node_id: str, reason: KafkaError) -> KafkaError:
         """Return what is behind the end of a connection, where it is not told but known."""

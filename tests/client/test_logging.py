@@ -10,6 +10,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import Node
 from kclient.testing import EmbeddedCluster
 from tests.client.conftest import ClientWorld
+from tests.support.virtual_home import IP
 
 NODE = Node(1, "10.0.0.1", 9092)
 
@@ -53,6 +54,22 @@ def test_an_outage_and_its_end_are_one_line_each(
     assert re.fullmatch(
         r"connected to broker 1 at 10\.0\.0\.1:9092 after \d+ failed attempts", told[1]
     )
+
+
+def test_an_idle_connection_that_the_broker_closes_is_no_failure(
+    world: ClientWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kclient")
+    world.broker()
+    world.poll_until(world.bootstrapped)
+    world.connect(NODE)
+    caplog.clear()
+    assert world.net.cut(IP, NODE.host, reset=False)
+    world.poll()
+    assert world.client.connection_failed(NODE)
+    assert world.client.bootstrap_error() is None
+    world.connect(NODE)
+    assert caplog.messages == []
 
 
 def test_requests_and_responses_are_logged_at_debug(

@@ -6,6 +6,7 @@ Each error code has a client of its own, so that one world tries them all.
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -33,10 +34,10 @@ Life = Callable[[VirtualProcess, str, str], None]
 
 
 def produce(process: VirtualProcess, servers: str, name: str) -> None:
-    options = {"client_id": name, "delivery_timeout_ms": 4_000, "request_timeout_ms": 3_000}
     with Producer(
-        bootstrap_servers=servers, max_block_ms=500, runtime=process.runtime, **options
-    ) as producer:
+        bootstrap_servers=servers, client_id=name, max_block_ms=500, delivery_timeout_ms=4_000,
+        request_timeout_ms=3_000, runtime=process.runtime,
+    ) as producer:  # fmt: skip
         while True:
             try:
                 producer.send(TOPIC, b"x").result(5)
@@ -164,7 +165,7 @@ def test_no_error_is_repeated_without_a_backoff(api: ApiKey, life: Life) -> None
             name = f"{api.name}-{code}"
             broker.faults.fail(api, code, times=None, client_id=name)
             process = world.machine(name).process(name)
-            process.spawn("main", lambda process=process, name=name: life(process, servers, name))
+            process.spawn("main", partial(life, process, servers, name))
         counts: Counter[tuple[str | None, str]] = Counter()
         for _ in range(SECONDS * 4):
             world.run(timeout_ms=250.0)

@@ -113,8 +113,9 @@ def test_a_system_without_threads_fails_the_look_up_alone(
         with pytest.raises(OSError, match="no thread for the look-up of kafka"):
             resolver.look_up("kafka", 9092, lambda: None)
     rung, ring = bell()
-    assert resolver.look_up("kafka", 9092, ring)
+    look_up = resolver.look_up("kafka", 9092, ring)
     assert rung.wait(WAIT_S)
+    assert look_up.done()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

@@ -20,15 +20,26 @@ class SideTopicApplication(Application):
 
     def run(self) -> None:
         """Write, read, delete and create until asked to stop; then all of it must work again."""
-        options = {
-            "bootstrap_servers": SERVERS,
-            "request_timeout_ms": REQUEST_TIMEOUT_MS,
-            "runtime": self.process.runtime,
-        }
         with (
-            AdminClient(default_api_timeout_ms=API_TIMEOUT_MS, **options) as admin,
-            Producer(delivery_timeout_ms=2_000, max_block_ms=500, **options) as producer,
-            Consumer(auto_offset_reset="earliest", **options) as consumer,
+            AdminClient(
+                bootstrap_servers=SERVERS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                default_api_timeout_ms=API_TIMEOUT_MS,
+                runtime=self.process.runtime,
+            ) as admin,
+            Producer(
+                bootstrap_servers=SERVERS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                delivery_timeout_ms=2_000,
+                max_block_ms=500,
+                runtime=self.process.runtime,
+            ) as producer,
+            Consumer(
+                bootstrap_servers=SERVERS,
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
+                auto_offset_reset="earliest",
+                runtime=self.process.runtime,
+            ) as consumer,
         ):
             consumer.assign([_PARTITION])
             self._create(admin)
