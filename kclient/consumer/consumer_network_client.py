@@ -287,19 +287,14 @@ class ConsumerNetworkClient:
                 continue
             for unsent in [waiting for waiting in queue if waiting.deadline_ms <= now_ms]:
                 queue.remove(unsent)
-                self._fail(
-                    unsent,
-                    KafkaTimeoutError(
-                        f"{unsent.builder.api_key.name} to {node} could not be sent "
-                        f"within {unsent.timeout_ms:.0f} ms"
-                    ),
+                late = KafkaTimeoutError(
+                    f"{unsent.builder.api_key.name} to {node} could not be sent "
+                    f"within {unsent.timeout_ms:.0f} ms"
                 )
+                self._completed.append((unsent, late))
             if not queue:
                 del self._unsent[node_id]
 
     def _fail_unsent(self, node_id: int, error: "DisconnectedError") -> None:
-        for unsent in self._unsent.pop(node_id, ()):
-            self._fail(unsent, error)
-
-    def _fail(self, unsent: _Unsent, error: KafkaError) -> None:
-        self._completed.append((unsent, error))
+        unsent = self._unsent.pop(node_id, ())
+        self._completed.extend((request, error) for request in unsent)

@@ -16,7 +16,7 @@ from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_request_metrics import ConsumerRequestMetrics, seconds_since
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-from kclient.consumer.coordinator.group_parts import GroupParts
+from kclient.consumer.coordinator.group_parts import GroupCallbacks, GroupParts
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat_task import HeartbeatTask
 from kclient.consumer.coordinator.rebalance import Rebalance
@@ -30,7 +30,7 @@ from kclient.consumer.list_offsets_requests import ListOffsetsRequests
 from kclient.consumer.missing_partitions import MissingPartitionsLog
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
-from kclient.consumer.poll_loop import PollLoop
+from kclient.consumer.poll_loop import Decoding, PollLoop
 from kclient.consumer.position_updater import PositionUpdater
 from kclient.consumer.subscription_state import SubscriptionState
 
@@ -114,8 +114,7 @@ class ConsumerParts:
             self.metadata,
             self.subscriptions,
             self.runtime,
-            self.seat.lend,
-            self.interceptors.on_commit,
+            GroupCallbacks(self.seat.lend, self.interceptors.on_commit),
             self.log_context,
         )
 
@@ -158,8 +157,9 @@ class ConsumerParts:
             self.coordinator,
             clock,
             values["retry_backoff_ms"],
-            self.seat.lend if config.fetch.has_deserializers() else None,
-            self.collector.undo,
+            Decoding(self.seat.lend, self.collector.undo)
+            if config.fetch.has_deserializers()
+            else None,
             self.log_context,
         )
         self.heartbeats = (

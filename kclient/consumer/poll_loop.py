@@ -6,7 +6,7 @@ fetches. Between steps the network is waited for, and nothing else.
 
 import math
 from collections.abc import Callable, Sized
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
@@ -25,6 +25,18 @@ _UNREACHED_MS = 1_000.0
 _WARNING_INTERVAL_MS = 10_000.0
 
 
+class Decoding(NamedTuple):
+    """How records are decoded where deserializers of the application are called.
+
+    Attributes:
+        run_user_code: Lets heartbeats go on meanwhile.
+        undo: Takes back the records that were decoded last.
+    """
+
+    run_user_code: RunUserCode
+    undo: Callable[[], None]
+
+
 class PollLoop:
     """Steps, and waits between them."""
 
@@ -36,8 +48,7 @@ class PollLoop:
         coordinator: ConsumerCoordinator | None,
         clock: Clock,
         retry_backoff_ms: float,
-        deserialize: RunUserCode | None,
-        undo: Callable[[], None],
+        decoding: Decoding | None,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         """Take the parts.
@@ -49,8 +60,8 @@ class PollLoop:
             coordinator: The group membership, if there is a group.
             clock: Tells the time.
             retry_backoff_ms: Longest wait while something has to be tried again.
-            deserialize: Runs what decodes records if deserializers of the application are involved.
-            undo: Takes back the last records that `take` returned.
+            decoding: How to decode records with deserializers of the application; None if there
+                are none.
             log_context: Names the client in log lines.
         """
         self._log = log_context.logger(__name__)
@@ -60,8 +71,7 @@ class PollLoop:
         self._coordinator = coordinator
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
-        self._deserialize = deserialize
-        self._undo = undo
+        self._decoding = decoding
         self._next_service_ms = 0.0
         self._unreached_since_ms: float | None = None
         self._next_warning_ms = 0.0
@@ -210,14 +220,15 @@ class PollLoop:
         coordinator = self._coordinator
         if coordinator is not None and coordinator.holds_back():
             return None
-        if coordinator is None or self._deserialize is None:
+        if coordinator is None or self._decoding is None:
             taken = take()
             return taken if len(taken) else None
-        taken = self._deserialize(take)
+        taken = self._decoding.run_user_code(take)
         if not len(taken):
             return None
         if coordinator.holds_back():
-            self._undo()  # the membership ended meanwhile: the partitions may belong to others
+            # The membership ended meanwhile: the partitions may belong to others.
+            self._decoding.undo()
             return None
         return taken
 

@@ -1,11 +1,12 @@
 """Wires the parts of a membership together."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Runtime
+from kclient.common.runtime import Clock, Runtime
 from kclient.consumer.assignors.partition_assignor import (
     Assignment,
     MemberSubscription,
@@ -24,9 +25,21 @@ from kclient.consumer.coordinator.heartbeat import Heartbeat
 from kclient.consumer.coordinator.heartbeat_sender import HeartbeatSender
 from kclient.consumer.coordinator.membership import Membership
 from kclient.consumer.coordinator.offset_committer import OffsetCommitter, Offsets
-from kclient.consumer.coordinator.rebalance import Rebalance
+from kclient.consumer.coordinator.rebalance import Rebalance, RebalanceHooks
 from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
+
+
+class GroupCallbacks(NamedTuple):
+    """What a membership calls outside of its own parts.
+
+    Attributes:
+        run_callback: Runs a callback of the application.
+        on_committed: Called with each commit that the group has taken.
+    """
+
+    run_callback: RunUserCode
+    on_committed: Callable[[Offsets], None]
 
 
 class GroupParts:
@@ -40,12 +53,11 @@ class GroupParts:
         metadata: ConsumerMetadata,
         subscriptions: SubscriptionState,
         runtime: Runtime,
-        run_callback: RunUserCode,
-        on_committed: Callable[[Offsets], None],
+        callbacks: GroupCallbacks,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log_context = log_context
-        clock = runtime.clock
+        clock, run_callback = runtime.clock, callbacks.run_callback
         backoff = ExponentialBackoff(
             settings.retry_backoff_ms, settings.retry_backoff_max_ms, runtime.random.random
         )
@@ -59,12 +71,7 @@ class GroupParts:
         self.finder = finder = CoordinatorFinder(
             settings.group_id, network, clock, backoff, log_context
         )
-        self.heartbeat = Heartbeat(
-            settings.heartbeat_interval_ms,
-            settings.session_timeout_ms,
-            settings.max_poll_interval_ms,
-            backoff,
-        )
+        self.heartbeat = self._heartbeat(backoff)
         self.heartbeats = HeartbeatSender(
             settings, network, finder, membership, self.heartbeat, clock, log_context
         )
@@ -72,40 +79,57 @@ class GroupParts:
         self.leaver = GroupLeaver(settings, network, finder, membership, log_context)
         self.committed = CommittedOffsets(settings.group_id, network, finder, log_context)
         self.committer = OffsetCommitter(
-            settings, network, finder, membership, subscriptions, on_committed, log_context
-        )
-        self.auto_commit = AutoCommit(
-            self.committer,
-            subscriptions,
-            settings.auto_commit_interval_ms,
-            backoff,
-            enabled=settings.auto_commit,
-            log_context=log_context,
-        )
-        self.joiner = GroupJoiner(
             settings,
             network,
             finder,
             membership,
+            subscriptions,
+            callbacks.on_committed,
+            log_context,
+        )
+        self.auto_commit = self._auto_commit(backoff)
+        self.joiner = self._joiner(network, clock)
+        self.rebalance = self._rebalance(backoff)
+
+    def _heartbeat(self, backoff: ExponentialBackoff) -> Heartbeat:
+        settings = self.settings
+        return Heartbeat(
+            settings.heartbeat_interval_ms,
+            settings.session_timeout_ms,
+            settings.max_poll_interval_ms,
+            backoff,
+        )
+
+    def _joiner(self, network: ConsumerNetworkClient, clock: Clock) -> GroupJoiner:
+        return GroupJoiner(
+            self.settings,
+            network,
+            self.finder,
+            self.membership,
             self.heartbeat,
             clock,
             self.leader.lead,
-            log_context,
+            self._log_context,
         )
-        self.rebalance = self._rebalance(self.joiner, backoff, run_callback)
 
-    def _rebalance(
-        self, joiner: GroupJoiner, backoff: ExponentialBackoff, run_callback: RunUserCode
-    ) -> Rebalance:
+    def _auto_commit(self, backoff: ExponentialBackoff) -> AutoCommit:
+        return AutoCommit(
+            self.committer,
+            self.subscriptions,
+            self.settings.auto_commit_interval_ms,
+            backoff,
+            enabled=self.settings.auto_commit,
+            log_context=self._log_context,
+        )
+
+    def _rebalance(self, backoff: ExponentialBackoff) -> Rebalance:
         return Rebalance(
-            joiner,
+            self.joiner,
             self.membership,
             self.subscriptions,
             self.auto_commit,
             backoff,
-            self.offers,
-            run_callback,
-            self.assigned,
+            RebalanceHooks(self.offers, self.run_callback, self.assigned),
             self._log_context,
         )
 

@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
@@ -36,6 +37,20 @@ class RebalancePhase(Enum):
     JOINING = "partitions given up, joining"
 
 
+class RebalanceHooks(NamedTuple):
+    """What a rebalance calls.
+
+    Attributes:
+        offers: Returns the assignors this member knows, each with its subscription.
+        run_callback: Runs a callback of the application.
+        on_assignment: Tells the assignor in use what this member was given.
+    """
+
+    offers: Callable[[], Sequence[Offer]]
+    run_callback: RunUserCode
+    on_assignment: Callable[[Assignment], None]
+
+
 class Rebalance:
     """The member's part in a rebalance, by the eager protocol: all partitions are given up first.
 
@@ -57,9 +72,7 @@ class Rebalance:
         subscriptions: SubscriptionState,
         auto_commit: AutoCommit,
         backoff: ExponentialBackoff,
-        offers: Callable[[], Sequence[Offer]],
-        run_callback: RunUserCode,
-        on_assignment: Callable[[Assignment], None],
+        hooks: RebalanceHooks,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
@@ -68,9 +81,9 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._auto_commit = auto_commit
         self._backoff = backoff
-        self._offers = offers
-        self._run_callback = run_callback
-        self._on_assignment = on_assignment
+        self._offers = hooks.offers
+        self._run_callback = hooks.run_callback
+        self._on_assignment = hooks.on_assignment
         self.phase = RebalancePhase.NONE
         self._commit: RequestFuture[None] | None = None
         self._commit_ends_ms = 0.0
