@@ -62,7 +62,7 @@ class ConfigHelper:
         """Return every setting of a topic."""
         return self.entries_with(image.topic_config(topic))
 
-    def entries_with(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    def entries_with(self, overrides: Mapping[str, str | None]) -> list[ConfigEntry]:
         """Return every setting of a topic that sets `overrides` itself."""
         return [self._topic_entry(key, overrides) for key in TOPIC_KEYS.values()]
 
@@ -70,7 +70,7 @@ class ConfigHelper:
         """Return every setting of this broker."""
         return [self._broker_entry(key) for key in BROKER_KEYS.values()]
 
-    def _topic_entry(self, key: ServerKey, overrides: Mapping[str, str]) -> ConfigEntry:
+    def _topic_entry(self, key: ServerKey, overrides: Mapping[str, str | None]) -> ConfigEntry:
         synonyms = []
         if key.name in overrides:
             source = ConfigSource.TOPIC_CONFIG
