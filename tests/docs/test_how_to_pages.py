@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from kclient.common.errors import CommitFailedError
 from kclient.testing import EmbeddedCluster
+from tests.cli.command_process import CommandProcess
 from tests.support.desk import Desk, place
-from tests.support.document_blocks import all_blocks
+from tests.support.document_blocks import all_blocks, blocks
 from tests.support.script import ROOT, Script
 from tests.support.waiting import wait_until
 
@@ -28,8 +30,8 @@ def desk() -> Iterator[Desk]:
 
 
 def code_of(page: str, desk: Desk) -> list[str]:
-    blocks = all_blocks(PAGES / f"{page}.md", "python")
-    return [code.replace(ADDRESS, desk.bootstrap) for code in blocks]
+    found = all_blocks(PAGES / f"{page}.md", "python")
+    return [code.replace(ADDRESS, desk.bootstrap) for code in found]
 
 
 def output_of(directory: Path, code: str) -> str:
@@ -54,12 +56,12 @@ def read(desk: Desk, topic: str, count: int) -> list[Any]:
 
 def test_commit_by_hand(desk: Desk, tmp_path: Path) -> None:
     desk.fill("orders", 3)
-    loop, *blocks = code_of("commit-by-hand", desk)
+    loop, *others = code_of("commit-by-hand", desk)
     with Script(tmp_path, loop) as script:
         script.wait_for("0 2 b'2'\n")
         wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
         script.interrupt()
-    output_of(tmp_path, "\n".join(blocks))
+    output_of(tmp_path, "\n".join(others))
     assert committed(desk, "reports") == 3
 
 
@@ -147,6 +149,23 @@ def test_use_in_asyncio_code(desk: Desk, tmp_path: Path) -> None:
         script.wait_for("b'five'\n")
         wait_until(lambda: committed(desk, "billing") == 5, "the offset is committed")
         script.interrupt()
+
+
+def test_connection_problems(desk: Desk, tmp_path: Path) -> None:
+    (code,) = code_of("connection-problems", desk)
+    assert output_of(tmp_path, code) == f"{desk.bootstrap} (id: 1)\n"
+
+
+def test_a_broker_for_other_machines(tmp_path: Path) -> None:
+    (command,) = blocks(PAGES / "companion-broker.md", "sh")["From containers and other machines"]
+    line = command.replace("\\\n", " ").replace("./data", str(tmp_path / "data"))
+    program, *arguments = shlex.split(line)
+    assert program == "kclient"
+    arguments = [word.replace("0.0.0.0:9092", "0.0.0.0:0") for word in arguments]
+    with CommandProcess(tmp_path, *arguments) as broker:
+        broker.wait_for("bootstrap.servers=host.docker.internal:9092\n")
+        broker.interrupt()
+        assert broker.end() == 0
 
 
 def test_send_fast(desk: Desk, tmp_path: Path) -> None:
