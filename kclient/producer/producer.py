@@ -33,12 +33,16 @@ from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES
 from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
+from kclient.producer.key_value_types import K_contra, V_contra
 from kclient.producer.metadata_waiter import MetadataWaiter
 from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import ProducerConfig
-from kclient.producer.producer_options import ProducerOptions
-from kclient.producer.producer_parts import assemble
+from kclient.producer.producer_options import (
+    OptionsBesideSerializers,
+    SerializerOf,
+)
+from kclient.producer.producer_parts import ProducerParts, assemble
 from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.record_intake import RecordIntake
 from kclient.producer.send_arguments import (
@@ -61,7 +65,7 @@ _numbers = itertools.count(1)
 
 class Producer(
     ProcessBound,
-    SendPath[TopicInfo],
+    SendPath[TopicInfo, K_contra, V_contra],
     metaclass=WithForeignNames,
     foreign_names=PRODUCER_NAMES,
 ):
@@ -76,6 +80,9 @@ class Producer(
     a failing serializer, a record too large, no metadata or memory in time. What happens after is
     told by the future and by `on_delivery`.
 
+    ``Producer[K, V]`` names the types of keys and values. A type checker finds them by the
+    serializers, and checks nothing without them.
+
     Options are Kafka's, with dots as underscores: ``Producer(bootstrap_servers="localhost:9092",
     linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. All
     that Kafka counts in milliseconds is given in milliseconds; timeouts of methods are seconds.
@@ -88,20 +95,26 @@ class Producer(
         config: Mapping[str, object] | None = None,
         /,
         *,
+        key_serializer: SerializerOf[K_contra] | None = None,
+        value_serializer: SerializerOf[V_contra] | None = None,
         runtime: Runtime | None = None,
-        **options: Unpack[ProducerOptions],
+        **options: Unpack[OptionsBesideSerializers],
     ) -> None:
         """Create a producer and start its thread; brokers are contacted in the background.
 
         Args:
             config: Options by dotted name.
+            key_serializer: Makes bytes of keys; without one, keys are bytes-like or None.
+            value_serializer: Makes bytes of values; without one, values are bytes-like or None.
             runtime: Door to the world, for tests and simulations; the machine's own by default.
             options: Options by keyword.
 
         Raises:
             ConfigError: An option is unknown or wrong, or two contradict each other.
         """
-        settings = ProducerConfig.parse(merged(config, options))
+        serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
+        given = {name: each for name, each in serializers.items() if each is not None}
+        settings = ProducerConfig.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
         name = settings.values["client_id"] or f"kclient-producer-{next(_numbers)}"
         log_context = LogContext("Producer", {"clientId": name})
@@ -131,15 +144,7 @@ class Producer(
             self._interceptors,
             runtime.clock.wall_ms,
         )
-        self._waiter = MetadataWaiter(
-            parts.metadata,
-            parts.accumulator,
-            parts.client.wakeup,
-            parts.client.bootstrap_error,
-            parts.runner,
-            runtime.clock,
-            parts.metrics.metadata_wait_ns,
-        )
+        self._waiter = _metadata_waiter(parts, runtime)
         self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks, log_context)
         self._ending = runtime.tasks.lock()  # guards: _ended
         self._ended = False  # one of those who close tells the rest; Ctrl-C may end the first
@@ -222,8 +227,8 @@ class Producer(
     def send_many(
         self,
         topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None = None,
+        values: Iterable[V_contra | None],
+        keys: Iterable[K_contra | None] | None = None,
         *,
         headers: Sequence[Header] | None = None,
         partition: int | None = None,
@@ -536,6 +541,18 @@ class Producer(
             # The error is shared by all calls: without this its traceback would grow for ever.
             raise self._sender.failure.with_traceback(None)
         raise ClosedError(f"{call}: the producer is closed")
+
+
+def _metadata_waiter(parts: ProducerParts, runtime: Runtime) -> MetadataWaiter:
+    return MetadataWaiter(
+        parts.metadata,
+        parts.accumulator,
+        parts.client.wakeup,
+        parts.client.bootstrap_error,
+        parts.runner,
+        runtime.clock,
+        parts.metrics.metadata_wait_ns,
+    )
 
 
 def _note_queued(error: KafkaError, segments: Iterable[Segment], count: int) -> None:

@@ -1,18 +1,47 @@
 """Types of a producer's options, for type checkers."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from kclient.client.client_options import ClientOptions
 from kclient.producer.interceptors import ProducerInterceptor
 from kclient.producer.partitioner import Partitioner
 from kclient.serialization import Serializer
+from kclient.serialization.serializers import Headers
 
-AnySerializer = Serializer | Callable[[Any], bytes | None]
+T_contra = TypeVar("T_contra", contravariant=True)
+
+BytesLike = bytes | bytearray | memoryview
 
 
-class ProducerOptions(ClientOptions, total=False):
-    """Keyword options of `Producer`; docs/reference/configuration.md describes them."""
+class ContextSerializer(Protocol[T_contra]):
+    """A serializer that takes the topic and the headers, too."""
+
+    def __call__(self, topic: str, headers: Headers, data: T_contra, /) -> BytesLike | None:
+        """Return the bytes of `data`, or None for no value."""
+        ...
+
+
+class SerializerObject(Protocol[T_contra]):
+    """A serializer with a method (Kafka: Serializer)."""
+
+    def serialize(self, topic: str, headers: Headers, data: T_contra, /) -> BytesLike | None:
+        """Return the bytes of `data`, or None for no value."""
+        ...
+
+
+SerializerOf = (
+    Callable[[T_contra], BytesLike] | ContextSerializer[T_contra] | SerializerObject[T_contra]
+)
+"""A serializer of objects of one type, in one of the accepted forms."""
+
+AnySerializer = (
+    Serializer | Callable[[Any], BytesLike] | ContextSerializer[Any] | SerializerObject[Any]
+)
+
+
+class OptionsBesideSerializers(ClientOptions, total=False):
+    """Keyword options of `Producer` that say nothing of the types of keys and values."""
 
     acks: Literal["all", "-1", "0", "1", -1, 0, 1]
     batch_size: int
@@ -24,7 +53,6 @@ class ProducerOptions(ClientOptions, total=False):
     delivery_timeout_ms: int
     enable_idempotence: bool
     interceptor_classes: Sequence[ProducerInterceptor | type[ProducerInterceptor]]
-    key_serializer: AnySerializer | None
     linger_ms: int
     max_block_ms: int
     max_in_flight_requests_per_connection: int
@@ -37,4 +65,10 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner_class: Literal["murmur2", "murmur3"] | Partitioner | None
     partitioner_ignore_keys: bool
     retries: int
+
+
+class ProducerOptions(OptionsBesideSerializers, total=False):
+    """Keyword options of `Producer`; docs/reference/configuration.md describes them."""
+
+    key_serializer: AnySerializer | None
     value_serializer: AnySerializer | None

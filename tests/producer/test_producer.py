@@ -298,7 +298,7 @@ def test_interceptors_that_return_no_record_are_passed_over_and_logged_once(
     assert sent == [0, 1, 2]
     producer.flush()
     assert len(seen) == 3
-    assert caplog.text.count("on_send returned None, expected a ProducerRecord") == 1
+    assert caplog.text.count("on_send returned NoneType, expected a ProducerRecord") == 1
     assert "Forgetful object" in caplog.text
 
 

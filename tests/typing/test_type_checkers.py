@@ -33,6 +33,24 @@ Consumer(partition_assignment_strategy=["range", "roundrobin"], max_poll_records
 Consumer(value_deserializer=json_deserializer, key_deserializer=bytes.decode)
 AdminClient(bootstrap_servers="h:1", default_api_timeout_ms=5_000)
 
+
+
+class Floats:
+    def serialize(self, topic: str, headers: list[Any], data: float, /) -> bytes | None:
+        return str(data).encode()
+
+
+def to_bytes(number: int) -> bytes:
+    return b"%d" % number
+
+
+typed: Producer[str, int] = Producer(key_serializer=str.encode, value_serializer=to_bytes)
+typed.send("t", 5, "key", headers=[("h", b"")], on_delivery=lambda metadata, error: None)
+typed.send("t")
+typed.send_many("t", [5, None], ["key", None])
+Producer(value_serializer=Floats()).send("t", 1.5, b"key")
+Producer(bootstrap_servers="h:1").send("t", b"value", b"key").result(5.0)
+
 settings: dict[str, Any] = {"bootstrap_servers": "h:1"}
 Producer(**settings)
 Consumer(**settings)
@@ -41,6 +59,10 @@ Consumer(**settings)
 BAD = [
     'Producer(acks="banana")',
     "Producer(acks=2)",
+    'typed.send("t", "no int")',
+    'typed.send("t", 5, b"no str")',
+    'typed.send_many("t", [b"no int"])',
+    "value: Producer[str, int] = Producer(key_serializer=bytes.decode)",
     'Producer(linger_ms="5")',
     "Producer(linger_ms=0.5)",
     "Producer(enable_idempotence=1)",

@@ -151,8 +151,8 @@ cdef class SendPath:
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
         headers: Sequence[Header] | None = None,
         partition: int | None = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from kclient.client.cluster import Cluster
 from kclient.common.errors import ClosedError
 from kclient.common.runtime import Lock
+from kclient.producer.key_value_types import K_contra, V_contra
 from kclient.producer.send_arguments import check_on_delivery
 from kclient.record import Header, RecordBatchBuilder, murmur2
 
@@ -157,7 +158,7 @@ Append = Callable[
 Topic = TypeVar("Topic", bound=TopicView)
 
 
-class SendPath(ABC, Generic[Topic]):
+class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
     """Base of the producer: sends what needs no care, plain bytes to a partition that is known."""
 
     def __init__(
@@ -187,8 +188,8 @@ class SendPath(ABC, Generic[Topic]):
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: V_contra | None = None,
+        key: K_contra | None = None,
         *,
         headers: Sequence[Header] | None = None,
         partition: int | None = None,
