@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kclient.admin.admin_client import AdminClient
     from kclient.common.types import NewTopic, OffsetAndMetadata, RecordMetadata, TopicPartition
     from kclient.consumer.consumer import Consumer
+    from kclient.consumer.interceptors import ConsumerInterceptor
     from kclient.producer.interceptors import ProducerInterceptor
     from kclient.producer.producer import Producer
     from kclient.record import ConsumerRecord
@@ -26,6 +27,7 @@ else:
             "TopicPartition",
         ),
         "kclient.consumer.consumer": ("Consumer",),
+        "kclient.consumer.interceptors": ("ConsumerInterceptor",),
         "kclient.producer.interceptors": ("ProducerInterceptor",),
         "kclient.producer.producer": ("Producer",),
         "kclient.record": ("ConsumerRecord",),
@@ -50,6 +52,7 @@ __version__ = VERSION
 __all__ = [
     "AdminClient",
     "Consumer",
+    "ConsumerInterceptor",
     "ConsumerRecord",
     "NewTopic",
     "OffsetAndMetadata",

@@ -8,21 +8,17 @@ from typing import TypeVar
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.timeouts import check_seconds
 from kclient.common.types import NewTopic, check_topic_name
 
 T = TypeVar("T")
 
 _MAX_INT = 2**31 - 1
-_YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
 
 
 def milliseconds(timeout: object) -> float:
-    """Return a timeout given in seconds in milliseconds, a year at most."""
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise InvalidTypeError(f"timeout: got {describe(timeout)}, expected seconds or None")
-    if not timeout >= 0:
-        raise InvalidArgumentError(f"timeout: got {describe(timeout)}, expected seconds >= 0")
-    return min(float(timeout), _YEAR_S) * 1000.0
+    """Return a timeout given in seconds in milliseconds; raises what `check_seconds` raises."""
+    return check_seconds("timeout", timeout) * 1000.0
 
 
 def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:

@@ -19,6 +19,8 @@ from abc import ABCMeta
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from kclient.common.errors import InvalidTypeError
+
 
 def missing_attribute(owner: object, name: str, hints: Mapping[str, str]) -> AttributeError:
     """Return the error for an attribute that an object does not have.
@@ -47,6 +49,21 @@ def unexpected_keyword(call: str, name: str, hints: Mapping[str, str]) -> TypeEr
     text = f"{call}() got an unexpected keyword argument {name!r}"
     hint = hints.get(name)
     return TypeError(text if hint is None else f"{text}; {hint}")
+
+
+def refuse_keywords(call: str, given: Mapping[str, object], hints: Mapping[str, str]) -> None:
+    """Refuse the keyword arguments that are left over of a call.
+
+    Args:
+        call: Name of the method, without parentheses.
+        given: The arguments by name.
+        hints: What to use instead, by the keywords of other clients.
+
+    Raises:
+        InvalidTypeError: There is one.
+    """
+    for name in given:
+        raise InvalidTypeError(str(unexpected_keyword(call, name, hints)))
 
 
 class _ForeignName:

@@ -26,7 +26,7 @@ def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> Con
 
     def convert(raw: object) -> tuple[Any, ...]:
         if not isinstance(raw, list | tuple):
-            raise TypeError("put a single one into a list")
+            raise TypeError("a single one needs a list, too")
         return tuple(_interceptor(each, base, methods) for each in raw)
 
     return ConfigKey(

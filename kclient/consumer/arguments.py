@@ -1,16 +1,23 @@
 """Checks of what the application hands in; every error comes before any effect."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.common.types import OffsetAndMetadata, TopicPartition, check_topic_name
+from kclient.common.timeouts import check_seconds
+from kclient.common.types import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+    check_topic_name,
+)
 from kclient.record import ConsumerRecord
 
-_YEAR_S = 31_536_000.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_OFFSET = 2**63 - 1
+_PATTERN_CHARACTERS = frozenset("^$*+?|()[]{}\\")
 
 CommitOffsets = Mapping[TopicPartition, OffsetAndMetadata | int] | ConsumerRecord
 """Positions to commit by partition; or a record that was processed, whose position is one on."""
@@ -19,19 +26,9 @@ CommitOffsets = Mapping[TopicPartition, OffsetAndMetadata | int] | ConsumerRecor
 def check_timeout(timeout: object, *, default_ms: float) -> float:
     """Return a timeout given in seconds as milliseconds; `default_ms` for None.
 
-    Raises:
-        InvalidTypeError: It is not a number.
-        InvalidArgumentError: It is negative or NaN.
+    Raises what `check_seconds` raises.
     """
-    if timeout is None:
-        return default_ms
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise InvalidTypeError(f"timeout: got {describe(timeout)}, expected seconds >= 0 or None")
-    if math.isnan(timeout) or timeout < 0:
-        raise InvalidArgumentError(
-            f"timeout: got {describe(timeout)}, expected seconds >= 0; 0 does not wait"
-        )
-    return min(float(timeout), _YEAR_S) * 1000.0
+    return default_ms if timeout is None else check_seconds("timeout", timeout) * 1000.0
 
 
 def check_max_records(max_records: object, default: int) -> int:
@@ -71,6 +68,23 @@ def check_partition(partition: object) -> TopicPartition:
     return TopicPartition(check_topic_name(topic), number)
 
 
+def check_each(call: str, partitions: tuple[object, ...]) -> list[TopicPartition]:
+    """Return partitions that a call takes as separate arguments.
+
+    Raises:
+        InvalidTypeError: One is no TopicPartition; or a collection of them.
+        InvalidArgumentError: One cannot exist.
+    """
+    for given in partitions:
+        is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+        if isinstance(given, Iterable) and not is_pair and not isinstance(given, str | bytes):
+            raise InvalidTypeError(
+                f"{call}: got {describe(given)}, expected TopicPartition(topic, partition); pass "
+                f"them as separate arguments: {call}(*partitions)"
+            )
+    return [check_partition(partition) for partition in partitions]
+
+
 def check_partitions(partitions: object) -> list[TopicPartition]:
     """Return partitions, each once; a single one stands for a list of one.
 
@@ -95,14 +109,25 @@ def check_topics(topics: object) -> list[str]:
         InvalidArgumentError: A name is not legal.
     """
     if isinstance(topics, str):
-        return [check_topic_name(topics)]
+        return [_check_topic(topics)]
     if not isinstance(topics, Iterable) or isinstance(topics, bytes | Mapping):
         raise InvalidTypeError(f"topics: got {describe(topics)}, expected a list of topic names")
     names = list(topics)
     for name in names:
         if not isinstance(name, str):
             raise InvalidTypeError(f"topics: got {describe(name)} in it, expected topic names")
-    return [check_topic_name(name) for name in names]
+    return [_check_topic(name) for name in names]
+
+
+def _check_topic(name: str) -> str:
+    try:
+        return check_topic_name(name)
+    except InvalidArgumentError as error:
+        if not _PATTERN_CHARACTERS.intersection(name):
+            raise
+        raise InvalidArgumentError(
+            f"{error}; a regular expression is given as subscribe(pattern={name!r:.80})"
+        ) from None
 
 
 def check_pattern(pattern: object) -> re.Pattern[str]:
@@ -142,6 +167,24 @@ def check_offset(partition: TopicPartition, offset: object) -> int:
     return offset
 
 
+def check_seek(partition: TopicPartition, offset: object) -> OffsetAndMetadata:
+    """Return where to go on reading.
+
+    Raises:
+        InvalidTypeError: It is no offset, alone or as a commit or a look-up by time holds it.
+        InvalidArgumentError: The offset is negative or over 63 bits.
+    """
+    if isinstance(offset, OffsetAndMetadata | OffsetAndTimestamp):
+        checked = check_offset(partition, offset.offset)
+        return OffsetAndMetadata(checked, "", offset.leader_epoch)
+    if offset is None:
+        raise InvalidTypeError(
+            f"offset of {partition}: got None, expected an int; where offsets_for_times() finds no "
+            "record, seek_to_end() goes behind the last one"
+        )
+    return OffsetAndMetadata(check_offset(partition, offset))
+
+
 def check_commit(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return the positions that a commit was given.
 
@@ -173,19 +216,31 @@ def check_timestamps(timestamps: object) -> dict[TopicPartition, int]:
     if not isinstance(timestamps, Mapping):
         raise InvalidTypeError(
             f"timestamps: got {describe(timestamps)}, expected a dict of TopicPartition to "
-            "milliseconds since the epoch"
+            "milliseconds since the epoch or datetime"
         )
     checked: dict[TopicPartition, int] = {}
     for given, timestamp in timestamps.items():
         partition = check_partition(given)
-        if isinstance(timestamp, bool) or not isinstance(timestamp, int):
-            raise InvalidTypeError(
-                f"timestamp of {partition}: got {describe(timestamp)}, expected milliseconds as int"
-            )
-        if timestamp < 0:
-            raise InvalidArgumentError(f"timestamp of {partition}: got {timestamp}, expected >= 0")
-        checked[partition] = timestamp
+        checked[partition] = _check_timestamp(partition, timestamp)
     return checked
+
+
+def _check_timestamp(partition: TopicPartition, given: object) -> int:
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise InvalidArgumentError(
+                f"timestamp of {partition}: got {describe(given)}, expected a datetime with a time "
+                "zone, such as datetime.now(UTC)"
+            )
+        given = (given - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise InvalidTypeError(
+            f"timestamp of {partition}: got {describe(given)}, expected milliseconds since the "
+            "epoch as int, or a datetime"
+        )
+    if given < 0:
+        raise InvalidArgumentError(f"timestamp of {partition}: got {given}, expected >= 0")
+    return given
 
 
 def _check_committed(partition: TopicPartition, given: object) -> OffsetAndMetadata:

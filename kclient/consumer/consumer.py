@@ -4,10 +4,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sized
 from inspect import currentframe
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar, Unpack, overload
 
 from kclient.common.config_def import merged
 from kclient.common.errors import ConcurrentAccessError, IllegalStateError
+from kclient.common.foreign_names import WithForeignNames, refuse_keywords
+from kclient.common.key_value_types import K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.consumer.arguments import check_max_records, check_timeout
@@ -15,11 +17,12 @@ from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_closing import ConsumerClosing
 from kclient.consumer.consumer_commits import ConsumerCommits
 from kclient.consumer.consumer_config import ConsumerConfig
-from kclient.consumer.consumer_options import ConsumerOptions
+from kclient.consumer.consumer_options import ConsumerOptions, DeserializerOf, PlainConsumerOptions
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.consumer_positions import ConsumerPositions
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.consumer_subscriptions import ConsumerSubscriptions
+from kclient.consumer.foreign_names import CONSUMER_NAMES, POLL
 from kclient.consumer.subscription_state import SubscriptionType
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
@@ -30,8 +33,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Sized)
 R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
 
-_NO_RECORDS = ConsumerRecords({})
+_NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
 # An iteration looks after the group and the commits so often while it hands out records.
 _ITERATION_TICK_MS = 100.0
 _ITERATION_WAIT_MS = 1000.0
@@ -40,9 +45,22 @@ _BEING_TAKEN = object()
 
 
 class Consumer(
-    ProcessBound, ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing
+    ProcessBound,
+    ConsumerSubscriptions,
+    ConsumerPositions,
+    ConsumerCommits,
+    ConsumerClosing,
+    Generic[K_co, V_co],
+    metaclass=WithForeignNames,
+    foreign_names=CONSUMER_NAMES,
 ):
     """Reads records, alone or as a member of a group.
+
+    Timeouts are in seconds. More than 600 are refused, since milliseconds are likely to be meant;
+    ``math.inf`` waits without limit.
+
+    ``Consumer[K, V]`` names the types of the records' keys and values. A type checker finds them by
+    the deserializers: what they return, or None for a null; ``bytes | None`` without them.
 
     The network is driven by the calling thread, inside the calls; with a group, a loop of its own
     sends heartbeats while the application is busy. A consumer serves one thread at a time, and
@@ -69,6 +87,60 @@ class Consumer(
         ConfigError: An option is unknown or wrong, or two contradict each other.
     """
 
+    @overload
+    def __init__(
+        self: "Consumer[A | None, B | None]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_deserializer: DeserializerOf[A],
+        value_deserializer: DeserializerOf[B],
+        runtime: Runtime | None = None,
+        **options: Unpack[PlainConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Consumer[A | None, bytes | None]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        key_deserializer: DeserializerOf[A],
+        runtime: Runtime | None = None,
+        **options: Unpack[PlainConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Consumer[bytes | None, B | None]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        value_deserializer: DeserializerOf[B],
+        runtime: Runtime | None = None,
+        **options: Unpack[PlainConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Consumer[bytes | None, bytes | None]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[PlainConsumerOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "Consumer[Any, Any]",
+        config: Mapping[str, object] | None = None,
+        /,
+        *,
+        runtime: Runtime | None = None,
+        **options: Unpack[ConsumerOptions],
+    ) -> None: ...
+
     def __init__(
         self,
         config: Mapping[str, object] | None = None,
@@ -90,14 +162,17 @@ class Consumer(
 
     # --- reading
 
-    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> ConsumerRecords:
+    def poll(
+        self, timeout: float | None = 1.0, max_records: int | None = None, **_unknown: Never
+    ) -> ConsumerRecords[K_co, V_co]:
         """Return records, waiting for them if there are none yet.
 
         Rebalances, their callbacks and automatic commits happen in here, so it must be called at
         least every ``max.poll.interval.ms``.
 
         Args:
-            timeout: Longest wait for a first record, seconds; 0 does not wait.
+            timeout: Longest wait for a first record, seconds, at most 600; 0 does not wait, None
+                waits 1 s, and ``math.inf`` without limit.
             max_records: Most records to return; None takes ``max.poll.records``.
 
         Returns:
@@ -116,6 +191,8 @@ class Consumer(
             LogTruncationError: Records that were read are gone, and the reset policy is ``none``.
             AuthorizationError: Topic or group may not be read; see the class raised.
         """
+        if _unknown:
+            refuse_keywords("Consumer.poll", _unknown, POLL)
         parts = self._parts
         limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
         collect = parts.collector.collect
@@ -127,7 +204,7 @@ class Consumer(
         return _NO_RECORDS if records is None else records
 
     def poll_columns(
-        self, timeout: float = 1.0, max_records: int | None = None
+        self, timeout: float | None = 1.0, max_records: int | None = None, **_unknown: Never
     ) -> "pa.RecordBatch":
         """Return records as Arrow columns, at a fraction of the cost of `poll`.
 
@@ -135,7 +212,7 @@ class Consumer(
         headers; keys and values are bytes, deserializers and interceptors are not applied.
 
         Args:
-            timeout: Longest wait for a first record, seconds; 0 does not wait.
+            timeout: As for `poll`.
             max_records: Most rows to return, of any partitions; None takes the rows of one answer
                 of one partition (``max.partition.fetch.bytes``), which is cheapest: nothing has
                 to be joined.
@@ -144,6 +221,7 @@ class Consumer(
             ConfigError: pyarrow is not installed.
             KafkaError: As `poll`.
         """
+        refuse_keywords("Consumer.poll_columns", _unknown, POLL)
         limit = check_max_records(max_records, _ALL)
         record_schema()  # raises without pyarrow, before any record is taken
         collect = self._parts.collector.collect_columns
@@ -162,7 +240,7 @@ class Consumer(
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> ConsumerRecord:
+    def __next__(self) -> ConsumerRecord[K_co, V_co]:
         """Return the next record, waiting for it without limit; a closed consumer has none.
 
         `commit` and automatic commits count a record as processed when the next one is asked for
@@ -240,7 +318,7 @@ class Consumer(
     # --- inside
 
     def _poll(
-        self, name: str, take: Callable[[], T], finish: Callable[[T], R], timeout: float
+        self, name: str, take: Callable[[], T], finish: Callable[[T], R], timeout: float | None
     ) -> R | None:
         """Wait for what `take` gives, and return what `finish` makes of it.
 
@@ -307,7 +385,7 @@ class Consumer(
         # No call in this line: they are in hand now, where `_put_back` finds them.
         self._in_hand, self._next_in_hand, self._unreturned = records, 0, None
 
-    def _counted(self, collected: CollectedRecords) -> ConsumerRecords:
+    def _counted(self, collected: CollectedRecords) -> ConsumerRecords[K_co, V_co]:
         self._parts.collector.count(sum(map(len, collected.by_partition.values())))
         return self._records(collected)
 
@@ -315,7 +393,7 @@ class Consumer(
         self._parts.collector.count(sum(columns.length for _, _, columns in pieces))
         return to_arrow(pieces)
 
-    def _records(self, collected: CollectedRecords) -> ConsumerRecords:
+    def _records(self, collected: CollectedRecords) -> ConsumerRecords[K_co, V_co]:
         interceptors = self._parts.interceptors
         if len(interceptors):
             return interceptors.on_consume(collected)
@@ -327,3 +405,14 @@ def _used_by_another_thread(call: str) -> ConcurrentAccessError:
         f"{call}: another thread called this consumer meanwhile and reads these records; "
         "a consumer serves one thread at a time"
     )
+
+
+def _name_public_calls() -> None:
+    """Let Python's own errors name `Consumer`, not the class that holds a part of it."""
+    for part in (ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
+        for name, member in vars(part).items():
+            if not name.startswith("_") and callable(member):
+                member.__qualname__ = f"Consumer.{name}"
+
+
+_name_public_calls()

@@ -3,12 +3,15 @@
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Never
 
 from kclient.common.errors import KafkaError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.consumer.consumer_base import ConsumerBase
 from kclient.consumer.consumer_commits import commit_and_wait
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from kclient.consumer.foreign_names import CLOSE
 
 _DEFAULT_TIMEOUT_S = 30.0
 
@@ -18,7 +21,7 @@ class ConsumerClosing(ConsumerBase):
 
     _to_close: deque[Callable[[float], object]] | None = None
 
-    def close(self, timeout: float | None = _DEFAULT_TIMEOUT_S) -> None:
+    def close(self, timeout: float | None = _DEFAULT_TIMEOUT_S, **_unknown: Never) -> None:
         """Commit where that is automatic, give the partitions up, leave the group, and disconnect.
 
         A second call does nothing, and neither does one in a forked child. What fails on the way is
@@ -31,6 +34,7 @@ class ConsumerClosing(ConsumerBase):
         Raises:
             ConcurrentAccessError: Another thread is inside a call; use `wakeup` first.
         """
+        refuse_keywords("Consumer.close", _unknown, CLOSE)
         deadline_ms = self._deadline_ms(timeout)
         if self._closed or self._parts.seat.is_foreign_process():
             return  # a child has nothing to close: sockets and membership are its parent's

@@ -1,10 +1,12 @@
 """The consumer's calls about committed positions."""
 
 from collections.abc import Iterable
+from typing import Never
 
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.callbacks import check_callback
 from kclient.common.errors import KafkaError, KafkaTimeoutError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.arguments import CommitOffsets, check_commit, check_partitions
 from kclient.consumer.consumer_base import ConsumerBase
@@ -13,13 +15,19 @@ from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.coordinator.committed_offsets import CommittedLookup
 from kclient.consumer.coordinator.consumer_coordinator import CommitCallback, ConsumerCoordinator
 from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.consumer.foreign_names import COMMIT, TIMEOUT
 from kclient.consumer.missing_partitions import ExistenceCheck
 
 
 class ConsumerCommits(ConsumerBase):
     """Stores positions with the group, and reads them."""
 
-    def commit(self, offsets: CommitOffsets | None = None, timeout: float | None = None) -> None:
+    def commit(
+        self,
+        offsets: CommitOffsets | None = None,
+        timeout: float | None = None,
+        **_unknown: Never,
+    ) -> None:
         """Commit positions and wait until the group has them.
 
         What may pass by itself is tried again until the time is up.
@@ -45,6 +53,7 @@ class ConsumerCommits(ConsumerBase):
             InvalidTypeError: An argument has the wrong type.
             InvalidArgumentError: An offset is negative.
         """
+        refuse_keywords("Consumer.commit", _unknown, COMMIT)
         given = None if offsets is None else check_commit(offsets)
         deadline_ms = self._deadline_ms(timeout, "commit")
         with self._call() as parts:
@@ -77,7 +86,10 @@ class ConsumerCommits(ConsumerBase):
             parts.loop.flush()
 
     def committed(
-        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float | None = None,
+        **_unknown: Never,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the group's committed positions, None where there is none.
 
@@ -89,6 +101,7 @@ class ConsumerCommits(ConsumerBase):
             IllegalStateError: There is no ``group_id``.
             KafkaTimeoutError: The group did not answer in time.
         """
+        refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
         lookup = CommittedLookup(check_partitions(partitions))
         deadline_ms = self._deadline_ms(timeout, "committed")
         with self._call() as parts:

@@ -2,19 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from kclient.client.client_options import ClientOptions
 from kclient.consumer.assignors import PartitionAssignor
 from kclient.consumer.interceptors import ConsumerInterceptor
+from kclient.record import Header
 from kclient.serialization import Deserializer
 
+T = TypeVar("T")
+
 AnyDeserializer = Deserializer | Callable[[bytes | None], Any] | Callable[[bytes], Any]
+DeserializerOf = (
+    Callable[[str, list[Header], bytes], T] | Callable[[bytes], T] | Callable[[bytes | None], T]
+)
+"""What makes keys or values of a type; see `kclient.serialization.Deserializer`."""
 Assignor = Literal["range", "roundrobin"] | PartitionAssignor
 
 
-class ConsumerOptions(ClientOptions, total=False):
-    """Keyword options of `Consumer`; docs/reference/configuration.md describes them."""
+class PlainConsumerOptions(ClientOptions, total=False):
+    """Keyword options of `Consumer` that say nothing of the types of keys and values."""
 
     allow_auto_create_topics: bool
     auto_commit_interval_ms: int
@@ -33,7 +40,6 @@ class ConsumerOptions(ClientOptions, total=False):
     heartbeat_interval_ms: int
     interceptor_classes: Sequence[ConsumerInterceptor | type[ConsumerInterceptor]]
     isolation_level: Literal["read_uncommitted", "read_committed"]
-    key_deserializer: AnyDeserializer | None
     max_partition_fetch_bytes: int
     max_poll_interval_ms: int
     max_poll_records: int
@@ -41,4 +47,10 @@ class ConsumerOptions(ClientOptions, total=False):
     metrics_sample_window_ms: int
     partition_assignment_strategy: Assignor | Sequence[Assignor]
     session_timeout_ms: int
+
+
+class ConsumerOptions(PlainConsumerOptions, total=False):
+    """Keyword options of `Consumer`; docs/reference/configuration.md describes them."""
+
+    key_deserializer: AnyDeserializer | None
     value_deserializer: AnyDeserializer | None

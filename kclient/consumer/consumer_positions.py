@@ -1,13 +1,17 @@
 """The consumer's calls about positions: seek, look up, lag."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Never
 
 from kclient.common.errors import IllegalStateError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.common.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.arguments import (
-    check_offset,
+    check_each,
     check_partition,
     check_partitions,
+    check_seek,
     check_timestamps,
 )
 from kclient.consumer.auto_offset_reset import (
@@ -21,6 +25,7 @@ from kclient.consumer.consumer_base import ConsumerBase
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.fetch_config import READ_COMMITTED
 from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.foreign_names import TIMEOUT
 from kclient.consumer.leaders import current_leader
 from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.offset_fetcher import OffsetLookup
@@ -30,7 +35,9 @@ from kclient.consumer.topic_partition_state import TopicPartitionState
 class ConsumerPositions(ConsumerBase):
     """Says where reading goes on, and looks offsets up."""
 
-    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+    def position(
+        self, partition: TopicPartition, timeout: float | None = None, **_unknown: Never
+    ) -> int:
         """Return the offset of the next record to be handed out.
 
         Waits for a position that has to be found first. Where it is known, it may be asked for in
@@ -46,6 +53,7 @@ class ConsumerPositions(ConsumerBase):
             UnknownTopicOrPartitionError: The brokers have confirmed that it does not exist.
             KafkaTimeoutError: It was not found in time.
         """
+        refuse_keywords("Consumer.position", _unknown, TIMEOUT)
         checked = check_partition(partition)
         known = self._position_elsewhere(checked)
         if known is not None:
@@ -64,13 +72,15 @@ class ConsumerPositions(ConsumerBase):
                 raise IllegalStateError(f"{checked} was given up meanwhile")
             return state.position.offset
 
-    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+    def seek(
+        self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
+    ) -> None:
         """Go on reading at an offset.
 
         Args:
             partition: An assigned partition.
-            offset: Offset of the next record; with a leader epoch, as a commit holds it, the
-                position is held against the log first.
+            offset: Offset of the next record; also as `committed` or `offsets_for_times` returns
+                it: with its leader epoch the position is checked against the log first.
 
         Raises:
             IllegalStateError: The partition is not assigned.
@@ -78,12 +88,11 @@ class ConsumerPositions(ConsumerBase):
             InvalidTypeError: An argument has the wrong type.
         """
         checked = check_partition(partition)
-        given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        target, epoch = check_offset(checked, given.offset), given.leader_epoch
+        target = check_seek(checked, offset)
         with self._call() as parts:
             state = parts.subscriptions.state(checked)
             leader = current_leader(parts.metadata.cluster(), checked)
-            state.seek_unvalidated(FetchPosition(target, epoch, leader))
+            state.seek_unvalidated(FetchPosition(target.offset, target.leader_epoch, leader))
             parts.buffer.drop(checked)
             parts.loop.disturb()
 
@@ -95,7 +104,7 @@ class ConsumerPositions(ConsumerBase):
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        self._seek_by(EARLIEST, partitions)
+        self._seek_by(EARLIEST, check_each("seek_to_beginning", partitions))
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go on reading behind the last record; without arguments, in every assigned partition.
@@ -105,7 +114,7 @@ class ConsumerPositions(ConsumerBase):
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        self._seek_by(LATEST, partitions)
+        self._seek_by(LATEST, check_each("seek_to_end", partitions))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -134,12 +143,12 @@ class ConsumerPositions(ConsumerBase):
         return self._ends("end_offsets", partitions, LATEST_TIMESTAMP, timeout)
 
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
+        self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first record at or after a time in each partition, None where there is none.
 
         Args:
-            timestamps: Milliseconds since the epoch, by partition.
+            timestamps: Milliseconds since the epoch, or a datetime with a time zone, by partition.
             timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
 
         Raises:
@@ -207,10 +216,9 @@ class ConsumerPositions(ConsumerBase):
         parts.positions.step(now_ms)
         return parts.config.fetch.retry_backoff_ms
 
-    def _seek_by(self, policy: AutoOffsetReset, partitions: Iterable[TopicPartition]) -> None:
-        checked = [check_partition(partition) for partition in partitions]
+    def _seek_by(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
         with self._call() as parts:
-            chosen = checked or list(parts.subscriptions.assigned)
+            chosen = partitions or list(parts.subscriptions.assigned)
             states = [parts.subscriptions.state(partition) for partition in chosen]
             for state in states:
                 state.reset(policy, lost=False)

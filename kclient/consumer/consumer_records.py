@@ -2,31 +2,39 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import Generic
 
+from kclient.common.foreign_names import WithForeignNames
+from kclient.common.key_value_types import K_co, V_co
 from kclient.common.types import TopicPartition
+from kclient.consumer.foreign_names import RECORDS_NAMES
 from kclient.record import ConsumerRecord
 
 
-class ConsumerRecords:
+class ConsumerRecords(Generic[K_co, V_co], metaclass=WithForeignNames, foreign_names=RECORDS_NAMES):
     """Records of one poll, by partition and in the order of their offsets.
+
+    ``ConsumerRecords[K, V]`` names the types of the records' keys and values.
 
     Iteration runs over all records; ``len()`` counts them; an empty one is false.
     """
 
     __slots__ = ("_by_partition",)
 
-    def __init__(self, by_partition: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
+    def __init__(
+        self, by_partition: Mapping[TopicPartition, list[ConsumerRecord[K_co, V_co]]]
+    ) -> None:
         self._by_partition = by_partition
 
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that have records here."""
         return list(self._by_partition)
 
-    def records(self, partition: TopicPartition) -> list[ConsumerRecord]:
+    def records(self, partition: TopicPartition) -> list[ConsumerRecord[K_co, V_co]]:
         """Return the records of a partition, an empty list if there are none."""
         return self._by_partition.get(partition, [])
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[K_co, V_co]]:
         return chain.from_iterable(self._by_partition.values())
 
     def __len__(self) -> int:

@@ -2,18 +2,21 @@
 
 import re
 from collections.abc import Iterable
+from typing import Never
 
 from kclient.common.errors import IllegalStateError, InvalidArgumentError
+from kclient.common.foreign_names import refuse_keywords
 from kclient.common.types import TopicPartition, check_topic_name
 from kclient.common.uuids import uuid_to_text
 from kclient.consumer.arguments import (
-    check_partition,
+    check_each,
     check_partitions,
     check_pattern,
     check_topics,
 )
 from kclient.consumer.consumer_base import ConsumerBase
 from kclient.consumer.consumer_parts import ConsumerParts
+from kclient.consumer.foreign_names import SUBSCRIBE
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 
 
@@ -28,6 +31,7 @@ class ConsumerSubscriptions(ConsumerBase):
         on_assigned: PartitionsCallback | None = None,
         on_revoked: PartitionsCallback | None = None,
         on_lost: PartitionsCallback | None = None,
+        **_unknown: Never,
     ) -> None:
         """Read topics as a member of the group, which decides on the partitions.
 
@@ -46,6 +50,7 @@ class ConsumerSubscriptions(ConsumerBase):
             InvalidArgumentError: Both or neither of `topics` and `pattern`, or an illegal name.
             InvalidTypeError: An argument has the wrong type.
         """
+        refuse_keywords("Consumer.subscribe", _unknown, SUBSCRIBE)
         if (topics is None) == (pattern is None):
             raise InvalidArgumentError("subscribe: expected either topics or pattern")
         listener = RebalanceListener(on_assigned, on_revoked, on_lost)
@@ -141,7 +146,7 @@ class ConsumerSubscriptions(ConsumerBase):
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        self._set_paused(partitions, paused=True)
+        self._set_paused(check_each("pause", partitions), paused=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand out records of these partitions again.
@@ -149,7 +154,7 @@ class ConsumerSubscriptions(ConsumerBase):
         Raises:
             IllegalStateError: A partition is not assigned.
         """
-        self._set_paused(partitions, paused=False)
+        self._set_paused(check_each("resume", partitions), paused=False)
 
     def paused(self) -> set[TopicPartition]:
         """Return the partitions that are paused; may be called in any thread."""
@@ -158,10 +163,9 @@ class ConsumerSubscriptions(ConsumerBase):
 
     # --- inside
 
-    def _set_paused(self, partitions: Iterable[TopicPartition], *, paused: bool) -> None:
-        checked = [check_partition(partition) for partition in partitions]
+    def _set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
         with self._call() as parts:
-            states = [parts.subscriptions.state(partition) for partition in checked]
+            states = [parts.subscriptions.state(partition) for partition in partitions]
             for state in states:
                 state.paused = paused
             parts.loop.disturb()

@@ -1,7 +1,6 @@
 """Objects of the application that see every record handed out and every commit."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from kclient.common.interceptors import notify, transformed
 from kclient.common.log_context import LogContext
@@ -12,7 +11,7 @@ from kclient.consumer.drive_lock import RunUserCode
 from kclient.record import ConsumerRecord
 
 
-class ConsumerInterceptor(Protocol):
+class ConsumerInterceptor:
     """What ``interceptor.classes`` of a consumer takes (Kafka: ConsumerInterceptor, KIP-42).
 
     A class may derive from it and override what it needs, or just have the same methods. What they

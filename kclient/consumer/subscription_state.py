@@ -126,8 +126,14 @@ class SubscriptionState:
         """
         found = self.assigned.get(partition)
         if found is None:
-            raise IllegalStateError(f"{partition} is not assigned to this consumer")
+            raise IllegalStateError(f"{partition} is not assigned to this consumer; {self._way()}")
         return found
+
+    def _way(self) -> str:
+        """Say how partitions come to be assigned."""
+        if self.is_group_managed():
+            return "the group assigns partitions within poll(): pass on_assigned= to subscribe()"
+        return "assign() it, or subscribe() and wait for on_assigned="
 
     def holds(self, state: TopicPartitionState) -> bool:
         """Return whether a state is still the present one of its partition."""

@@ -1,31 +1,17 @@
 """How long a blocking call may still take."""
 
-import math
-
-from kclient.common.config_def import describe
-from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 from kclient.common.runtime import Clock
+from kclient.common.timeouts import check_seconds
 
 
 def check_timeout(name: str, timeout: object) -> float | None:
     """Return a timeout in seconds, or None for no limit.
 
-    Raises:
-        InvalidTypeError: It is not a number.
-        InvalidArgumentError: It is negative or NaN.
+    Raises what `check_seconds` raises.
     """
     if timeout is None:
         return None
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise InvalidTypeError(
-            f"{name}: got {describe(timeout)}, expected seconds as int or float, or None"
-        )
-    if math.isnan(timeout) or timeout < 0:
-        raise InvalidArgumentError(
-            f"{name}: got {describe(timeout)}, expected seconds >= 0, or None to wait without limit"
-        )
-    # Beyond a year the operating system's own limits come near.
-    return min(float(timeout), 31_536_000.0)
+    return check_seconds(name, timeout)
 
 
 class Deadline:

@@ -5,6 +5,7 @@ Every read is checked against the end of the record or of the data before it is 
 was received is never used before it was found to lie inside of the data.
 """
 
+from types import GenericAlias
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport (
     PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
@@ -474,6 +475,16 @@ cdef class ConsumerRecord:
     def topic_partition(self):
         """Topic and partition as one value."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def timestamp(self):
+        """The same as `timestamp_ms`."""
+        return self.timestamp_ms
+
+    @classmethod
+    def __class_getitem__(cls, types):
+        """Return the class with the types of key and value, for annotations."""
+        return GenericAlias(cls, types)
 
     cdef tuple _fields(self):
         return (

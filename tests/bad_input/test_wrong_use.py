@@ -16,6 +16,7 @@ import pytest
 from kclient import (
     AdminClient,
     Consumer,
+    ConsumerInterceptor,
     NewTopic,
     OffsetAndMetadata,
     Producer,
@@ -29,6 +30,7 @@ from kclient.common.errors import (
     InvalidArgumentError,
     InvalidTypeError,
 )
+from kclient.consumer import ConsumerRecords
 from tests.bad_input.conftest import Make
 
 KINDS: list[Any] = [Producer, Consumer, AdminClient]
@@ -206,7 +208,7 @@ PRODUCER: list[Row] = [
     (lambda p: p.partitions_for(5), InvalidTypeError, "topic: got 5 (int), expected a topic name"),
     (lambda p: p.flush(-0.5), InvalidArgumentError, "timeout: got -0.5 (float), expected seconds "),
     (lambda p: p.flush(math.nan), InvalidArgumentError, "timeout: got nan (float), expected secon"),
-    (lambda p: p.flush("1"), InvalidTypeError, "timeout: got '1' (str), expected seconds as int"),
+    (lambda p: p.flush("1"), InvalidTypeError, "timeout: got '1' (str), expected seconds >= 0 or"),
     (lambda p: p.close(-1), InvalidArgumentError, "timeout: got -1 (int), expected seconds >= 0"),
 ]
 
@@ -274,13 +276,88 @@ CONSUMER: list[Row] = [
         "max_records: got '5' (str), expected an",
     ),
     (
-        lambda c: c.offsets_for_times({PART: NAIVE}),
+        lambda c: c.offsets_for_times({PART: NAIVE.replace(tzinfo=None)}),
+        InvalidArgumentError,
+        "expected a datetime with a time zone, such as datetime.now(UTC)",
+    ),
+    (
+        lambda c: c.offsets_for_times({PART: "2020"}),
         InvalidTypeError,
-        "expected milliseconds as int",
+        "expected milliseconds since the epoch as int, or a datetime",
+    ),
+    (
+        lambda c: c.seek(PART, None),
+        InvalidTypeError,
+        "where offsets_for_times() finds no record, seek_to_end() goes behind the last one",
+    ),
+    (
+        lambda c: c.seek(OTHER, 0),
+        IllegalStateError,
+        "t-5 is not assigned to this consumer; assign() it, or subscribe() and wait for on_ass",
+    ),
+    (
+        lambda c: (c.subscribe("t"), c.seek(PART, 0)),
+        IllegalStateError,
+        "the group assigns partitions within poll(): pass on_assigned= to subscribe()",
+    ),
+    (
+        lambda c: c.pause([PART]),
+        InvalidTypeError,
+        "pass them as separate arguments: pause(*partitions)",
+    ),
+    (lambda c: c.resume({PART}), InvalidTypeError, "arguments: resume(*partitions)"),
+    (lambda c: c.seek_to_end([PART]), InvalidTypeError, "arguments: seek_to_end(*partitions)"),
+    (lambda c: c.seek_to_beginning((PART,)), InvalidTypeError, "seek_to_beginning(*partitions)"),
+    (
+        lambda c: c.subscribe(["^m.*"]),
+        InvalidArgumentError,
+        "a regular expression is given as subscribe(pattern='^m.*')",
     ),
     (lambda c: c.offsets_for_times({PART: -1}), InvalidArgumentError, "timestamp of t-0: got -1"),
     (lambda c: c.committed("t"), InvalidTypeError, "partitions: got 't' (str), expected a list of"),
     (lambda c: c.close(timeout=-1), InvalidArgumentError, "timeout: got -1 (int), expected second"),
+]
+
+KEYWORDS: list[Row] = [
+    (
+        lambda c: c.poll(timeout_ms=1000),
+        InvalidTypeError,
+        "Consumer.poll() got an unexpected keyword argument 'timeout_ms'; use timeout=, in seconds",
+    ),
+    (lambda c: c.poll_columns(timeout_ms=1), InvalidTypeError, "'timeout_ms'; use timeout=, in"),
+    (lambda c: c.subscribe("t", on_assign=print), InvalidTypeError, "use on_assigned="),
+    (lambda c: c.subscribe("t", listener=print), InvalidTypeError, "use on_assigned=, on_revoked="),
+    (lambda c: c.commit(asynchronous=True), InvalidTypeError, "use commit_async() for True"),
+    (lambda c: c.committed([PART], timeout_ms=1), InvalidTypeError, "use timeout=, in seconds"),
+    (lambda c: c.position(PART, timeout_ms=1), InvalidTypeError, "use timeout=, in seconds"),
+    (lambda c: c.close(autocommit=False), InvalidTypeError, "use enable_auto_commit, an option"),
+    (lambda c: c.close(wrong=1), InvalidTypeError, "Consumer.close() got an unexpected keyword"),
+    (lambda c: c.assign(wrong=1), TypeError, "Consumer.assign() got an unexpected keyword"),
+    (lambda c: c.seek(PART), TypeError, "Consumer.seek() missing 1 required positional"),
+    (
+        lambda c: c.topics(),
+        AttributeError,
+        "no attribute 'topics'; use list_topics() of an AdminClient",
+    ),
+    (lambda c: c.partitions_for_topic("t"), AttributeError, "use describe_topics([topic]) of an"),
+    (lambda c: c.list_topics(), AttributeError, "use list_topics() of an AdminClient"),
+    (lambda c: c.getmany(), AttributeError, "use poll(timeout, max_records)"),
+    (lambda c: c.commitSync(), AttributeError, "no attribute 'commitSync'; use commit()"),
+    (lambda c: c.seekToEnd(), AttributeError, "no attribute 'seekToEnd'; use seek_to_end("),
+    (lambda c: c.partitionsFor("t"), AttributeError, "use describe_topics([topic]) of an"),
+    (lambda c: c.wrong, AttributeError, "'Consumer' object has no attribute 'wrong'"),
+]
+
+LONG: list[Any] = [
+    lambda c: c.poll(1000),
+    lambda c: c.poll_columns(1000),
+    lambda c: c.position(PART, 1000),
+    lambda c: c.commit({PART: 1}, 1000),
+    lambda c: c.committed([PART], 1000),
+    lambda c: c.beginning_offsets([PART], 1000),
+    lambda c: c.end_offsets([PART], 1000),
+    lambda c: c.offsets_for_times({PART: 1}, 1000),
+    lambda c: c.close(1000),
 ]
 
 WITHOUT_GROUP: list[Row] = [
@@ -428,3 +505,84 @@ def test_use_after_close(make: Make, kind: Any, options: dict[str, Any], call: C
     with pytest.raises(ClosedError, match="closed"):
         call(client)
     client.close()  # once more does nothing
+
+
+@pytest.mark.parametrize(("call", "error", "text"), KEYWORDS)
+def test_names_of_other_clients(
+    make: Make, call: Callable[[Any], object], error: type[Exception], text: str
+) -> None:
+    consumer = make(Consumer, group_id="g")
+    with pytest.raises(error, match=re.escape(text)):
+        call(consumer)
+
+
+def test_names_of_other_clients_do_not_exist(make: Make) -> None:
+    consumer = make(Consumer)
+    assert not hasattr(consumer, "topics")
+    assert getattr(consumer, "list_topics", None) is None
+    assert "topics" not in dir(consumer)
+    with pytest.raises(AttributeError, match="use partitions"):
+        ConsumerRecords({}).items()  # type: ignore[attr-defined]  # the wrong use under test
+    assert not hasattr(ConsumerRecords({}), "keys")
+
+
+@pytest.mark.parametrize("call", LONG)
+def test_milliseconds_for_seconds(make: Make, call: Callable[[Any], object]) -> None:
+    consumer = make(Consumer, group_id="g")
+    consumer.assign([PART])
+    text = (
+        "timeout: got 1000 (int), expected seconds, at most 600; if these are milliseconds, pass 1;"
+        " math.inf waits without limit"
+    )
+    with pytest.raises(InvalidArgumentError, match=re.escape(text)):
+        call(consumer)
+
+
+def test_milliseconds_for_seconds_of_the_other_clients(make: Make) -> None:
+    producer, admin = make(Producer), make(AdminClient)
+    for call in (
+        producer.flush,
+        producer.close,
+        lambda timeout: admin.list_topics(timeout=timeout),
+    ):
+        with pytest.raises(InvalidArgumentError, match="expected seconds, at most 600"):
+            call(600.5)
+    producer.flush(600)
+    producer.flush(math.inf)
+
+
+class _OneMethod:
+    def on_consume(self, records: object) -> object:
+        return records
+
+
+class _Needing(ConsumerInterceptor):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _Awaiting(ConsumerInterceptor):
+    async def on_consume(self, records: Any) -> Any:  # type: ignore[override]  # as is under test
+        return records
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (ConsumerInterceptor(), "expected a list of ConsumerInterceptor classes or objects"),
+        (["package.Name"], "classes are not loaded by name; pass the class itself or an object"),
+        ([_OneMethod()], "has no on_commit()"),
+        ([_OneMethod], "has no on_commit()"),
+        ([_Needing], "_Needing() raised TypeError"),
+        ([_Needing], "pass an object of it instead"),
+        ([_Awaiting], "on_consume() of <class"),
+        ([None], "None has no on_consume()"),
+    ],
+)
+def test_interceptors(make: Make, given: object, text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        make(Consumer, interceptor_classes=given)
+
+
+def test_interceptors_as_classes_and_as_objects(make: Make) -> None:
+    make(Consumer, interceptor_classes=[ConsumerInterceptor, _Needing("a")])

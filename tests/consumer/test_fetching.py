@@ -188,7 +188,7 @@ def test_a_part_of_a_batch_is_ignored_wherever_it_is(world: ConsumerWorld, limit
         log = world.broker.logs[partition]
         for _ in range(5):
             log.append(*[b"x" * 20] * 3)
-    size = len(log.batches[0][2])
+    size = len(world.broker.logs[partitions[0]].batches[0][2])
     for whole in (1, 2):
         world.broker.response_limit = whole * size + min(limit, size - 1)
         consumer = world.consumer()

@@ -256,6 +256,29 @@ def test_a_position_put_back_has_the_epoch_of_the_record_before_it(world: Consum
             break
 
 
+class Breaking(ConsumerInterceptor):
+    def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
+        return None  # type: ignore[return-value]  # the mistake under test
+
+
+class Raising(ConsumerInterceptor):
+    def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
+        raise RuntimeError("goes no further")
+
+
+def test_an_interceptor_that_fails_changes_nothing(
+    world: ConsumerWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.fill(3)
+    counting = CountingInterceptor()
+    consumer = world.assigned(interceptor_classes=[Breaking, counting, Raising])
+    assert [record.value for record in world.read(consumer, 3)] == [b"0!", b"1!", b"2!"]
+    assert counting.seen == [0, 1, 2]
+    assert "got None, expected a ConsumerRecords; return the argument where" in caplog.text
+    assert "Raising.on_consume" in caplog.text
+    assert "goes no further" in caplog.text
+
+
 class Interceptor:
     def __init__(self) -> None:
         self.seen: list[int] = []

@@ -226,7 +226,7 @@ def _by_poll(consumer: Consumer) -> list[int]:
 
 def _by_columns(consumer: Consumer) -> list[int]:
     values = consumer.poll_columns(1.0, max_records=40).column("value")
-    return [int(value) for value in values.to_pylist()]
+    return [int(value) for value in values.to_pylist() if value is not None]
 
 
 @pytest.mark.parametrize("read", [_by_iteration, _by_poll, _by_columns])

@@ -1,5 +1,7 @@
 """Positions: found, sought, validated, looked up; in virtual time."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
 
 from kclient.common.errors import (
@@ -204,3 +206,18 @@ def test_validation_is_tried_again(world: ConsumerWorld) -> None:
     consumer.seek(ORDERS_0, OffsetAndMetadata(3, "", 1))
     assert offsets(world.read(consumer, 3)) == [3, 4, 5]
     assert world.broker.asked_for(ApiKey.OFFSET_FOR_LEADER_EPOCH) == 4
+
+
+def test_a_time_may_be_a_datetime_and_what_is_found_is_sought(world: ConsumerWorld) -> None:
+    world.fill(10)
+    consumer = world.assigned()
+    moment = datetime(1970, 1, 1, 0, 0, 1, 4_999, tzinfo=UTC)  # the record at 4 has 1004 ms
+    found = consumer.offsets_for_times({ORDERS_0: moment, ORDERS_1: moment})
+    assert found == {ORDERS_0: OffsetAndTimestamp(4, 1004, 1), ORDERS_1: None}
+    assert found == consumer.offsets_for_times({ORDERS_0: 1004, ORDERS_1: 1004})
+    elsewhere = moment.astimezone(timezone(timedelta(hours=5)))
+    assert consumer.offsets_for_times({ORDERS_0: elsewhere})[ORDERS_0] == found[ORDERS_0]
+    at = found[ORDERS_0]
+    assert at is not None
+    consumer.seek(ORDERS_0, at)
+    assert offsets(world.read(consumer, 6)) == list(range(4, 10))

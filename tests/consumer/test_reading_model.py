@@ -5,7 +5,12 @@ from random import Random
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 
 from kclient.common.types import TopicPartition
 from kclient.consumer import Consumer, ConsumerRecords
@@ -228,5 +233,8 @@ class ReadingModel(RuleBasedStateMachine):
             self._check_position(partition, self.consumer.position(partition))
 
 
-ReadingModel.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
-TestReadingModel = pytest.mark.fault("R18")(ReadingModel.TestCase)
+@pytest.mark.fault("R18")
+def test_every_way_to_read_gives_each_record_once() -> None:
+    run_state_machine_as_test(
+        ReadingModel, settings=settings(max_examples=100, stateful_step_count=40, deadline=None)
+    )

@@ -132,7 +132,7 @@ def _read(process: VirtualProcess, servers: str) -> dict[int, list[bytes]]:
         ends = consumer.end_offsets(partitions)
         while any(consumer.position(each) < ends[each] for each in partitions):
             for record in consumer.poll(1.0):
-                taken[record.partition].append(bytes(record.value))
+                taken[record.partition].append(record.value or b"")
     return dict(taken)
 
 

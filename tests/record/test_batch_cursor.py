@@ -99,6 +99,10 @@ def test_records_compare_and_print_and_travel(twin: ModuleType, cursor: Make) ->
         first.value = b"other"
     bare = twin.ConsumerRecord("t", 0, 5)
     assert (bare.timestamp_ms, bare.key, bare.value, bare.headers) == (-1, None, None, [])
+    assert bare.timestamp == bare.timestamp_ms
+    assert first.timestamp == 1000
+    assert twin.ConsumerRecord[str, dict].__args__ == (str, dict)
+    assert twin.ConsumerRecord[str, dict]("t", 0, 5) == bare
     assert bare.timestamp_type is TimestampType.NO_TIMESTAMP_TYPE
     assert (bare.leader_epoch, bare.serialized_key_size, bare.serialized_value_size) == (-1, -1, -1)
 

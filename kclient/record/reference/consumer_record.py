@@ -1,16 +1,21 @@
 """A record as the consumer hands it out."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from types import GenericAlias
+from typing import TYPE_CHECKING, Generic
 
+from kclient.common.key_value_types import K_co, V_co
 from kclient.common.types import TopicPartition
 from kclient.record.record import Header
 from kclient.record.timestamp_type import TimestampType
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerRecord:
+class ConsumerRecord(Generic[K_co, V_co]):
     """A record received (Kafka: ConsumerRecord).
+
+    ``ConsumerRecord[K, V]`` names the types of key and value: of a consumer without deserializers
+    they are ``bytes | None``.
 
     Attributes:
         topic: Topic it came from.
@@ -31,14 +36,23 @@ class ConsumerRecord:
     offset: int
     timestamp_ms: int = -1
     timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE
-    key: Any = None
-    value: Any = None
+    key: K_co = None  # type: ignore[assignment]  # a key that is absent is None
+    value: V_co = None  # type: ignore[assignment]  # likewise
     headers: list[Header] = field(default_factory=list)
     leader_epoch: int = -1
     serialized_key_size: int = -1
     serialized_value_size: int = -1
 
+    if not TYPE_CHECKING:
+        # That of Generic sets an attribute of each object made by it, which frozen ones refuse.
+        __class_getitem__ = classmethod(GenericAlias)
+
     @property
     def topic_partition(self) -> TopicPartition:
         """Topic and partition as one value."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def timestamp(self) -> int:
+        """The same as `timestamp_ms`."""
+        return self.timestamp_ms
