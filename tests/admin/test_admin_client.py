@@ -189,7 +189,7 @@ def test_a_call_waits_for_another_threads_no_longer_than_it_may() -> None:
     assert [type(failure) for failure in failures] == [BootstrapError]
 
 
-@pytest.mark.parametrize("timeout", [1e9, float("inf")])
+@pytest.mark.parametrize("timeout", [600.0, float("inf")])
 def test_a_very_long_timeout_is_as_good_as_none(admin: AdminClient, timeout: float) -> None:
     name = f"patient-{timeout}"
     admin.create_topics([NewTopic(name)], timeout=timeout)
