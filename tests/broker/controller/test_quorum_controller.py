@@ -111,6 +111,31 @@ def test_what_is_replayed_is_what_was() -> None:
     assert controller.image.next_producer_id == 1000
 
 
+def test_the_topics_of_a_request_are_one_batch_unless_they_are_large() -> None:
+    controller, log = cluster_of(1)
+    batches: list[int] = []
+    append = log.append
+
+    def counted(records: Sequence[MetadataRecord]) -> int:
+        batches.append(len(records))
+        return append(records)
+
+    log.append = counted  # type: ignore[method-assign]  # to see what is written together
+    small = [TopicRequest(f"small-{number}", 2) for number in range(50)]
+    assert not any(isinstance(plan, KafkaError) for plan in controller.create_topics(small))
+    assert batches == [150]
+    batches.clear()
+    longest = ",".join(["1:1"] * 8_000)
+    wide = {f"{side}.replication.throttled.replicas": longest for side in ("leader", "follower")}
+    large = [TopicRequest(f"large-{number}", configs=wide) for number in range(40)]
+    assert not any(isinstance(plan, KafkaError) for plan in controller.create_topics(large))
+    assert batches == [64, 64, 32]
+    batches.clear()
+    controller.delete_topics([(topic.name, NO_ID) for topic in (*small, *large)])
+    assert batches == [90]
+    assert controller_on(log).image == controller.image
+
+
 def test_replicas_are_spread() -> None:
     controller, _ = cluster_of(1, 2, 3)
     controller.create_topic(TopicRequest("t", 3, 2))

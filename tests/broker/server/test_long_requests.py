@@ -42,7 +42,9 @@ PATIENCE = 20.0
 
 
 class WatchedFiles(SystemFiles):
-    """Counts what is forced to the disk, and holds up whoever makes or renames some directories.
+    """Counts what is forced to the disk, and holds up work on the directories of some topics.
+
+    Making and renaming is held up for topics called "slow", removing for those called "stuck".
 
     Attributes:
         flushes: Flushes, by what was flushed.
@@ -72,8 +74,12 @@ class WatchedFiles(SystemFiles):
         self.flushes["directory"] += 1
         super().flush_directory(path)
 
-    def _hold_up(self, path: Path) -> None:
-        if path.name.startswith("slow-"):
+    def remove_tree(self, path: Path) -> None:
+        self._hold_up(path, "stuck-")
+        super().remove_tree(path)
+
+    def _hold_up(self, path: Path, prefix: str = "slow-") -> None:
+        if path.name.startswith(prefix):
             self.held_up.set()
             assert self.go_on.wait(PATIENCE), "nobody let this go on"
 
@@ -104,7 +110,7 @@ def slow_cluster(
 ) -> Iterator[EmbeddedCluster]:
     """A broker, without and with handler threads, in which the topic "slow" is slow to handle."""
     runtime = replace(system_runtime(), files=files)
-    config = {"num.io.threads": request.param}
+    config = {"num.io.threads": request.param, "log.segment.delete.delay.ms": 0}
     with EmbeddedCluster(data_dir=tmp_path, config=config, runtime=runtime) as running:
         yield running
         files.go_on.set()
@@ -183,6 +189,18 @@ def test_a_topic_is_not_shown_before_it_can_be_used(
         busy.receive(CreateTopicsResponse, 7)
         assert len(wire.ask(request, 12, MetadataResponse).topics) == 2
         assert wire.produce("early", batch([b"a"])).error_code == 0
+
+
+def test_topics_are_made_and_deleted_while_the_files_of_others_are_removed(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    with Wire(slow_cluster.bootstrap_servers) as wire:
+        assert codes(wire, create("stuck")) == [0]
+        assert codes(wire, DeleteTopicsRequest(topic_names=["stuck"])) == [0]
+        assert files.held_up.wait(PATIENCE)
+        assert codes(wire, create("stuck", "other")) == [0, 0]
+        check_others_are_answered(slow_cluster.bootstrap_servers)
+        assert codes(wire, DeleteTopicsRequest(topic_names=["other"])) == [0]
 
 
 def test_many_topics_are_forced_to_the_disk_as_often_as_one(
