@@ -175,15 +175,12 @@ class ClusterConnectionStates:
         node = self._node(node_id)
         node.throttled_until_ms = max(node.throttled_until_ms, until_ms)
 
-    def throttle_delay_ms(self, node_id: str, now_ms: float) -> float:
-        """Return how long the broker still wants no requests."""
-        node = self._nodes.get(node_id)
-        return max(0.0, node.throttled_until_ms - now_ms) if node is not None else 0.0
-
     def poll_delay_ms(self, node_id: str, now_ms: float) -> float:
         """Return how long to wait before trying to send to the node again."""
-        throttled = self.throttle_delay_ms(node_id, now_ms)
-        return throttled if throttled > 0 else self.connection_delay_ms(node_id, now_ms)
+        node = self._nodes.get(node_id)
+        if node is not None and node.throttled_until_ms > now_ms:
+            return node.throttled_until_ms - now_ms
+        return self.connection_delay_ms(node_id, now_ms)
 
     def is_ready(self, node_id: str, now_ms: float) -> bool:
         """Return whether requests may flow now."""

@@ -63,7 +63,7 @@ class ConsumerParts:
         self.subscriptions = SubscriptionState(
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
         )
-        self.metadata = _metadata(config, runtime)
+        self.metadata = _metadata(config, runtime, self.log_context)
         self.network = ConsumerNetworkClient(
             self._network_client, self.metadata, runtime.clock, values["request_timeout_ms"]
         )
@@ -125,6 +125,7 @@ class ConsumerParts:
             self.metadata,
             client_id=_CLIENT_ID,
             max_in_flight=_MAX_IN_FLIGHT,
+            log_context=self.log_context,
         )
 
     def _wire_fetching(self) -> None:
@@ -234,7 +235,9 @@ def _metrics(config: ConsumerConfig, runtime: Runtime) -> Metrics:
     )
 
 
-def _metadata(config: ConsumerConfig, runtime: Runtime) -> ConsumerMetadata:
+def _metadata(
+    config: ConsumerConfig, runtime: Runtime, log_context: LogContext
+) -> ConsumerMetadata:
     values = config.values
     return ConsumerMetadata(
         runtime,
@@ -242,4 +245,5 @@ def _metadata(config: ConsumerConfig, runtime: Runtime) -> ConsumerMetadata:
         refresh_backoff_max_ms=values["retry_backoff_max_ms"],
         max_age_ms=values["metadata_max_age_ms"],
         allow_auto_topic_creation=values["allow_auto_create_topics"],
+        log_context=log_context,
     )

@@ -315,7 +315,7 @@ BUGS: dict[str, PlantedBug] = {
         "crash",
     ),
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 12, "duplicate"
+        "a batch that is sent again gets a new sequence", _renumber_retries, 33, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "a batch's buffer goes back to the pool while it waits to be sent again",
@@ -326,32 +326,32 @@ BUGS: dict[str, PlantedBug] = {
     "wrong-match": PlantedBug(
         "answers go to the youngest request, whatever their correlation id",
         _answer_youngest,
-        3,
-        "lost-write",
+        1,
+        "crash",
     ),
     "no-flush": PlantedBug(
         "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 12, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 33, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 12, "duplicate"
+        "the broker does not look at sequences", _ignore_duplicates, 24, "reordered"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for a position of before moves the position", _use_stale_fetch, 7, "poll-skip"
+        "a fetch for a position of before moves the position", _use_stale_fetch, 1, "crash"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
+        "records of revoked partitions are handed out", _deliver_revoked, 2, "unowned-read"
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 51, "outcome"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 29, "outcome"),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
-        "automatic commits cover what was only just handed out", _commit_ahead, 7, "early-commit"
+        "automatic commits cover what was only just handed out", _commit_ahead, 8, "early-commit"
     ),
     "lost-positions": PlantedBug(
         "a broker that starts does not read the groups' positions", _forget_positions, 1, "work"
@@ -365,8 +365,8 @@ BUGS: dict[str, PlantedBug] = {
     "trusted-answers": PlantedBug(
         "the consumer does not look at the checksums of what it is sent",
         _trust_answers,
-        2,
-        "crash",
+        5,
+        "inconsistent-offset",
     ),
     "trusted-recovery": PlantedBug(
         "recovery does not look at checksums", _trust_disk, 54, "catch-up", is_rare=True
