@@ -193,6 +193,15 @@ def test_a_member_that_seeks_first_may_begin_anywhere() -> None:
     assert found([*events[:at], sought, again, *events[at:]]) == set()
 
 
+def test_a_member_may_commit_where_it_sought_to() -> None:
+    sought, back = Sought(4.5, "b", "g", 0, 0), CommitSeen(4.6, "broker", "g", 0, 0)
+    events = sound()
+    at = events.index(Assigned(4.0, "b", "g", (0,))) + 1
+    rest = [Polled(4.7, "b", "g", 0, 0, "p-0"), *events[at:]]
+    assert found([*events[:at], sought, back, *rest]) == set()
+    assert "foreign-commit" in found([*events[:at], back, *rest])
+
+
 def test_what_was_not_promised_is_not_expected() -> None:
     again = Stored(9.0, "reader", 0, 2, "p-0")
     assert found([*sound(), again, Processed(9.0, "b", "g", 0, 2)], LOOSE) == set()
