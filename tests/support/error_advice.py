@@ -21,8 +21,8 @@ ADVICE = {
     "FatalError": "Close the client and create a new one.",
     "ForkedClientError": "Create a client in each process, after `fork()`.",
     "IllegalStateError": "Correct the order of calls; the text says what is missing.",
-    "IncompleteBatchError": "Raise `fetch.max.bytes` and `max.partition.fetch.bytes`. Where that does "
-    "not help, the log is damaged: seek to `next_offset`.",
+    "IncompleteBatchError": "Raise `fetch.max.bytes` and `max.partition.fetch.bytes`. Where that "
+    "does not help, the log is damaged: seek to `next_offset`.",
     "InvalidArgumentError": "Correct the argument that the text names.",
     "InvalidMetadataError": "Nothing: metadata is refreshed and the request sent again.",
     "InvalidOffsetError": "Seek to an offset that exists, or set `auto.offset.reset`.",
