@@ -59,13 +59,15 @@ def test_a_topic_is_created_seen_grown_and_deleted(admin: AdminClient) -> None:
 @pytest.mark.fault("W16")
 def test_a_call_that_ctrl_c_strikes_leaves_its_turn_to_the_next(admin: AdminClient) -> None:
     admin.describe_cluster()
-    places = Interruption(1 << 30)
-    assert not places.during(admin.describe_cluster)
-    assert places.reached > 100
-    step = max(1, places.reached // 60)
-    own = [*range(30), *range(30, places.reached - 30, step)]
+    # Of several calls one at least finds its connection ready; the others pass more places.
+    calls = [Interruption(1 << 30) for _ in range(4)]
+    assert not any(call.during(admin.describe_cluster) for call in calls)
+    reached = min(call.reached for call in calls)
+    assert reached > 100
+    step = max(1, reached // 60)
+    own = [*range(30), *range(30, reached - 30, step)]
     struck = 0
-    for at in [*own, *range(places.reached - 30, places.reached)]:
+    for at in [*own, *range(reached - 30, reached)]:
         struck += Interruption(at).during(admin.describe_cluster)
         assert admin.describe_cluster(timeout=5).nodes, at
     assert struck > 60
