@@ -60,7 +60,8 @@ def bill_orders(bootstrap: str) -> Counter[str]:
         consumer.subscribe(TOPIC)
         while seen < COUNT:
             for record in consumer.poll(timeout=1.0):
-                owed[record.key] += record.value["cents"]
+                if record.key is not None and record.value is not None:
+                    owed[record.key] += record.value["cents"]
                 seen += 1
             consumer.commit()
     return owed

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import confluent_kafka
 import pytest
@@ -89,7 +89,8 @@ def check_by_turns(consumer: Consumer, random: Random, expected: list[int]) -> N
             case "poll":
                 read += [record.offset for record in consumer.poll(TIMEOUT_S, some)]
             case "columns":
-                read += consumer.poll_columns(TIMEOUT_S, some).column("offset").to_pylist()
+                offsets = consumer.poll_columns(TIMEOUT_S, some).column("offset")
+                read += [int(str(offset)) for offset in offsets]
             case "position":
                 position = consumer.position(TopicPartition(*consumer.assignment().pop()))
                 assert not read or position > read[-1]
@@ -107,7 +108,7 @@ def transactions(kafka: RunningKafka, topic: Topic) -> tuple[str, TransactionLog
 def test_every_way_to_read_gives_what_was_committed(
     kafka: RunningKafka,
     transactions: tuple[str, TransactionLog],
-    isolation: str,
+    isolation: Literal["read_committed", "read_uncommitted"],
     max_poll_records: int,
 ) -> None:
     name, log = transactions

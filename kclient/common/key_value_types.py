@@ -9,6 +9,11 @@ if TYPE_CHECKING:
 
     K_co = TypeVarWithDefault("K_co", covariant=True, default=Any)
     V_co = TypeVarWithDefault("V_co", covariant=True, default=Any)
+    # What a deserializer returns; without one, bytes stay bytes.
+    DeserializedKey = TypeVarWithDefault("DeserializedKey", default=bytes)
+    DeserializedValue = TypeVarWithDefault("DeserializedValue", default=bytes)
 else:
     K_co = TypeVar("K_co", covariant=True)
     V_co = TypeVar("V_co", covariant=True)
+    DeserializedKey = TypeVar("DeserializedKey")
+    DeserializedValue = TypeVar("DeserializedValue")

@@ -4,12 +4,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sized
 from inspect import currentframe
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar, Unpack
 
 from kclient.common.config_def import merged
 from kclient.common.errors import ConcurrentAccessError, IllegalStateError
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
-from kclient.common.key_value_types import K_co, V_co
+from kclient.common.key_value_types import DeserializedKey, DeserializedValue, K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.consumer.arguments import check_max_records, check_timeout
@@ -17,7 +17,7 @@ from kclient.consumer.collected_records import CollectedRecords
 from kclient.consumer.consumer_closing import ConsumerClosing
 from kclient.consumer.consumer_commits import ConsumerCommits
 from kclient.consumer.consumer_config import ConsumerConfig
-from kclient.consumer.consumer_options import ConsumerOptions, DeserializerOf, PlainConsumerOptions
+from kclient.consumer.consumer_options import DeserializerOf, PlainConsumerOptions
 from kclient.consumer.consumer_parts import ConsumerParts
 from kclient.consumer.consumer_positions import ConsumerPositions
 from kclient.consumer.consumer_records import ConsumerRecords
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Sized)
 R = TypeVar("R")
-A = TypeVar("A")
-B = TypeVar("B")
 
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
 # An iteration looks after the group and the commits so often while it hands out records.
@@ -80,6 +78,8 @@ class Consumer(
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
+        key_deserializer: Makes keys of bytes; see the option of this name.
+        value_deserializer: Makes values of bytes; likewise.
         runtime: Door to the world, for tests and simulations; the machine's own by default.
         options: Options by keyword, with underscores: ``bootstrap_servers``, ``group_id`` ...
 
@@ -87,69 +87,22 @@ class Consumer(
         ConfigError: An option is unknown or wrong, or two contradict each other.
     """
 
-    @overload
     def __init__(
-        self: "Consumer[A | None, B | None]",
+        self: "Consumer[DeserializedKey | None, DeserializedValue | None]",
         config: Mapping[str, object] | None = None,
         /,
         *,
-        key_deserializer: DeserializerOf[A],
-        value_deserializer: DeserializerOf[B],
+        key_deserializer: DeserializerOf[DeserializedKey] | None = None,
+        value_deserializer: DeserializerOf[DeserializedValue] | None = None,
         runtime: Runtime | None = None,
         **options: Unpack[PlainConsumerOptions],
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: "Consumer[A | None, bytes | None]",
-        config: Mapping[str, object] | None = None,
-        /,
-        *,
-        key_deserializer: DeserializerOf[A],
-        runtime: Runtime | None = None,
-        **options: Unpack[PlainConsumerOptions],
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: "Consumer[bytes | None, B | None]",
-        config: Mapping[str, object] | None = None,
-        /,
-        *,
-        value_deserializer: DeserializerOf[B],
-        runtime: Runtime | None = None,
-        **options: Unpack[PlainConsumerOptions],
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: "Consumer[bytes | None, bytes | None]",
-        config: Mapping[str, object] | None = None,
-        /,
-        *,
-        runtime: Runtime | None = None,
-        **options: Unpack[PlainConsumerOptions],
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: "Consumer[Any, Any]",
-        config: Mapping[str, object] | None = None,
-        /,
-        *,
-        runtime: Runtime | None = None,
-        **options: Unpack[ConsumerOptions],
-    ) -> None: ...
-
-    def __init__(
-        self,
-        config: Mapping[str, object] | None = None,
-        /,
-        *,
-        runtime: Runtime | None = None,
-        **options: Unpack[ConsumerOptions],
     ) -> None:
-        settings = ConsumerConfig.parse(merged(config, options))
+        deserializers = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+        }
+        given = {name: each for name, each in deserializers.items() if each is not None}
+        settings = ConsumerConfig.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
         super().__init__(ConsumerParts(settings, runtime))
         self._seat = self._parts.seat

@@ -274,7 +274,7 @@ def test_an_interceptor_that_fails_changes_nothing(
     consumer = world.assigned(interceptor_classes=[Breaking, counting, Raising])
     assert [record.value for record in world.read(consumer, 3)] == [b"0!", b"1!", b"2!"]
     assert counting.seen == [0, 1, 2]
-    assert "got None, expected a ConsumerRecords; return the argument where" in caplog.text
+    assert "returned NoneType, expected a ConsumerRecords; return the argument where" in caplog.text
     assert "Raising.on_consume" in caplog.text
     assert "goes no further" in caplog.text
 
