@@ -11,12 +11,10 @@ from kclient.client.cluster import PartitionInfo
 from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
-    EventLoopError,
     ForkedClientError,
     KafkaError,
-    KafkaTimeoutError,
 )
-from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.files import WireBytes
 from kclient.common.foreign_names import WithForeignNames
 from kclient.common.log_context import LogContext
@@ -73,8 +71,7 @@ class Producer(
 
     Records gather in memory and a thread of the producer's own sends them, so `send` returns at
     once with a future. It waits only while a topic's partitions are not known yet, or while
-    ``buffer.memory`` is full, at most ``max.block.ms`` in all. Inside a running event loop, where
-    it would have to wait, it raises EventLoopError instead.
+    ``buffer.memory`` is full, at most ``max.block.ms`` in all.
 
     What is wrong with a record before it is queued is raised by `send` itself: wrong arguments,
     a failing serializer, a record too large, no metadata or memory in time. What happens after is
@@ -205,24 +202,11 @@ class Producer(
             info.used = True
             return info, self._max_block_ms
         started_ms = self._clock.monotonic_ms()
-        if is_inside_event_loop():
-            info = self._topic_without_waiting(topic, partition)
-        else:
-            info = self._waiter.await_topic(topic, partition, self._max_block_ms)
+        info = self._waiter.await_topic(topic, partition, self._max_block_ms)
         info.used = True
         self._topics[topic] = info
         waited_ms = self._clock.monotonic_ms() - started_ms
         return info, max(self._max_block_ms - waited_ms, 0.0)
-
-    def _topic_without_waiting(self, topic: str, partition: int | None) -> TopicInfo:
-        try:
-            return self._waiter.await_topic(topic, partition, 0.0)
-        except KafkaTimeoutError as error:
-            raise EventLoopError(
-                f"send: the partitions of topic {topic!r} are not known, and waiting for them "
-                "would hold up the running event loop; await "
-                f"asyncio.to_thread(producer.partitions_for, {topic!r}) first"
-            ) from error
 
     def send_many(
         self,

@@ -5,14 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
-from kclient.common.errors import (
-    BufferExhaustedError,
-    EventLoopError,
-    IllegalStateError,
-    KafkaError,
-    KafkaTimeoutError,
-)
-from kclient.common.event_loop import is_inside_event_loop
+from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 from kclient.producer.active_queues import ActiveQueues
@@ -276,7 +269,7 @@ class RecordAccumulator:
                         continue
                 if filled is None:
                     wait_ms = 0.0 if self._runner.inside() else max_wait_ms
-                    memory = [_allocated(self.pool, size, wait_ms)]
+                    memory = [self.pool.allocate(size, wait_ms)]
             self.pool.take_back(memory)
             if batch is not None and queue is None:
                 info.sticky_batch_begun(batch)
@@ -453,17 +446,3 @@ def _fill_open_batch(queue: PartitionQueue, fill: Callable[[ProducerBatch], T | 
     if filled is None:
         queue.close_batch(batch)
     return filled
-
-
-def _allocated(pool: BufferPool, size: int, max_wait_ms: float) -> bytearray:
-    """Return memory, without waiting where an event loop would wait with the caller."""
-    in_loop = is_inside_event_loop()
-    try:
-        return pool.allocate(size, 0.0 if in_loop else max_wait_ms)
-    except BufferExhaustedError as error:
-        if not in_loop:
-            raise
-        raise EventLoopError(
-            f"send: buffer.memory={pool.total} is full, and waiting for memory would hold up the "
-            "running event loop; await asyncio.to_thread(producer.send, …)"
-        ) from error

@@ -9,12 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.errors import EventLoopError
-from kclient.testing import ApiKey, EmbeddedCluster
+from kclient.testing import EmbeddedCluster
 from tests.bad_input.conftest import Make
 
 PART = TopicPartition("t", 0)
@@ -100,46 +99,6 @@ def test_the_outcome_of_a_record_is_not_awaited_but_told_once_it_is_there() -> N
         asyncio.run(run())
 
 
-SENDING: list[Call] = [
-    lambda p: p.send("t", bytes(200)),
-    lambda p: p.send("t", bytes(200), partition=0),
-    lambda p: p.send_many("t", [bytes(200)]),
-    lambda p: p.send_arrow("t", pa.table({"value": [bytes(200)]})),
-]
-
-
-@pytest.mark.parametrize("call", SENDING)
-def test_sending_is_refused_where_the_partitions_are_not_known(make: Make, call: Call) -> None:
-    producer = make(Producer)
-    with pytest.raises(EventLoopError) as caught:
-        in_a_loop(lambda: call(producer))
-    assert str(caught.value) == (
-        "send: the partitions of topic 't' are not known, and waiting for them would hold up the "
-        "running event loop; await asyncio.to_thread(producer.partitions_for, 't') first"
-    )
-
-
-@pytest.mark.parametrize("call", SENDING)
-def test_sending_is_refused_where_memory_is_full_and_only_there(call: Call) -> None:
-    with EmbeddedCluster(config={"num.partitions": 1}) as cluster:
-        producer = Producer(
-            bootstrap_servers=cluster.bootstrap_servers, linger_ms=60_000, batch_size=1_000,
-            buffer_memory=1_000,
-        )  # fmt: skip
-        producer.partitions_for("t")
-        cluster.faults.delay(ApiKey.PRODUCE, 60, times=None)
-
-        def fill() -> None:
-            producer.send("t", bytes(850), partition=0)  # it needs no wait
-            call(producer)
-
-        try:
-            with pytest.raises(EventLoopError, match=r"^send: buffer\.memory=1000 is full, and"):
-                in_a_loop(fill)
-        finally:
-            producer.close(0)
-
-
 def test_what_the_how_to_says_instead_works() -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
@@ -175,7 +134,6 @@ def test_what_does_not_wait_goes_on_and_so_does_the_end() -> None:
 
         async def run() -> None:
             with Producer(bootstrap_servers=servers, linger_ms=60_000) as producer:
-                await asyncio.to_thread(producer.partitions_for, "t")
                 future = producer.send("t", b"1")
                 with pytest.raises(TimeoutError):
                     producer.flush(0)

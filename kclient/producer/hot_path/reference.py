@@ -221,7 +221,6 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             BufferExhaustedError: Memory did not come free within ``max.block.ms``.
             KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``;
                 BootstrapError, with the cause for each address, if no broker could be reached.
-            EventLoopError: It would have to wait, inside a running event loop.
             ClosedError: The producer was closed.
             ForkedClientError: The producer was created in another process.
             ProducerFatalError: The producer has stopped for good; the cause says why.
