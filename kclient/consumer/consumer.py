@@ -74,7 +74,8 @@ class Consumer(
     `poll` did not return are returned by the next one; ``records = consumer.poll()`` leaves no gap
     between the two. A commit that was cut short may have been carried out or not. A callback of
     `subscribe` that was cut short runs again, or its partitions are told to be lost. Where the
-    exception did not strike a call that waited, the heartbeats rest until the next call.
+    exception did not strike a call that waited, the heartbeats rest until the next call that is not
+    among those for any thread.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
