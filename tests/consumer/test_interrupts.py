@@ -57,7 +57,7 @@ class Reader:
 
 def seat_is_free(consumer: Consumer) -> bool:
     """Returns whether the next call leaves the seat to the heartbeats."""
-    consumer.pause()
+    consumer.resume()  # a call that takes the lock
     seat = consumer._parts.seat
     free = seat.take_in_background(0.0)
     if free:

@@ -26,6 +26,7 @@ from kclient.consumer.coordinator.consumer_protocol import (
     encode_subscription,
 )
 from kclient.consumer.coordinator.group_leader import GroupLeader
+from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.message import VersionedRecord
@@ -101,7 +102,10 @@ def _lead(data: bytes) -> None:
     subscriptions.subscribe([TOPIC], RebalanceListener())
     metadata.set_topics([TOPIC])
     metadata.update(metadata.next_request(0.0), _cluster(), 0.0)
-    leader = GroupLeader([RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata)
+    seat = DriveLock(runtime.tasks)
+    leader = GroupLeader(
+        [RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata, seat.lend
+    )
     members = [
         JoinGroupResponseMember(
             member_id=f"m{number}",
