@@ -348,7 +348,7 @@ BUGS: dict[str, PlantedBug] = {
         "records of revoked partitions are handed out", _deliver_revoked, 2, "unowned-read"
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 29, "outcome"),
+    "two-ends": PlantedBug("a future may end a second time", _end_twice, 62, "outcome"),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
         "automatic commits cover what was only just handed out", _commit_ahead, 8, "early-commit"
