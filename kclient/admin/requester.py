@@ -98,7 +98,7 @@ class Requester:
     def ask_any(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
     ) -> T:
-        """Ask the least busy broker.
+        """Ask the least busy broker, once the cluster is known (Kafka: LeastLoadedNodeProvider).
 
         Args:
             builder: The request.
@@ -110,7 +110,7 @@ class Requester:
             KafkaTimeoutError: The deadline passed; its cause is the last failure.
             KafkaError: The broker refused.
         """
-        return self._retried(self._client.least_loaded_node, builder, kind, read, deadline_ms)
+        return self._retried(self._least_loaded_node, builder, kind, read, deadline_ms)
 
     def ask_controller(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
@@ -118,11 +118,7 @@ class Requester:
         """Ask the broker that takes changes to the cluster; see `ask_any`."""
 
         def choose(now_ms: float) -> Node | None:
-            cluster = self._metadata.cluster()
-            if cluster.is_bootstrap:
-                self._metadata.request_update()
-                return None
-            return cluster.controller or self._client.least_loaded_node(now_ms)
+            return self._metadata.cluster().controller or self._least_loaded_node(now_ms)
 
         return self._retried(choose, builder, kind, read, deadline_ms)
 
@@ -162,6 +158,14 @@ class Requester:
             lambda answer: coordinator_of(answer, group_id),
             deadline_ms,
         )
+
+    def _least_loaded_node(self, now_ms: float) -> Node | None:
+        # Not a bootstrap server: whether brokers can be reached at their advertised addresses must
+        # not depend on which connection is ready first.
+        if self._metadata.cluster().is_bootstrap:
+            self._metadata.request_update()
+            return None
+        return self._client.least_loaded_node(now_ms)
 
     def _retried(
         self,

@@ -49,10 +49,19 @@ def run(options: argparse.Namespace) -> int:
     without_delay = _REBALANCE_DELAY not in {name.replace("_", ".") for name in settings}
     if without_delay:
         settings[_REBALANCE_DELAY] = "0"
+    broker = BrokerServer(BrokerConfig(settings), system_runtime())
     _raise_descriptor_limit()
     # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    broker = BrokerServer(BrokerConfig(settings), system_runtime())
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        return _serve(broker, without_delay=without_delay)
+    finally:
+        while signal.sigtimedwait(_SIGNALS, 0) is not None:
+            pass  # one that arrived while the broker was stopping
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+
+
+def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
     broker.start()
     try:
         print(f"bootstrap.servers={broker.endpoint.address}", flush=True)

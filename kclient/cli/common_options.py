@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 
 from kclient.common.errors import ConfigError
+from kclient.common.timeouts import LONGEST_S
 
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
 """Environment variable with the address for commands that are given no --bootstrap-server."""
 
 _DEFAULT_SERVERS = "127.0.0.1:9092"
 _DEFAULT_TIMEOUT_S = 10.0
-_LONGEST_TIMEOUT_S = 86_400.0
 _MAX_INT = 2**31 - 1
 
 
@@ -27,7 +27,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=timeout_s,
+        type=seconds(LONGEST_S),
         default=_DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
         help="fail when the cluster has not responded for so long (default: %(default)g)",
@@ -104,14 +104,18 @@ def whole_number(low: int) -> Callable[[str], int]:
     return parse
 
 
-def timeout_s(text: str) -> float:
-    """Parse a time in seconds."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _LONGEST_TIMEOUT_S:
-        raise argparse.ArgumentTypeError(
-            f"got {text!r:.80}, expected seconds, more than 0 and at most {_LONGEST_TIMEOUT_S:g}"
-        )
-    return seconds
+def seconds(most: float) -> Callable[[str], float]:
+    """Return a parser of times above zero and at most `most` seconds."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 < value <= most:
+            raise argparse.ArgumentTypeError(
+                f"got {text!r:.80}, expected seconds, more than 0 and at most {most:g}"
+            )
+        return value
+
+    return parse

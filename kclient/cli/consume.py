@@ -17,7 +17,7 @@ from kclient.admin.admin_client import AdminClient
 from kclient.cli.common_options import (
     add_connection_options,
     client_options,
-    timeout_s,
+    seconds,
     whole_number,
 )
 from kclient.cli.text_form import escape
@@ -26,6 +26,7 @@ from kclient.consumer.consumer import Consumer
 from kclient.record import ConsumerRecord
 
 _IDLE_POLL_S = 0.5
+_DAY_S = 86_400.0
 
 Format = Callable[[ConsumerRecord], str]
 
@@ -46,7 +47,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--max-records", type=whole_number(1), help="stop after so many")
     parser.add_argument(
         "--idle-timeout",
-        type=timeout_s,
+        type=seconds(_DAY_S),
         metavar="SECONDS",
         help="stop after so long without a record",
     )

@@ -1,5 +1,6 @@
 """``kclient broker``: what it prints when it has started, and the settings it starts with."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kclient.cli.main import main
 from kclient.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -63,3 +65,11 @@ def test_a_delay_that_is_set_is_kept(tmp_path: Path, name: str) -> None:
         process.terminate()
         assert process.stdout is not None
         assert process.stdout.read() == ""
+
+
+def test_a_failed_start_leaves_the_callers_signals_as_they_were(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    for setting in ("num.partitions=none", "listeners=nowhere.invalid:0"):
+        arguments = ["broker", "--data-dir", str(tmp_path), "--config", setting]
+        assert main(arguments) == 1
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

@@ -75,7 +75,7 @@ def test_a_second_interrupt_ends_the_closing(
     cluster: EmbeddedCluster, desk: Desk, tmp_path: Path
 ) -> None:
     desk.fill("orders", 3)
-    arguments = ("orders", "--from-beginning", "--group", "g", "--timeout", "3600")
+    arguments = ("orders", "--from-beginning", "--group", "g", "--timeout", "600")
     with CommandProcess(
         tmp_path, "--log-level", "INFO", "consume", *arguments, "-b", desk.bootstrap
     ) as command:
@@ -117,7 +117,7 @@ COMMANDS = [
 def test_a_command_that_waits_for_a_broker(
     closed_port: str, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    options = ("-b", closed_port, "--timeout", "3600")
+    options = ("-b", closed_port, "--timeout", "600")
     with CommandProcess(tmp_path, *arguments, *options) as command:
         command.wait_for("could not connect")
         assert interrupted(command) == ["kclient: interrupted"]
@@ -128,7 +128,7 @@ def test_a_command_that_waits_for_a_broker(
 def test_produce_without_a_broker(
     closed_port: str, tmp_path: Path, typed: bytes, sent: int
 ) -> None:
-    options = ("-b", closed_port, "--timeout", "3600")
+    options = ("-b", closed_port, "--timeout", "600")
     with CommandProcess(tmp_path, "produce", "t", *options) as command:
         command.enter(typed)
         command.wait_for("could not connect")

@@ -38,9 +38,9 @@ def test_settings_come_as_text_as_well() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"num.partitions": 0}, "num_partitions: got 0"),
-        ({"num.partitions": 2**31}, "num_partitions: got 2147483648"),
-        ({"num.partitions": "many"}, "num_partitions: got 'many'"),
+        ({"num.partitions": 0}, "num.partitions: got 0"),
+        ({"num.partitions": 2**31}, "num.partitions: got 2147483648"),
+        ({"num.partitions": "many"}, "num.partitions: got 'many'"),
         ({"auto.create.topics.enable": 1}, "expected true or false"),
         ({"compression.type": "xz"}, "expected one of"),
         ({"log.cleanup.policy": "shred"}, "'shred' is not one of"),
