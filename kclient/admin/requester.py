@@ -222,6 +222,7 @@ class Requester:
             if node is not None and self._client.ready(node, now_ms):
                 return node
             self._poll(deadline_ms, builder.api_key.name)
+            self._metadata.maybe_raise_any_error()
 
     def _poll(self, deadline_ms: float, what: str) -> None:
         now_ms = self._clock.monotonic_ms()
