@@ -61,7 +61,7 @@ class BrokerFaults:
         with self._condition:
             self._held.clear()  # it belonged to a broker that is gone
         self._broker = broker
-        broker.intercept(self._intercept)
+        broker.intercept(self.intercept)
 
     # --- setting faults
 
@@ -199,13 +199,8 @@ class BrokerFaults:
 
     # --- requests on their way
 
-    def _set(self, api: ApiKey, doom: Callable[[Fate], None], call: Call) -> BrokerFault:
-        fault = BrokerFault(api, doom, **call)
-        with self._condition:
-            self._faults = [*self._faults, fault]
-        return fault
-
-    def _intercept(self, request: Request, carry_out: CarryOut) -> None:
+    def intercept(self, request: Request, carry_out: CarryOut) -> None:
+        """Apply the faults to a request; `attach` makes the broker call this for each request."""
         header = request.header
         self.requests.append(
             RequestSeen(
@@ -218,6 +213,12 @@ class BrokerFaults:
             )
         )
         self._unless_muted(lambda: self._judge(request, carry_out))
+
+    def _set(self, api: ApiKey, doom: Callable[[Fate], None], call: Call) -> BrokerFault:
+        fault = BrokerFault(api, doom, **call)
+        with self._condition:
+            self._faults = [*self._faults, fault]
+        return fault
 
     def _unless_muted(self, go_on: Callable[[], None]) -> None:
         with self._condition:

@@ -167,8 +167,8 @@ class Operator:
         """Have every ListOffsets request refused with an error that is retried."""
         if self.server is not None and self.process is not None:
             self._refusals = BrokerFaults(self.process.runtime, self.kill)
-            self._refusals.attach(self.server)
             self._refusals.fail(ApiKey.LIST_OFFSETS, NotLeaderOrFollowerError, times=None)
+            self.server.intercept(self.traffic.counting(self._refusals.intercept))
 
     def allow_offset_look_ups(self) -> None:
         """Have ListOffsets requests answered again."""
@@ -186,13 +186,14 @@ class Operator:
         return self.server is not None and not self.stopping and self._trusts_its_disk()
 
     def ends(self) -> dict[int, int] | None:
-        """Return the end of each partition, or None while there is no broker to ask."""
+        """Return the log end offset of each partition, or None while the broker lacks one."""
         if not self.is_sound:
             return None
-        return {
+        ends = {
             each.topic_partition.partition: each.log._parts.local.log_end_offset
             for each in self._partitions()
         }
+        return ends if len(ends) == self._stage.scenario.partitions else None
 
     def watch(self) -> None:
         """Check what must hold after each step.
@@ -244,9 +245,10 @@ class Operator:
         return [each for where, each in hosted.items() if where.topic == TOPIC]
 
     def _trusts_its_disk(self) -> bool:
-        return self.server is not None and all(
-            not each.log._parts.failures.is_offline for each in self._partitions()
-        )
+        """Return whether the data directory is online, whatever partitions the broker hosts."""
+        if self.server is None:
+            return False
+        return not self.server.services.replica_manager._log_manager.failures.is_offline
 
     def _event(self, kind: str, detail: str) -> Fault:
         return Fault(self._now_ms(), BROKER, kind, detail)

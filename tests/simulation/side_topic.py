@@ -11,8 +11,8 @@ from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SIDE_T
 
 _PARTITION = TopicPartition(SIDE_TOPIC, 0)
 _SEND_S = 2.0
-_USABLE_S = 20.0
-"""How long it may take, where nothing fails any more, until the topic can be used again."""
+_USABLE_S = 10.0
+"""How long it may take, once the faults are over, until the topic can be used again."""
 
 
 class SideTopicApplication(Application):
@@ -48,10 +48,10 @@ class SideTopicApplication(Application):
                 if self.lot.random() < 0.3:
                     self._delete(admin)
                     for _ in range(self.lot.randint(0, 3)):
-                        self._use(producer, consumer)
+                        if not self.stopping:
+                            self._use(producer, consumer)
                     self._create(admin)
-            self._create(admin)
-            self._check(producer, consumer)
+            self._check(admin, producer, consumer)
 
     def _use(self, producer: Producer, consumer: Consumer) -> None:
         self._tolerant(lambda: producer.send(SIDE_TOPIC, b"x").result(_SEND_S))
@@ -74,8 +74,15 @@ class SideTopicApplication(Application):
             if not error.retriable:
                 self.note(Crashed, f"{SIDE_TOPIC}: {type(error).__name__}: {error}")
 
-    def _check(self, producer: Producer, consumer: Consumer) -> None:
-        """The clients that saw all of it write and read the topic that there is now."""
+    def _check(self, admin: AdminClient, producer: Producer, consumer: Consumer) -> None:
+        """Check that the topic exists, and that the clients that were open all the time use it."""
+        try:
+            admin.create_topics([NewTopic(SIDE_TOPIC, 1, 1)])
+        except TopicExistsError:
+            pass  # the last `_create` succeeded
+        except KafkaError as error:
+            self.note(Crashed, f"{SIDE_TOPIC} was not created: {type(error).__name__}: {error}")
+            return
         deadline_ms = self._now_ms() + _USABLE_S * 1000.0
         problem = "nothing was written"
         written = -1

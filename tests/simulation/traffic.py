@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from kclient.broker.network.request_channel import Request
+from kclient.broker.server.kafka_apis import Interceptor
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Response
 from kclient.protocol.messages.fetch import FetchResponse
@@ -47,6 +48,14 @@ class Traffic:
             watched.original.respond(message, version)
 
         carry_out(WatchedRequest(request, Fate(), responded))
+
+    def counting(self, interceptor: Interceptor) -> Interceptor:
+        """Return an interceptor that counts a request and then gives it to another one."""
+
+        def intercept(request: Request, carry_out: CarryOut) -> None:
+            self.intercept(request, lambda counted: interceptor(counted, carry_out))
+
+        return intercept
 
     def flush(self) -> None:
         """Write the counts of the present second into the history."""
