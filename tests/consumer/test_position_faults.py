@@ -242,6 +242,21 @@ def test_a_topic_made_anew_is_read_by_policy(world: ConsumerWorld, policy: str) 
 
 
 @pytest.mark.fault("R20")
+def test_a_position_is_kept_when_its_topic_is_recreated(world: ConsumerWorld) -> None:
+    """As in Kafka's consumer; `Consumer.topic_id` shows that it is another topic."""
+    world.fill(8)
+    consumer = world.assigned(auto_offset_reset="earliest", metadata_max_age_ms=300)
+    world.read(consumer, 8)
+    before = consumer.topic_id("orders")
+    del world.broker.topics["orders"], world.broker.topic_ids["orders"]
+    world.broker.add_topic("orders", 2)
+    world.broker.topic_ids["orders"] = b"orders, created 2"[:16]
+    world.fill(9)
+    assert offsets(world.read(consumer, 1)) == [8]
+    assert consumer.topic_id("orders") not in (None, before)
+
+
+@pytest.mark.fault("R20")
 def test_a_deleted_topic_hinders_neither_others_nor_close(world: ConsumerWorld) -> None:
     extra = world.broker.add_topic("extra")[0]
     world.fill(2)

@@ -83,17 +83,24 @@ class SideTopicApplication(Application):
         except KafkaError as error:
             self.note(Crashed, f"{SIDE_TOPIC} was not created: {type(error).__name__}: {error}")
             return
+        problem = self._try_to_use(producer, consumer)
+        if problem:
+            self.note(Crashed, f"{SIDE_TOPIC} cannot be used: {problem}")
+
+    def _try_to_use(self, producer: Producer, consumer: Consumer) -> str:
+        """Write until the consumer reads one of these records; return what failed, or "".
+
+        A position is kept when its topic is recreated, as in Kafka's consumer: where the log of the
+        new topic already reaches it, only later records are read.
+        """
         deadline_ms = self._now_ms() + _USABLE_S * 1000.0
-        problem = "nothing was written"
-        written = -1
+        written: set[int] = set()
+        error = "no attempt"
         while self._now_ms() < deadline_ms:
-            if written < 0:
-                try:
-                    written = producer.send(SIDE_TOPIC, b"last").result(_SEND_S).offset
-                    problem = f"offset {written} was written, and not read"
-                except KafkaError as error:
-                    problem = f"not written: {error}"
-            for record in consumer.poll(0.2):
-                if record.offset == written:
-                    return
-        self.note(Crashed, f"{SIDE_TOPIC} is of no use: {problem}")
+            try:
+                written.add(producer.send(SIDE_TOPIC, b"last").result(_SEND_S).offset)
+            except KafkaError as problem:
+                error = str(problem)
+            if any(record.offset in written for record in consumer.poll(0.2)):
+                return ""
+        return f"offsets {sorted(written)} were not read" if written else f"not written: {error}"
