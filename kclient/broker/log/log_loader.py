@@ -157,7 +157,7 @@ class LogLoader:
         for number, segment in enumerate(suspects):
             cut = self._recover(segment, checkpoint.log_start_offset, now_ms)
             if self._local.config.flushes_appends:
-                _write_back(segment, checkpoint.recovery_point)
+                _flush_recovered(segment, checkpoint.recovery_point)
             if cut:
                 for later in suspects[number + 1 :]:
                     _log.warning("%s: deleting %s behind a cut", self._local.partition, later)
@@ -261,15 +261,19 @@ def _latest(epochs: LeaderEpochFileCache) -> int:
     return -1 if epochs.latest_epoch is None else epochs.latest_epoch
 
 
-def _write_back(segment: LogSegment, recovery_point: int) -> None:
-    """Have what recovery found go to the disk with the next flush, whatever the system thinks.
+def _flush_recovered(segment: LogSegment, recovery_point: int) -> None:
+    """Force the batches that recovery kept to the disk, before anything is read from them.
 
-    After a flush that failed, the system counts as written what it only holds in memory: it could
-    be read and acknowledged, no flush would touch it again, and a power cut would take it.
+    They are written once more, because after a failed fsync the operating system treats pages as
+    clean that it only holds in memory: no later fsync would write them.
+
+    Raises:
+        OSError: A write or the flush failed.
     """
     first = segment.locate(recovery_point)
     if first is not None:
         segment.records.write_back(first.position)
+        segment.flush_records()
 
 
 def take_in_batch(

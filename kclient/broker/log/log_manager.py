@@ -111,6 +111,8 @@ class LogManager:
             try:
                 self._checkpoints.read()
                 self._clean = self._clean_shutdown.exists()
+                # A crash may have come between making a log's directory and flushing its name.
+                self._has_unflushed_names = not self._clean
                 self.last_broker_epoch = self._clean_shutdown.read_broker_epoch()
                 # From here on a crash must lead to recovery.
                 self._clean_shutdown.delete()

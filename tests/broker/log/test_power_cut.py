@@ -107,6 +107,33 @@ def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed
 
 
 @pytest.mark.parametrize("seed", range(20))
+def test_what_a_start_recovered_is_on_the_disk_before_it_is_read(seed: int) -> None:
+    """A consumer, or the group coordinator, may read it before anything is appended."""
+    machine = Machine(seed)
+    machine.live(machine.rng.randint(0, 12))
+    machine.faults.fail("flush", ".log", times=1)
+    with pytest.raises(KafkaStorageError):
+        machine.append(FIRST)
+    machine.kill()
+    recovered = offsets(machine.log(FIRST))
+    assert len(recovered) == machine.acknowledged[FIRST] + 3
+    machine.lose_power()
+    assert offsets(machine.log(FIRST)) == recovered
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_directory_name_that_was_not_flushed_before_a_crash_is_flushed_after_it(
+    seed: int,
+) -> None:
+    machine = Machine(seed)
+    machine.manager.get_or_create(FIRST, None, flush_name=False)
+    machine.kill()
+    machine.append(FIRST)
+    machine.lose_power()
+    machine.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_a_power_cut_behind_a_clean_start_leads_to_recovery(seed: int) -> None:
     """The mark of the clean shutdown does not come back."""
     machine = Machine(seed)
