@@ -92,7 +92,7 @@ class KafkaPythonClient:
             found: list[ForeignRecord] = []
             while len(found) < count:
                 patience.check(len(found))
-                found += self._poll(consumer, count - len(found))
+                found += self._poll(consumer, count - len(found), patience.remaining_ms())
             if group is not None:
                 consumer.commit()
         return found
@@ -144,8 +144,17 @@ class KafkaPythonClient:
         ]
 
     @staticmethod
-    def _poll(consumer: KafkaConsumer, most: int) -> list[ForeignRecord]:
-        polled = consumer.poll(timeout_ms=_POLL_MS, max_records=most)
+    def _poll(
+        consumer: KafkaConsumer, most: int, timeout_ms: float = _POLL_MS
+    ) -> list[ForeignRecord]:
+        """Polls once.
+
+        A member of a group has to poll with a timeout that is longer than a rebalance: where the
+        timeout expires between the responses to JoinGroup and SyncGroup of a rebalance that new
+        metadata caused, kafka-python 3.0 never applies the assignment. Such a rebalance is usual:
+        the first metadata request for a topic waits for retry_backoff_ms, the join does not.
+        """
+        polled = consumer.poll(timeout_ms=timeout_ms, max_records=most)
         return [
             ForeignRecord(
                 value=record.value,

@@ -65,6 +65,10 @@ class Patience:
         self._seconds = seconds
         self._what = what
 
+    def remaining_ms(self) -> float:
+        """Returns the time that is left in milliseconds, 0 when it is over."""
+        return max(0.0, self._deadline - time.monotonic()) * 1000
+
     def check(self, so_far: int) -> None:
         """Raises TimeoutError when the time is over."""
         if time.monotonic() > self._deadline:

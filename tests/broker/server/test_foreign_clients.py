@@ -2,6 +2,7 @@
 
 import pytest
 
+from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord, Sending
 
@@ -62,6 +63,21 @@ def test_groups_continue_where_they_committed(
     first = client.consume(topic, 5, group=f"group-{topic}")
     second = client.consume(topic, 15, group=f"group-{topic}")
     assert [record.offset for record in first + second] == list(range(20))
+
+
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_a_member_that_joins_before_it_knows_the_topic_reads_after_the_next_rebalance(
+    cluster: EmbeddedCluster, topic: str, name: str
+) -> None:
+    client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
+    client.produce(topic, [ForeignRecord(value=b"a", partition=0)])
+    cluster.faults.delay(ApiKey.METADATA, 0.5, answer_only=True)
+    cluster.faults.delay(ApiKey.SYNC_GROUP, 0.5, nth=2)
+    try:
+        found = client.consume(topic, 1, group=f"group-{topic}")
+    finally:
+        cluster.faults.heal()
+    assert [record.value for record in found] == [b"a"]
 
 
 def place(record: ForeignRecord) -> tuple[int, int]:
