@@ -79,9 +79,10 @@ class QuorumController:
     """The only writer of cluster metadata (Kafka: QuorumController).
 
     The lock guards the order of decisions: an image is read, decided upon, written and published
-    under it, which may take seconds for many topics; requests that need it are handled apart from
-    the others (`ServedApi.is_long`). Everybody else reads `image`, which is replaced as a whole.
-    Lock order: this lock, then whatever the publishers take.
+    under it, which may take seconds for many topics; requests that need it are handled by a
+    thread of their own (`ServedApi.changes_metadata`). All others read `image` without it, which is
+    replaced as a whole. Lock order: ProducerIdManager's, this lock, then those of the publishers:
+    the replica manager's, the log manager's, a log's; a group's, the log's it writes to.
     """
 
     def __init__(self, runtime: Runtime, log: MetadataLog, topics: TopicControl) -> None:

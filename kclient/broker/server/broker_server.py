@@ -16,7 +16,7 @@ from kclient.broker.server.broker_scheduler import BrokerScheduler
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.broker_storage import BrokerStorage, log_manager, open_storage
 from kclient.broker.server.config_helper import ConfigHelper
-from kclient.broker.server.kafka_apis import Interceptor, KafkaApis
+from kclient.broker.server.kafka_apis import Interceptor, KafkaApis, LongRequests
 from kclient.broker.server.listener import Endpoint
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import RequestParser
@@ -29,8 +29,6 @@ STOP_TIMEOUT = 10.0
 """Seconds each thread of the broker is given to end."""
 
 
-_LONG_THREADS = 2
-"""One may be creating topics while the other looks something up."""
 _LONG_REQUESTS = 2**31 - 1
 """A connection has one request in work at most, so that connections bound the queue."""
 
@@ -40,7 +38,7 @@ class _Parts(NamedTuple):
 
     server: SocketServer
     pool: KafkaRequestHandlerPool
-    long_pool: KafkaRequestHandlerPool
+    long_pools: tuple[KafkaRequestHandlerPool, ...]
     scheduler: BrokerScheduler
     apis: KafkaApis
 
@@ -135,7 +133,7 @@ class BrokerServer:
         if parts is None:
             raise IllegalStateError("the broker is not running")
         busy = parts.server.step(now_ms)
-        handled = parts.long_pool.step()
+        handled = sum(pool.step() for pool in parts.long_pools)
         delay_ms = parts.scheduler.step(now_ms)
         return 0.0 if busy or handled else delay_ms
 
@@ -178,28 +176,36 @@ class BrokerServer:
         # The port is known only once it is bound, and handlers have to tell it.
         endpoint = self._bind(server)
         services = self._wire(storage, endpoint, api_versions)
-        long_requests = RequestChannel(_LONG_REQUESTS, runtime.tasks.condition())
+        long_requests = LongRequests(
+            RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
+            RequestChannel(_LONG_REQUESTS, runtime.tasks.condition()),
+        )
         apis = KafkaApis(services, API_TABLE, long_requests)
         apis.interceptor = self._interceptor
         channel = RequestChannel(config["queued.max.requests"], runtime.tasks.condition())
         pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
-        long_pool = KafkaRequestHandlerPool(
-            long_requests, apis.carry_out, _LONG_THREADS, "kclient-long-requests"
+        long_pools = (
+            KafkaRequestHandlerPool(
+                long_requests.controller, apis.carry_out, 1, "kclient-controller-requests"
+            ),
+            KafkaRequestHandlerPool(
+                long_requests.others, apis.carry_out, 1, "kclient-long-requests"
+            ),
         )
         scheduler = BrokerScheduler(
             runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
         )
         server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
-        self._parts = _Parts(server, pool, long_pool, scheduler, apis)
+        self._parts = _Parts(server, pool, long_pools, scheduler, apis)
         self._services, self._endpoint = services, endpoint
 
     def _start_threads(self) -> None:
         if self._parts is None:
             return
-        server, pool, long_pool, scheduler, _ = self._parts
+        server, pool, long_pools, scheduler, _ = self._parts
         self._stack.callback(scheduler.shutdown, STOP_TIMEOUT)
         scheduler.start()
-        for each in (long_pool, pool):
+        for each in (*long_pools, pool):
             self._stack.callback(each.shutdown, STOP_TIMEOUT)
             each.start(self._runtime.tasks)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)

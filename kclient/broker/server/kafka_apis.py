@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.broker_services import BrokerServices
@@ -18,6 +19,19 @@ Interceptor = Callable[[Request, Callable[[Request], None]], None]
 """Gets a request, and what handles it; has to see that it is answered and released."""
 
 
+class LongRequests(NamedTuple):
+    """Queues of the requests that the network threads and handlers do not handle themselves.
+
+    Attributes:
+        controller: Requests that take the controller's lock. One thread handles them, since they
+            would wait for each other anyway.
+        others: Other long requests, which must not wait for the controller.
+    """
+
+    controller: RequestChannel
+    others: RequestChannel
+
+
 class KafkaApis:
     """The dispatch table (Kafka: KafkaApis, whose handlers are modules of their own here).
 
@@ -29,7 +43,7 @@ class KafkaApis:
         self,
         services: BrokerServices,
         table: Mapping[ApiKey, ServedApi],
-        long_requests: RequestChannel,
+        long_requests: LongRequests,
     ) -> None:
         self._services = services
         self._table = table
@@ -44,14 +58,21 @@ class KafkaApis:
             self.interceptor(request, self._handle)
 
     def _handle(self, request: Request) -> None:
-        if not (self._is_long(request) and self._long_requests.send_request(request)):
+        channel = self._channel(request)
+        if channel is None or not channel.send_request(request):
             self.carry_out(request)
 
-    def _is_long(self, request: Request) -> bool:
-        if request.body is None:
-            return False
-        is_long = self._table[request.header.api_key].is_long
-        return is_long is not None and is_long(self._services, request, request.body)
+    def _channel(self, request: Request) -> RequestChannel | None:
+        """Return the queue a request goes to; None if it is handled in this thread."""
+        body = request.body
+        if body is None:
+            return None
+        api = self._table[request.header.api_key]
+        if api.changes_metadata is not None and api.changes_metadata(self._services, request, body):
+            return self._long_requests.controller
+        if api.is_long is not None and api.is_long(self._services, request, body):
+            return self._long_requests.others
+        return None
 
     def carry_out(self, request: Request) -> None:
         """Handle one request in this thread, however long it takes."""

@@ -16,12 +16,12 @@ ErrorAnswer = Callable[[Any, int], ResponseMessage]
 """Makes the answer that tells a whole request's failure, from the request and an error code."""
 
 
-LongCheck = Callable[[BrokerServices, Request, Any], bool]
-"""Tells, quickly, whether a request may take long to handle."""
+RequestCheck = Callable[[BrokerServices, Request, Any], bool]
+"""Decides about a request, in the network thread: it must be quick and wait for no lock."""
 
 
 def always(_services: BrokerServices, _request: Request, _body: Any) -> bool:
-    """Take every request of an API for a long one."""
+    """Return True for every request of an API."""
     return True
 
 
@@ -34,8 +34,10 @@ class ServedApi:
         handle: Answers it.
         on_error: Makes the answer for a request that failed as a whole; None where the response
             has an error code of its own.
-        is_long: Whether a request may take longer than the others that come meanwhile should wait
-            for; None where none does. Long requests are handled by a thread of their own.
+        is_long: Returns whether other clients' requests should not wait until a request is
+            handled; None if no request takes that long.
+        changes_metadata: Returns whether a request takes the controller's lock, which the creation
+            of topics may hold for seconds; None if no request does.
         max_version: Highest version served; all from the lowest of the class on are.
     """
 
@@ -43,7 +45,8 @@ class ServedApi:
     handle: Handler
     on_error: ErrorAnswer | None = None
     max_version: int = -1
-    is_long: LongCheck | None = None
+    is_long: RequestCheck | None = None
+    changes_metadata: RequestCheck | None = None
 
     @property
     def versions(self) -> range:

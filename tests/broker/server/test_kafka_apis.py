@@ -6,7 +6,7 @@ import pytest
 
 from kclient.broker.network.request_channel import Request, RequestChannel, Response
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.kafka_apis import KafkaApis
+from kclient.broker.server.kafka_apis import KafkaApis, LongRequests
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import NotCoordinatorError
 from kclient.network.memory_pool import SimpleMemoryPool
@@ -34,7 +34,7 @@ def handled(api: ServedApi, body: Any) -> Response | None:
     key = api.request_type.api_key
     receive = NetworkReceive("c", 100, SimpleMemoryPool(100))
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
-    long_requests = RequestChannel(1, threading.Condition())
+    long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
     KafkaApis(SERVICES, {key: api}, long_requests).handle(
         Request(sink, receive, "", header, body, 0.0)
     )

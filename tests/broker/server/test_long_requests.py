@@ -1,8 +1,10 @@
 """Requests that take long hold up no other: topics are made and deleted together, and apart."""
 
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +26,22 @@ from kclient.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kclient.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kclient.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
 from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kclient.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -148,6 +161,11 @@ def check_others_are_answered(address: str) -> None:
             wire.ask(request, version, response)
 
 
+def check_others_are_answered_without_topics(address: str) -> None:
+    with Wire(address) as wire:
+        wire.ask(ListGroupsRequest(), 4, ListGroupsResponse)
+
+
 def test_others_are_answered_while_topics_are_made_and_deleted(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
@@ -174,6 +192,75 @@ def test_others_are_answered_while_topics_are_made_and_deleted(
             check_others_are_answered(address)
             files.go_on.set()
             assert busy.receive(response, version)[0] == sent
+
+
+def test_look_ups_are_answered_while_several_requests_wait_for_the_controller(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    address = slow_cluster.bootstrap_servers
+    with ExitStack() as stack:
+        first, second, third, wire = (stack.enter_context(Wire(address)) for _ in range(4))
+        assert codes(wire, create("other")) == [0]
+        first.send(create("slow"), 7)
+        assert files.held_up.wait(PATIENCE)
+        second.send(create("later"), 7)
+        third.send(MetadataRequest(topics=[MetadataRequestTopic(name="latest")]), 12)
+        since = ListOffsetsPartition(partition_index=0, timestamp=0, current_leader_epoch=-1)
+        by_time = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name="other", partitions=[since])]
+        )
+        wire.ask(by_time, 7, ListOffsetsResponse)
+        everything = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=2, resource_name=str(number))
+                for number in range(200)
+            ]
+        )
+        wire.ask(everything, 4, DescribeConfigsResponse)
+        files.go_on.set()
+        for busy in (first, second):
+            assert busy.receive(CreateTopicsResponse, 7)[1].topics[0].error_code == 0
+        assert third.receive(MetadataResponse, 12)[1].topics[0].name == "latest"
+
+
+def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    with Wire(slow_cluster.bootstrap_servers) as wire:
+        sent = [
+            wire.send(create("slow"), 7),
+            wire.send(MetadataRequest(topics=[MetadataRequestTopic(name="slow")]), 12),
+            wire.send(DeleteTopicsRequest(topic_names=["slow"]), 4),
+            wire.send(MetadataRequest(topics=[]), 12),
+        ]
+        assert files.held_up.wait(PATIENCE)
+        check_others_are_answered_without_topics(slow_cluster.bootstrap_servers)
+        wire.socket.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            wire.socket.recv(1, socket.MSG_PEEK)
+        wire.socket.settimeout(PATIENCE)
+        files.go_on.set()
+        created = wire.receive(CreateTopicsResponse, 7)
+        shown = wire.receive(MetadataResponse, 12)
+        deleted = wire.receive(DeleteTopicsResponse, 4)
+        last = wire.receive(MetadataResponse, 12)
+    assert [created[0], shown[0], deleted[0], last[0]] == sent
+    assert created[1].topics[0].error_code == 0
+    assert [topic.error_code for topic in shown[1].topics] == [0]
+    assert deleted[1].responses[0].error_code == 0
+
+
+def test_a_request_takes_effect_though_its_client_disconnects(
+    slow_cluster: EmbeddedCluster, files: WatchedFiles
+) -> None:
+    with Wire(slow_cluster.bootstrap_servers) as gone:
+        gone.send(create("slow"), 7)
+        assert files.held_up.wait(PATIENCE)
+    files.go_on.set()
+    with Wire(slow_cluster.bootstrap_servers) as wire:
+        # The next creation waits for the one before.
+        assert codes(wire, create("other")) == [0]
+        assert wire.produce("slow", batch([b"a"])).error_code == 0
 
 
 def test_a_topic_is_not_shown_before_it_can_be_used(

@@ -62,4 +62,4 @@ def _failed(body: CreatePartitionsRequest, code: int) -> CreatePartitionsRespons
     )
 
 
-API = ServedApi(CreatePartitionsRequest, handle, _failed, is_long=always)
+API = ServedApi(CreatePartitionsRequest, handle, _failed, changes_metadata=always)

@@ -97,4 +97,4 @@ def _failed(body: CreateTopicsRequest, code: int) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_refusal(topic.name, code, None) for topic in body.topics])
 
 
-API = ServedApi(CreateTopicsRequest, handle, _failed, is_long=always)
+API = ServedApi(CreateTopicsRequest, handle, _failed, changes_metadata=always)

@@ -73,4 +73,4 @@ def _failed(body: DeleteTopicsRequest, code: int) -> DeleteTopicsResponse:
     )
 
 
-API = ServedApi(DeleteTopicsRequest, handle, _failed, is_long=always)
+API = ServedApi(DeleteTopicsRequest, handle, _failed, changes_metadata=always)

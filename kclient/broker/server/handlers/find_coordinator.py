@@ -93,9 +93,11 @@ def _failed(body: FindCoordinatorRequest, code: int) -> FindCoordinatorResponse:
     )
 
 
-def _is_long(services: BrokerServices, _request: Request, _body: FindCoordinatorRequest) -> bool:
+def _changes_metadata(
+    services: BrokerServices, _request: Request, _body: FindCoordinatorRequest
+) -> bool:
     """Return whether the offsets topic has to be created."""
     return CONSUMER_OFFSETS not in services.controller.image.topics
 
 
-API = ServedApi(FindCoordinatorRequest, handle, _failed, is_long=_is_long)
+API = ServedApi(FindCoordinatorRequest, handle, _failed, changes_metadata=_changes_metadata)

@@ -28,9 +28,11 @@ def handle(
     return InitProducerIdResponse(producer_id=services.producer_ids.generate(), producer_epoch=0)
 
 
-def _is_long(services: BrokerServices, _request: Request, _body: InitProducerIdRequest) -> bool:
-    """Return whether the controller has to be asked, which may be creating topics."""
+def _changes_metadata(
+    services: BrokerServices, _request: Request, _body: InitProducerIdRequest
+) -> bool:
+    """Return whether the controller has to allocate another block of producer ids."""
     return services.producer_ids.is_exhausted
 
 
-API = ServedApi(InitProducerIdRequest, handle, is_long=_is_long)
+API = ServedApi(InitProducerIdRequest, handle, changes_metadata=_changes_metadata)

@@ -47,12 +47,12 @@ _MANY = 500
 def handle(services: BrokerServices, request: Request, body: MetadataRequest) -> MetadataResponse:
     """Tell of brokers and topics; create topics that are asked for and missing."""
     image = services.controller.image
-    topics = body.topics
-    if topics is None or (not topics and request.header.api_version < _NULL_MEANS_ALL):
+    if _is_for_all(request, body):
         answers = [_topic(image, topic) for topic in image.topics.values()]
     else:
-        create = body.allow_auto_topic_creation and services.config[_AUTO_CREATE]
-        answers = [_answer(services, image, wanted, create=create) for wanted in _distinct(topics)]
+        create = _creates_topics(services, body)
+        topics = _distinct(body.topics or ())
+        answers = [_answer(services, image, wanted, create=create) for wanted in topics]
     if request.header.api_version < _NULLABLE_NAME:
         for answer in answers:
             answer.name = answer.name or ""
@@ -74,19 +74,36 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
     )
 
 
+def _is_for_all(request: Request, body: MetadataRequest) -> bool:
+    return body.topics is None or (not body.topics and request.header.api_version < _NULL_MEANS_ALL)
+
+
+def _creates_topics(services: BrokerServices, body: MetadataRequest) -> bool:
+    return body.allow_auto_topic_creation and bool(services.config[_AUTO_CREATE])
+
+
+def _changes_metadata(services: BrokerServices, _request: Request, body: MetadataRequest) -> bool:
+    """Return whether a topic has to be created."""
+    if not _creates_topics(services, body):
+        return False
+    known = services.controller.image.topics
+    return any(topic.name is not None and topic.name not in known for topic in body.topics or ())
+
+
 def _is_long(services: BrokerServices, request: Request, body: MetadataRequest) -> bool:
-    """Return whether topics have to be created, or the response is large."""
+    """Return whether the response is large."""
     image = services.controller.image
-    topics = body.topics
-    if topics is None or (not topics and request.header.api_version < _NULL_MEANS_ALL):
-        found = list(image.topics.values())
+    if _is_for_all(request, body):
+        found: Iterable[TopicImage | None] = image.topics.values()
     else:
-        named = [image.topics.get(topic.name or "") for topic in topics]
-        found = [topic for topic in named if topic is not None]
-        missing = len(found) < len(named)
-        if missing and body.allow_auto_topic_creation and services.config[_AUTO_CREATE]:
-            return True
-    return sum(len(topic.partitions) for topic in found) + len(topics or ()) > _MANY
+        found = [_find(image, topic) for topic in body.topics or ()]
+    return sum(1 if topic is None else 1 + len(topic.partitions) for topic in found) > _MANY
+
+
+def _find(image: MetadataImage, wanted: MetadataRequestTopic) -> TopicImage | None:
+    if wanted.name is None:
+        return image.topic_by_id(wanted.topic_id)
+    return image.topics.get(wanted.name)
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
@@ -98,15 +115,12 @@ def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTop
 def _answer(
     services: BrokerServices, image: MetadataImage, wanted: MetadataRequestTopic, *, create: bool
 ) -> MetadataResponseTopic:
-    if wanted.name is None:
-        topic = image.topic_by_id(wanted.topic_id)
-        if topic is None:
-            code = code_of(UnknownTopicIdError())
-            return MetadataResponseTopic(error_code=code, topic_id=wanted.topic_id, name=None)
-        return _topic(image, topic)
-    topic = image.topics.get(wanted.name)
+    topic = _find(image, wanted)
     if topic is not None:
         return _topic(image, topic)
+    if wanted.name is None:
+        code = code_of(UnknownTopicIdError())
+        return MetadataResponseTopic(error_code=code, topic_id=wanted.topic_id, name=None)
     return MetadataResponseTopic(
         error_code=code_of(_absence(services, wanted.name, create=create)), name=wanted.name
     )
@@ -157,4 +171,6 @@ def _failed(body: MetadataRequest, code: int) -> MetadataResponse:
     )
 
 
-API = ServedApi(MetadataRequest, handle, _failed, is_long=_is_long)
+API = ServedApi(
+    MetadataRequest, handle, _failed, is_long=_is_long, changes_metadata=_changes_metadata
+)
