@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from kclient.common.errors import InvalidArgumentError
+from kclient.common.runtime import Lock
 
 
 class MemoryPool(Protocol):
@@ -41,28 +42,32 @@ class SimpleMemoryPool:
 
     One request may overdraw it: were a frame refused because it is larger than what is left, a
     large frame could starve behind small ones. Hence at most one frame more than `capacity`.
-    Not for use by several threads; each network thread owns its connections and its share.
+    Each network thread takes memory from a pool of its own; whichever thread has handled a request
+    releases its memory, so that the lock guards the counter.
 
     Attributes:
         capacity: Bytes to hand out, as ``queued.max.request.bytes``.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, lock: Lock) -> None:
         if capacity <= 0:
             raise InvalidArgumentError(f"capacity: got {capacity}, expected bytes > 0")
         self.capacity = capacity
+        self._lock = lock
         self._available = capacity
 
     def try_allocate(self, size: int) -> bool:
         """Take `size` bytes if any byte is left."""
-        if self._available <= 0:
-            return False
-        self._available -= size
-        return True
+        with self._lock:
+            if self._available <= 0:
+                return False
+            self._available -= size
+            return True
 
     def release(self, size: int) -> None:
         """Give back `size` bytes."""
-        self._available += size
+        with self._lock:
+            self._available += size
 
     def available(self) -> int:
         """Return how many bytes are left; negative while one request overdraws the pool."""

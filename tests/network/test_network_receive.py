@@ -1,6 +1,7 @@
 """Frames on their way in: any chunking, any lie about the size, bounded memory."""
 
 import struct
+import threading
 import tracemalloc
 from collections.abc import Sequence
 
@@ -153,8 +154,26 @@ def test_progress_is_told_in_words() -> None:
     assert got.progress() == "after 3 of a frame's 10 bytes"
 
 
+def test_memory_is_counted_when_threads_release_at_the_same_time() -> None:
+    pool = SimpleMemoryPool(10, threading.RLock())
+    releasing = threading.Thread(target=lambda: pool.release(3))
+
+    class Size(int):
+        """A size during whose addition another thread releases memory."""
+
+        def __radd__(self, other: int) -> int:
+            releasing.start()
+            releasing.join(0.2)  # with a lock it waits until the addition is over
+            return other + int(self)
+
+    assert pool.try_allocate(10)
+    pool.release(Size(7))
+    releasing.join(20)
+    assert pool.available() == 10
+
+
 def test_a_frame_waits_for_memory_and_gives_it_back() -> None:
-    pool = SimpleMemoryPool(10)
+    pool = SimpleMemoryPool(10, threading.RLock())
     first = NetworkReceive("1", LIMIT, pool)
     first.read_from(Feed(frame(b"x" * 50)))
     assert first.completed()

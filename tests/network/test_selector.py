@@ -1,5 +1,7 @@
 """The selector over an in-memory network in virtual time."""
 
+import threading
+
 import pytest
 
 from kclient.common.errors import DisconnectedError, IllegalStateError
@@ -49,7 +51,7 @@ class World:
             self.runtime.net,
             self.runtime.clock,
             connections_max_idle_ms=settings.get("idle_ms", -1),
-            memory_pool=SimpleMemoryPool(int(settings.get("memory", 1 << 40))),
+            memory_pool=SimpleMemoryPool(int(settings.get("memory", 1 << 40)), threading.RLock()),
         )
         self.received: list[bytes] = []
         self.sent = 0

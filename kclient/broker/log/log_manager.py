@@ -79,6 +79,7 @@ class LogManager:
         self._failed: dict[TopicPartition, KafkaError] = {}
         self._leaving: set[TopicPartition] = set()
         self._dir_lock: AbstractContextManager[None] | None = None
+        self._is_closing = False
         self._clean = False
         self._checkpoints = LogCheckpoints(files, data_dir)
         self._clean_shutdown = CleanShutdownFileHandler(files, data_dir)
@@ -120,6 +121,7 @@ class LogManager:
                 held.__exit__(None, None, None)
                 raise
             self._dir_lock = held
+            self._is_closing = False
 
     def load(self, topic_configs: Mapping[str, LogConfig] | None = None) -> None:
         """Load every log of the directory that is not loaded yet.
@@ -175,9 +177,11 @@ class LogManager:
         Raises:
             InvalidTopicError: The topic's name is not fit for a directory.
             InconsistentTopicIdError: The directory belongs to another topic of that name.
-            KafkaStorageError: The disk failed, or the log could not be loaded.
+            KafkaStorageError: The disk failed, the log could not be loaded, or the manager is
+                closed.
         """
         with self._lock:
+            self._check_open(f"{partition}: open")
             problem = self._failed.get(partition)
             if problem is not None and not is_passing(problem):
                 raise KafkaStorageError(f"{partition}: {problem}") from problem
@@ -217,9 +221,10 @@ class LogManager:
         the logs are removed for their users all the same, and `step` tries again.
 
         Raises:
-            KafkaStorageError: The disk failed, or is full.
+            KafkaStorageError: The disk failed or is full, or the manager is closed.
         """
         with self._lock:
+            self._check_open("delete")
             self._leaving.update(partitions)
             self._let_go()
 
@@ -260,7 +265,7 @@ class LogManager:
         Returns:
             Milliseconds until there is something to do again.
         """
-        if self.failures.is_offline:
+        if self.failures.is_offline or self._is_closing:
             return _OFFLINE_WAIT_MS
         for chore in self._chores:
             if chore.due_ms is None:
@@ -277,7 +282,7 @@ class LogManager:
         return max(0.0, min(chores_ms, cleaner_ms))
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Close all logs; idempotent.
+        """Close all logs; idempotent. From its beginning no log is created or deleted any more.
 
         Args:
             clean: Close in order, so that the next start need not recover. Otherwise leave the
@@ -287,18 +292,25 @@ class LogManager:
         Raises:
             KafkaStorageError: The disk failed; the next start will recover.
         """
-        if self._dir_lock is None:
-            return
+        with self._lock:
+            if self._dir_lock is None:
+                return
+            self._is_closing = True
         try:
             if clean:
                 self._cleaner.stop()
                 self._close_in_order(broker_epoch)
         finally:
-            for log in (*self.all_logs(), *self._deletion.logs()):
-                log.maintenance.release()
-            self._logs.clear()
-            self._dir_lock.__exit__(None, None, None)
-            self._dir_lock = None
+            with self._lock:
+                for log in (*self._logs.values(), *self._deletion.logs()):
+                    log.maintenance.release()
+                self._logs.clear()
+                self._dir_lock.__exit__(None, None, None)
+                self._dir_lock = None
+
+    def _check_open(self, action: str) -> None:
+        if self._is_closing:
+            raise KafkaStorageError(f"{self._data_dir}: {action}: the log manager is closed")
 
     def _close_in_order(self, broker_epoch: int) -> None:
         problem: KafkaError | None = None
@@ -420,10 +432,14 @@ class LogManager:
 
     def _write(self, write: Callable[[Logs], None]) -> None:
         with self._lock, self.failures.guarding(f"{self._data_dir}: checkpoints"):
+            if self._dir_lock is None:
+                # Upkeep that outlasted the close: the table of logs is empty now.
+                raise KafkaStorageError(f"{self._data_dir}: checkpoints: the log manager is closed")
             write(self._logs)
 
     def _remove_deleted(self, now_ms: float) -> None:
         with self._lock:
+            self._check_open("remove deleted logs")
             self._let_go()
         self._more_to_remove = self._deletion.remove_due(now_ms)
 

@@ -117,7 +117,8 @@ class SocketServer:
         limit: int = self._config["queued.max.request.bytes"]
         if limit < 0:
             return UnlimitedMemoryPool()
-        return SimpleMemoryPool(max(1, limit // self._config["num.network.threads"]))
+        share = max(1, limit // self._config["num.network.threads"])
+        return SimpleMemoryPool(share, self._runtime.tasks.lock())
 
     def _spawn(self, name: str, step: Callable[[float], bool]) -> None:
         clock = self._runtime.clock

@@ -12,6 +12,7 @@ from kclient.common.broker_errors import UnknownServerError, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.message import Request as RequestMessage
+from kclient.protocol.message import Response as ResponseMessage
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ class KafkaApis:
             self._fail(api, request, body, code_of(UnknownServerError()))
         else:
             if answer is not None:
-                request.respond(answer)
+                self._respond(request, answer)
 
     def _fail(self, api: ServedApi, request: Request, body: RequestMessage, code: int) -> None:
         if request.is_answered:
@@ -106,4 +107,10 @@ class KafkaApis:
         if answer is None:
             request.close_connection()
         else:
-            request.respond(answer)
+            self._respond(request, answer)
+
+    @staticmethod
+    def _respond(request: Request, response: ResponseMessage) -> None:
+        # The response wakes the network thread, which then reads what waited for this memory.
+        request.release()
+        request.respond(response)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_maintenance import LogMaintenance
 from kclient.broker.log.log_manager import LogManager
 from kclient.common.broker_errors import (
     InconsistentTopicIdError,
@@ -324,6 +325,47 @@ def test_a_shutdown_on_a_broken_disk_is_not_clean(
     loaded = managers.start().get_log(A)
     assert loaded is not None
     assert offsets(loaded) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_nothing_is_created_or_deleted_after_the_close(
+    managers: ManagerBench, *, clean: bool
+) -> None:
+    """A request may still run when the broker stops waiting for it."""
+    manager = managers.start()
+    manager.get_or_create(A, TOPIC_ID)
+    manager.close(clean=clean)
+    before = sorted(managers.data_dir.iterdir())
+    for partition in (A, B):
+        with pytest.raises(KafkaStorageError, match="closed"):
+            manager.get_or_create(partition, TOPIC_ID)
+        with pytest.raises(KafkaStorageError, match="closed"):
+            manager.delete(partition)
+    assert manager.all_logs() == []
+    assert sorted(managers.data_dir.iterdir()) == before
+
+
+def test_upkeep_that_outlasts_the_close_leaves_the_checkpoints_alone(
+    managers: ManagerBench, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = managers.start()
+    manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
+    manager.step(clock.monotonic_ms())
+    flush = LogMaintenance.flush_rolled
+
+    def flush_while_the_manager_closes(maintenance: LogMaintenance) -> None:
+        flush(maintenance)
+        manager.close()
+
+    monkeypatch.setattr(LogMaintenance, "flush_rolled", flush_while_the_manager_closes)
+    clock.elapsed_ms += DAY_MS
+    manager.step(clock.monotonic_ms())
+    checkpoints = list(managers.data_dir.glob("*-checkpoint"))
+    assert checkpoints
+    closed = {path.name: path.read_text().splitlines()[2:] for path in checkpoints}
+    assert closed["recovery-point-offset-checkpoint"] == ["a 0 3"]
+    monkeypatch.undo()
+    assert managers.start().was_clean
 
 
 @pytest.mark.fault("B12")

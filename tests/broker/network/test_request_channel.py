@@ -28,7 +28,7 @@ class Sink:
 
 def request(sink: Sink | None = None, version: int = 1) -> Request:
     header = RequestHeader(ApiKey.LIST_OFFSETS, version, 7, "test")
-    receive = NetworkReceive("connection", 100, SimpleMemoryPool(100))
+    receive = NetworkReceive("connection", 100, SimpleMemoryPool(100, threading.RLock()))
     return Request(sink or Sink(), receive, "127.0.0.1", header, None, 0.0)
 
 

@@ -9,7 +9,7 @@ from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.kafka_apis import KafkaApis, LongRequests
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import NotCoordinatorError
-from kclient.network.memory_pool import SimpleMemoryPool
+from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader, decode_response
@@ -28,18 +28,35 @@ class Sink:
         self.responses.append(response)
 
 
+class LoggedReceive(NetworkReceive):
+    """A received frame that notes how many responses were queued when its memory was released."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__("c", 100, UnlimitedMemoryPool())
+        self._sink = sink
+        self.released_after: list[int] = []
+
+    def release(self) -> None:
+        self.released_after.append(len(self._sink.responses))
+
+
 def handled(api: ServedApi, body: Any) -> Response | None:
     """Let the dispatch table handle a request; return what was answered, if anything was."""
+    return handled_with_memory(api, body)[0]
+
+
+def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, list[int]]:
+    """Handle a request; return the response and how many there were when memory was released."""
     sink = Sink()
     key = api.request_type.api_key
-    receive = NetworkReceive("c", 100, SimpleMemoryPool(100))
+    receive = LoggedReceive(sink)
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
     long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
     KafkaApis(SERVICES, {key: api}, long_requests).handle(
         Request(sink, receive, "", header, body, 0.0)
     )
     assert len(sink.responses) <= 1
-    return sink.responses[0] if sink.responses else None
+    return sink.responses[0] if sink.responses else None, receive.released_after
 
 
 def error_code(response: Response | None) -> int:
@@ -92,6 +109,31 @@ def test_answered_before_it_failed() -> None:
         raise ZeroDivisionError
 
     assert error_code(handled(ServedApi(HeartbeatRequest, handle), HeartbeatRequest())) == 3
+
+
+@pytest.mark.parametrize("error", [None, NotCoordinatorError(), ZeroDivisionError()])
+def test_memory_is_released_before_the_response_wakes_the_network(error: Exception | None) -> None:
+    """Requests that wait for memory are read when the response is sent, not a poll later."""
+
+    def handle(
+        services: BrokerServices, request: Request, body: HeartbeatRequest
+    ) -> HeartbeatResponse:
+        if error is not None:
+            raise error
+        return HeartbeatResponse()
+
+    response, released = handled_with_memory(
+        ServedApi(HeartbeatRequest, handle), HeartbeatRequest()
+    )
+    assert response is not None
+    assert released == [0]
+
+
+def test_memory_of_a_request_that_waits_is_released_at_once() -> None:
+    def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None: ...
+
+    api = ServedApi(HeartbeatRequest, handle)
+    assert handled_with_memory(api, HeartbeatRequest()) == (None, [0])
 
 
 def test_later_answers() -> None:
