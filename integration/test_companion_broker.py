@@ -44,6 +44,25 @@ def test_java_producer_and_consumer(broker: BrokerProcess, java: KafkaTools) -> 
     assert ours == {key: theirs[key] for key in ours}
 
 
+def test_java_consumer_reads_more_than_one_response_holds(
+    broker: BrokerProcess, java: KafkaTools
+) -> None:
+    """With its defaults it requests up to 50 MiB in all and 1 MiB of each partition."""
+    partitions = 80
+    size = 1_000_000
+    java.create_topic("t", partitions=partitions)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(partitions):
+            producer.send("t", (b"%d" % number).ljust(size, b"."), partition=number)
+        producer.flush(60)
+    found = java.consume("t", partitions, timeout=60)
+    values = {record.partition: record.value or b"" for record in found}
+    assert all(len(value) == size for value in values.values())
+    assert {number: int(value.rstrip(b".")) for number, value in values.items()} == {
+        number: number for number in range(partitions)
+    }
+
+
 def test_java_tools_tell_what_our_clients_did(broker: BrokerProcess, java: KafkaTools) -> None:
     with (
         AdminClient(bootstrap_servers=broker.bootstrap) as admin,
