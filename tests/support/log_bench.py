@@ -20,16 +20,22 @@ PARTITION = TopicPartition("topic", 0)
 
 
 class ManualClock:
-    """Time that moves when the test says so."""
+    """A clock that a test sets.
+
+    Attributes:
+        elapsed_ms: Time since the start, on both clocks.
+        wall_shift_ms: How far the wall clock is wrong.
+    """
 
     def __init__(self) -> None:
         self.elapsed_ms = 0
+        self.wall_shift_ms = 0
 
     def monotonic_ms(self) -> float:
         return float(self.elapsed_ms)
 
     def wall_ms(self) -> int:
-        return NOW_MS + self.elapsed_ms
+        return NOW_MS + self.elapsed_ms + self.wall_shift_ms
 
     def wall_ns(self) -> int:
         return self.wall_ms() * 1_000_000

@@ -64,12 +64,11 @@ class LogLoader:
         self._producers = producers
         self._epochs = epochs
 
-    def load(self, checkpoint: LogCheckpoint, now_ms: int) -> int:
+    def load(self, checkpoint: LogCheckpoint) -> int:
         """Load everything; return the log's start offset.
 
         Args:
             checkpoint: What the checkpoints said.
-            now_ms: Wall time, by which producers expire.
 
         Raises:
             CorruptRecordError: After a clean shutdown, batches are damaged.
@@ -80,23 +79,23 @@ class LogLoader:
         self._producers.load_snapshot_list()
         self._load_epochs()
         if not checkpoint.clean:
-            self._recover_unflushed(checkpoint, now_ms)
+            self._recover_unflushed(checkpoint)
         elif self._is_torn():
-            self._recover(self._local.active, checkpoint.log_start_offset, now_ms)
+            self._recover(self._local.active, checkpoint.log_start_offset)
         if not len(self._local.segments):
             self._local.segments.add(self._local.open_segment(checkpoint.log_start_offset))
         log_start_offset = self._settle_offsets(checkpoint)
         self._epochs.truncate_from_end(self._local.log_end_offset)
         self._epochs.truncate_from_start(log_start_offset)
         self._producers.remove_stray_snapshots(self._local.segments.base_offsets())
-        self.rebuild_producers(log_start_offset, self._local.log_end_offset, now_ms)
+        self.rebuild_producers(log_start_offset, self._local.log_end_offset)
         recall_batches(self._local, self._producers)
         return log_start_offset
 
-    def rebuild_producers(self, start_offset: int, end_offset: int, now_ms: int) -> None:
+    def rebuild_producers(self, start_offset: int, end_offset: int) -> None:
         """Bring the producers' state to that of an offset: the nearest snapshot, then the log."""
         producers = self._producers
-        producers.truncate_and_reload(start_offset, end_offset, now_ms)
+        producers.truncate_and_reload(start_offset, end_offset)
         for segment in self._local.segments.between(producers.map_end_offset, end_offset):
             first = segment.locate(max(producers.map_end_offset, start_offset))
             if first is None:
@@ -150,12 +149,12 @@ class LogLoader:
                 latest = epochs[row]
                 self._epochs.assign(latest, columns.base_offsets[row])
 
-    def _recover_unflushed(self, checkpoint: LogCheckpoint, now_ms: int) -> None:
+    def _recover_unflushed(self, checkpoint: LogCheckpoint) -> None:
         """Check what may not have reached the disk; older segments were flushed whole."""
         segments = self._local.segments
         suspects = segments.between(checkpoint.recovery_point, 2**63 - 1)
         for number, segment in enumerate(suspects):
-            cut = self._recover(segment, checkpoint.log_start_offset, now_ms)
+            cut = self._recover(segment, checkpoint.log_start_offset)
             if self._local.config.flushes_appends:
                 _flush_recovered(segment, checkpoint.recovery_point)
             if cut:
@@ -179,8 +178,8 @@ class LogLoader:
             end = header.end_position
         return end != active.size
 
-    def _recover(self, segment: LogSegment, log_start_offset: int, now_ms: int) -> int:
-        self.rebuild_producers(log_start_offset, segment.base_offset, now_ms)
+    def _recover(self, segment: LogSegment, log_start_offset: int) -> int:
+        self.rebuild_producers(log_start_offset, segment.base_offset)
         cut = segment.recover(
             lambda columns, rows: self._take_in(
                 segment.indexes.transactions, segment.records, columns, rows
@@ -219,7 +218,7 @@ class LogLoader:
 
     def _rebuild_transactions(self, segment: LogSegment) -> None:
         """Fill a transaction index anew, from the state before the segment and its batches."""
-        self.rebuild_producers(0, segment.base_offset, 0)
+        self.rebuild_producers(0, segment.base_offset)
         for columns in segment.records.all_headers():
             for rows in runs(columns):
                 self._take_in(segment.indexes.transactions, segment.records, columns, rows)

@@ -94,9 +94,9 @@ class LogMaintenance:
             self._parts.local.purge_deleted(now_ms)
 
     def remove_expired_producers(self) -> None:
-        """Forget producers that wrote nothing for producer.id.expiration.ms."""
+        """Remove producers that wrote nothing for producer.id.expiration.ms."""
         with self._parts.lock:
-            self._parts.producers.remove_expired(self._parts.runtime.clock.wall_ms())
+            self._parts.producers.remove_expired()
 
     def close(self) -> None:
         """Flush, note the producers' state, trim the indexes and close all files; idempotent.

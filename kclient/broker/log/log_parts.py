@@ -83,7 +83,7 @@ def make_parts(
         failures,
         runtime.tasks.condition(),
         LocalLog(files, runtime.clock, directory, partition, config, runtime.random),
-        ProducerStateManager(files, directory, str(partition), producers),
+        ProducerStateManager(files, runtime.clock, directory, str(partition), producers),
         LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory)),
         PartitionMetadataFile(files, directory),
     )

@@ -64,9 +64,10 @@ class ProducerStateEntry:
         producer_id: Id the broker gave it.
         producer_epoch: Epoch of its last batch or marker; -1 if none is known.
         coordinator_epoch: Epoch of the last transaction marker's coordinator; -1 if none.
-        last_timestamp: Timestamp of its last batch or marker, by which it expires.
+        last_timestamp: Timestamp of its last batch or marker; it is kept in snapshots.
         current_txn_first_offset: First offset of its open transaction, or None.
         batches: The last five batches of this epoch, oldest first.
+        last_update_ms: Monotonic time of its last append, or of its loading, by which it expires.
     """
 
     producer_id: int
@@ -75,6 +76,7 @@ class ProducerStateEntry:
     last_timestamp: int = -1
     current_txn_first_offset: int | None = None
     batches: deque[BatchMetadata] = field(default_factory=_no_batches)
+    last_update_ms: float = field(default=0.0, compare=False)
 
     @property
     def last_sequence(self) -> int:
@@ -123,4 +125,5 @@ class ProducerStateEntry:
             self.last_timestamp,
             self.current_txn_first_offset,
             self.batches.copy(),
+            self.last_update_ms,
         )

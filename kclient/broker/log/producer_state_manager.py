@@ -13,6 +13,7 @@ from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppend
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.common.files import Files
+from kclient.common.runtime import Clock
 
 _log = logging.getLogger(__name__)
 _SUFFIX = log_file_utils.PRODUCER_SNAPSHOT_FILE_SUFFIX
@@ -22,7 +23,8 @@ class ProducerLimits(NamedTuple):
     """How long and how many producers one log remembers.
 
     Attributes:
-        expiration_ms: ``producer.id.expiration.ms``.
+        expiration_ms: ``producer.id.expiration.ms``: how long a producer is remembered after its
+            last append, or after the log was loaded, by the monotonic clock.
         max_ids: ``max.producer.ids.per.partition``. Beyond it the one that has been silent for
             longest is forgotten; if it comes back, its first batch is taken as it is.
     """
@@ -39,6 +41,10 @@ class ProducerStateManager:
 
     The state is that of all records before `map_end_offset`. Guarded by the log's lock.
 
+    Unlike Kafka's, producers do not expire by the timestamps of their records and the wall clock:
+    after a jump of the wall clock, or while a producer writes records with old timestamps, a batch
+    that it sends again would be appended a second time.
+
     Attributes:
         limits: How long and how many producers are remembered.
         entries: State by producer id.
@@ -46,9 +52,10 @@ class ProducerStateManager:
     """
 
     def __init__(
-        self, files: Files, directory: Path, partition: str, limits: ProducerLimits
+        self, files: Files, clock: Clock, directory: Path, partition: str, limits: ProducerLimits
     ) -> None:
         self._files = files
+        self._clock = clock
         self._directory = directory
         self._partition = partition
         self.limits = limits
@@ -97,6 +104,7 @@ class ProducerStateManager:
     def update(self, info: ProducerAppendInfo) -> None:
         """Apply what `prepare_update` collected."""
         # The latest is always last, so that the first one is the longest silent.
+        info.entry.last_update_ms = self._clock.monotonic_ms()
         self.entries.pop(info.entry.producer_id, None)
         self.entries[info.entry.producer_id] = info.entry
         if len(self.entries) > self.limits.max_ids:
@@ -135,10 +143,13 @@ class ProducerStateManager:
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
-    def remove_expired(self, now_ms: int) -> None:
-        """Forget producers that wrote nothing for `producer.id.expiration.ms`."""
+    def remove_expired(self) -> None:
+        """Remove producers that wrote nothing for `producer.id.expiration.ms`."""
+        latest_ms = self._clock.monotonic_ms() - self.limits.expiration_ms
         expired = [
-            entry.producer_id for entry in self.entries.values() if self._is_expired(entry, now_ms)
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.current_txn_first_offset is None and entry.last_update_ms <= latest_ms
         ]
         for producer_id in expired:
             del self.entries[producer_id]
@@ -161,7 +172,7 @@ class ProducerStateManager:
             insort(self._snapshots, self.map_end_offset)
         self._last_snapshot_offset = self.map_end_offset
 
-    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
         """Go back to the newest snapshot in a range, if the state is not of its end already."""
         self._remove_snapshots(offset for offset in self.snapshots if offset > log_end_offset)
         if self.map_end_offset == log_end_offset:
@@ -170,7 +181,7 @@ class ProducerStateManager:
         self.entries.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
-        self._load_from_snapshot(log_start_offset, now_ms)
+        self._load_from_snapshot(log_start_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything and start anew."""
@@ -200,7 +211,7 @@ class ProducerStateManager:
         """Note that the directory was renamed."""
         self._directory = directory
 
-    def _load_from_snapshot(self, log_start_offset: int, now_ms: int) -> None:
+    def _load_from_snapshot(self, log_start_offset: int) -> None:
         while self._snapshots:
             offset = self._snapshots[-1]
             try:
@@ -210,20 +221,16 @@ class ProducerStateManager:
                 self._remove_snapshots([offset])
                 continue
             for entry in loaded:
-                if not self._is_expired(entry, now_ms):
-                    self._load_entry(entry)
+                self._load_entry(entry)
             self._last_snapshot_offset = self.map_end_offset = offset
             return
         self._last_snapshot_offset = self.map_end_offset = log_start_offset
 
     def _load_entry(self, entry: ProducerStateEntry) -> None:
+        entry.last_update_ms = self._clock.monotonic_ms()
         self.entries[entry.producer_id] = entry
         if entry.current_txn_first_offset is not None:
             self._ongoing[entry.current_txn_first_offset] = entry.producer_id
-
-    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
-        idle_ms = now_ms - entry.last_timestamp
-        return entry.current_txn_first_offset is None and idle_ms >= self.limits.expiration_ms
 
     def _forget_longest_silent(self) -> None:
         """Make room for another producer; one with an open transaction is never forgotten."""

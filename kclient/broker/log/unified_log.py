@@ -69,7 +69,7 @@ class UnifiedLog:
             if self._parts.metadata.exists():
                 self._topic_id = self._parts.metadata.read()
             loader = self._parts.loader()
-            log_start = loader.load(checkpoint or LogCheckpoint(), runtime.clock.wall_ms())
+            log_start = loader.load(checkpoint or LogCheckpoint())
             self._offsets.log_start = self._offsets.high_watermark = log_start
             self._local.last_flush_ms = runtime.clock.monotonic_ms()
 
@@ -280,8 +280,7 @@ class UnifiedLog:
             self._offsets.log_start = min(self.log_start_offset, offset)
             self._offsets.high_watermark = min(self.high_watermark, offset)
             self._offsets.cleaned_to = min(self._offsets.cleaned_to, offset)
-            now_ms = self._parts.runtime.clock.wall_ms()
-            self._parts.loader().rebuild_producers(self.log_start_offset, offset, now_ms)
+            self._parts.loader().rebuild_producers(self.log_start_offset, offset)
 
     def flush(self) -> None:
         """Force everything to the disk.

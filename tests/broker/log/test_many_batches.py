@@ -27,6 +27,7 @@ from kclient.record import (
     build_end_txn_batch,
     scan_batches,
 )
+from tests.support.log_bench import ManualClock
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,9 @@ pieces = st.lists(
 
 
 def knowing(max_ids: int) -> ProducerStateManager:
-    return ProducerStateManager(SystemFiles(), Path(), "t-0", ProducerLimits(max_ids=max_ids))
+    return ProducerStateManager(
+        SystemFiles(), ManualClock(), Path(), "t-0", ProducerLimits(max_ids=max_ids)
+    )
 
 
 def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows: bool) -> Any:

@@ -1,6 +1,7 @@
 """Idempotent and transactional producers: duplicates, gaps, epochs, wrap, snapshots."""
 
 from collections import deque
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,7 @@ from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
 from tests.support.log_bench import NOW_MS, LogBench, ManualClock, make_batch, offsets
 
 PID = 4000
+_YEAR_MS = 365 * 86_400_000
 
 
 @pytest.fixture
@@ -290,13 +292,43 @@ def test_an_open_transaction_is_never_forgotten(bench: LogBench) -> None:
     assert log.last_stable_offset == log.log_end_offset
 
 
-def test_expired_producers_are_not_loaded(
-    bench: LogBench, log: UnifiedLog, clock: ManualClock
+@pytest.mark.parametrize("shift_ms", [-3_600_000, _YEAR_MS])
+def test_a_jump_of_the_wall_clock_makes_no_producer_expire(
+    log: UnifiedLog, clock: ManualClock, shift_ms: int
+) -> None:
+    send(log, 0)
+    clock.wall_shift_ms = shift_ms
+    log.maintenance.remove_expired_producers()
+    assert log.append_as_leader(make_batch(producer=(PID, 0, 0)), 0).duplicate
+    assert log.log_end_offset == 1
+
+
+def test_a_producer_that_writes_old_timestamps_does_not_expire(
+    log: UnifiedLog, clock: ManualClock
+) -> None:
+    old = partial(make_batch, first_timestamp=NOW_MS - _YEAR_MS)
+    log.append_as_leader(old(producer=(PID, 0, 0)), 0)
+    clock.elapsed_ms = 600_000
+    log.maintenance.remove_expired_producers()
+    assert log.append_as_leader(old(producer=(PID, 0, 0)), 0).duplicate
+    clock.elapsed_ms += 86_400_000
+    log.maintenance.remove_expired_producers()
+    assert send(log, 5) == 1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_producer_is_remembered_when_the_broker_starts_with_a_wrong_clock(
+    bench: LogBench, log: UnifiedLog, clock: ManualClock, *, clean: bool
 ) -> None:
     send(log, 0)
     log.close()
+    clock.wall_shift_ms = _YEAR_MS
+    loaded = bench.open(clean=clean)
+    loaded.maintenance.remove_expired_producers()
+    assert loaded.append_as_leader(make_batch(producer=(PID, 0, 0)), 0).duplicate
     clock.elapsed_ms = 86_400_000
-    assert send(bench.open(clean=True), 5) == 1
+    loaded.maintenance.remove_expired_producers()
+    assert send(loaded, 5) == 1
 
 
 def test_truncation_takes_state_back(bench: LogBench, log: UnifiedLog) -> None:
