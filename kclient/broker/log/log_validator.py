@@ -198,16 +198,23 @@ class LogValidator:
         raise RecordValidationError(InvalidRecordError(f"{self._partition}: {text}"), problems)
 
     def _check_timestamps(self, batch: RecordBatch, first_index: int) -> None:
-        low = self._now_ms - self._config.message_timestamp_before_max_ms
-        high = self._now_ms + self._config.message_timestamp_after_max_ms
         strays = (
-            (index, f"got timestamp {record.timestamp_ms}, expected {low} to {high}")
+            (index, self._timestamp_problem(record.timestamp_ms))
             for index, record in enumerate(iter_records(batch), first_index)
             if self._timestamp_strays(record.timestamp_ms)
         )
         problems = list(islice(strays, MAX_RECORD_ERRORS))
         if problems:
             self._refuse_timestamps(problems)
+
+    def _timestamp_problem(self, timestamp: int) -> str:
+        if timestamp > self._now_ms:
+            bound_ms = self._now_ms + self._config.message_timestamp_after_max_ms
+            expected = f"at most {bound_ms} (message.timestamp.after.max.ms"
+        else:
+            bound_ms = self._now_ms - self._config.message_timestamp_before_max_ms
+            expected = f"at least {bound_ms} (message.timestamp.before.max.ms"
+        return f"got timestamp {timestamp}, expected {expected} and the broker's clock)"
 
     def _refuse_timestamps(self, problems: list[tuple[int, str]]) -> None:
         cause: KafkaError = InvalidTimestampError(f"{self._partition}: {problems[0][1]}")

@@ -47,7 +47,13 @@ _GENERAL = (
     number("min.insync.replicas", _INT, 1, "In-sync replicas that acks=all needs.", low=1),
     number("message.max.bytes", _INT, 1048588, "Largest record batch taken."),
     number("fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024),
-    number("producer.id.expiration.ms", _INT, 86400000, "Time without an append after which a producer id is removed.", low=1),
+    number(
+        "producer.id.expiration.ms",
+        _INT,
+        86400000,
+        "Time without an append after which a producer id is removed.",
+        low=1,
+    ),
     number(
         "max.producer.ids.per.partition",
         _INT,
