@@ -278,7 +278,6 @@ def _fetch_config(values: Mapping[str, Any]) -> FetchConfig:
         isolation_level=values["isolation_level"],
         key_deserializer=values["key_deserializer"],
         value_deserializer=values["value_deserializer"],
-        retry_backoff_ms=values["retry_backoff_ms"],
         preferred_replica_ms=values["metadata_max_age_ms"],
     )
 

@@ -139,6 +139,7 @@ class ConsumerParts:
             config.fetch,
             measured,
             clock,
+            self.backoff,
             self.log_context,
         )
         self.collector = FetchCollector(
@@ -147,6 +148,7 @@ class ConsumerParts:
             self.metadata,
             config.fetch,
             clock,
+            self.backoff,
             measured,
             self.log_context,
         )

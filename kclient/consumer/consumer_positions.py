@@ -214,7 +214,7 @@ class ConsumerPositions(ConsumerBase):
     ) -> float:
         existence.raise_missing(now_ms)
         parts.positions.step(now_ms)
-        return parts.config.fetch.retry_backoff_ms
+        return parts.backoff.backoff(0)
 
     def _seek_by(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
         with self._call() as parts:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
 from kclient.common.broker_errors import (
     CorruptRecordError,
@@ -63,6 +64,7 @@ class FetchCollector:
         metadata: Metadata,
         config: FetchConfig,
         clock: Clock,
+        backoff: ExponentialBackoff,
         metrics: ConsumerFetchMetrics,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
@@ -72,6 +74,7 @@ class FetchCollector:
         self._metadata = metadata
         self._config = config
         self._clock = clock
+        self._backoff = backoff
         self._metrics = metrics
         self._last: CompletedFetch | None = None
         self._before: list[tuple[TopicPartitionState, FetchPosition]] = []
@@ -243,6 +246,7 @@ class FetchCollector:
     def _take_over_ends(self, fetch: CompletedFetch) -> None:
         state, data = fetch.state, fetch.data
         fetch.initialized = True
+        state.retry_succeeded()
         if data.high_watermark >= 0:
             state.high_watermark = data.high_watermark
         if data.log_start_offset >= 0:
@@ -267,7 +271,7 @@ class FetchCollector:
             else:
                 self._subscriptions.reset_by_default(state)
             return
-        state.next_attempt_ms = now_ms + self._config.retry_backoff_ms
+        state.retry_later(now_ms, self._backoff)
         if isinstance(error, _STALE_METADATA):
             state.clear_preferred_read_replica()
             self._metadata.request_update()

@@ -23,7 +23,6 @@ class FetchConfig:
         isolation_level: READ_UNCOMMITTED or READ_COMMITTED.
         key_deserializer: Applied to every key; None leaves bytes.
         value_deserializer: Applied to every value; None leaves bytes.
-        retry_backoff_ms: How long a partition rests after an error.
         preferred_replica_ms: How long a nearer replica is used before the leader is asked again.
     """
 
@@ -37,7 +36,6 @@ class FetchConfig:
     isolation_level: int = READ_UNCOMMITTED
     key_deserializer: Deserializer | None = None
     value_deserializer: Deserializer | None = None
-    retry_backoff_ms: float = 100.0
     preferred_replica_ms: float = 300_000.0
 
     def has_deserializers(self) -> bool:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kclient.client.client_response import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
@@ -49,6 +50,7 @@ class Fetcher:
         config: FetchConfig,
         metrics: ConsumerFetchMetrics,
         clock: Clock,
+        backoff: ExponentialBackoff,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log_context = log_context
@@ -60,10 +62,13 @@ class Fetcher:
         self._config = config
         self._metrics = metrics
         self._clock = clock
+        self._backoff = backoff
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._backlogs: dict[int, NodeBacklog] = {}
         self._in_flight: set[int] = set()
         self._rest_until_ms: dict[int, float] = {}
+        # Failed requests in a row, by broker.
+        self._failures: dict[int, int] = {}
         # Answers in a row that could not be received, by broker.
         self._unreceived: dict[int, int] = {}
         self._error: KafkaError | None = None
@@ -198,6 +203,7 @@ class Fetcher:
             self._rest(node)
             self._log.info("answer of %s to a fetch is not used: %s", node, problem)
             return
+        self._failures.pop(node.id, None)
         self._learn_leaders(response, answers)
         size = self._take_in(node, asked, answers)
         self._metrics.record_answer(size, future.value.latency_ms, response.throttle_time_ms)
@@ -229,7 +235,9 @@ class Fetcher:
 
     def _rest(self, node: Node) -> None:
         now_ms = self._clock.monotonic_ms()
-        self._rest_until_ms[node.id] = now_ms + self._config.retry_backoff_ms
+        failures = self._failures.get(node.id, 0)
+        self._failures[node.id] = failures + 1
+        self._rest_until_ms[node.id] = now_ms + self._backoff.backoff(failures)
 
     def _by_partition(
         self, response: FetchResponse, session: FetchSessionHandler

@@ -55,7 +55,7 @@ class TopicPartitionState:
         log_start_offset: Last one seen, -1 before the first fetch.
         reset_policy: Policy in use while the state is AWAIT_RESET.
         lost_offset: Position given up by the reset in progress; None for a first position.
-        next_attempt_ms: Before this time no look-up or reset is tried again.
+        next_attempt_ms: Before this time no look-up, reset or fetch is tried again.
     """
 
     __slots__ = (
@@ -150,9 +150,13 @@ class TopicPartitionState:
             self._enter(FetchState.FETCHING)
 
     def retry_later(self, now_ms: float, backoff: ExponentialBackoff) -> None:
-        """Put the next look-up off after one that failed, longer each time in this state."""
+        """Delay the next request after one that failed, longer with each failure in a row."""
         self.next_attempt_ms = now_ms + backoff.backoff(self._failures)
         self._failures += 1
+
+    def retry_succeeded(self) -> None:
+        """Let the backoff start over after a request that succeeded."""
+        self._failures = 0
 
     def committable(self) -> OffsetAndMetadata | None:
         """Return the position in the form of a commit, or None while there is none to trust."""

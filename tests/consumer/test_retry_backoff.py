@@ -8,8 +8,10 @@ import pytest
 from kclient.common.errors import KafkaError
 from kclient.consumer import Consumer
 from kclient.protocol.api_keys import ApiKey
+from kclient.testing.virtual import VirtualBroker, VirtualWorld
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld
 
+_UNKNOWN_SERVER_ERROR = -1
 _UNKNOWN_TOPIC_OR_PARTITION = 3
 _NOT_LEADER_OR_FOLLOWER = 6
 _COORDINATOR_LOAD_IN_PROGRESS = 14
@@ -19,6 +21,8 @@ _ILLEGAL_GENERATION = 22
 _UNKNOWN_MEMBER_ID = 25
 _REBALANCE_IN_PROGRESS = 27
 _FENCED_LEADER_EPOCH = 74
+_KAFKA_STORAGE_ERROR = 56
+_UNKNOWN_LEADER_EPOCH = 75
 _MEMBER_ID_REQUIRED = 79
 
 _WATCHED_S = 30.0
@@ -44,6 +48,11 @@ def join(world: ConsumerWorld) -> None:
 def stay(world: ConsumerWorld) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=500, session_timeout_ms=120_000)
     keep_polling(world, consumer)
+
+
+def fetch(world: ConsumerWorld) -> None:
+    world.fill(3)
+    keep_polling(world, world.assigned())
 
 
 def commit_automatically(world: ConsumerWorld) -> None:
@@ -127,6 +136,14 @@ CASES: list[tuple[ApiKey, list[int], Work]] = [
         [_NOT_LEADER_OR_FOLLOWER, _FENCED_LEADER_EPOCH],
         validate,
     ),
+    (
+        ApiKey.FETCH,
+        [
+            *(_UNKNOWN_TOPIC_OR_PARTITION, _NOT_LEADER_OR_FOLLOWER, _KAFKA_STORAGE_ERROR),
+            *(_FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH, _UNKNOWN_SERVER_ERROR),
+        ],
+        fetch,
+    ),
 ]
 
 
@@ -147,6 +164,53 @@ def test_a_request_that_keeps_failing_is_sent_ever_more_rarely(
     assert 15 <= world.broker.asked_for(api) <= _MOST
     assert world.broker.asked_for(ApiKey.FIND_COORDINATOR) <= _MOST
     assert world.broker.asked_for(ApiKey.METADATA) <= _MOST + 5
+
+
+def fetch_times(world: ConsumerWorld, consumer: Consumer, count: int) -> list[float]:
+    """Poll until so many more fetches were received; return when, milliseconds."""
+    times: list[float] = []
+    before = world.broker.asked_for(ApiKey.FETCH)
+    deadline_ms = world.clock.now_ms + 20_000
+    while len(times) < count:
+        assert world.clock.now_ms < deadline_ms
+        consumer.poll(0.01)
+        received = world.broker.asked_for(ApiKey.FETCH) - before
+        times += [world.clock.now_ms] * (received - len(times))
+    return times
+
+
+def test_the_backoff_of_fetches_starts_over_after_a_success(world: ConsumerWorld) -> None:
+    world.fill(1)
+    consumer = world.assigned(fetch_max_wait_ms=10)
+    for _ in range(2):
+        world.broker.fail(ApiKey.FETCH, *[_KAFKA_STORAGE_ERROR] * 5)
+        times = fetch_times(world, consumer, 7)
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert max(gaps) > 800
+        assert gaps[0] < 300
+        fetch_times(world, consumer, 3)
+
+
+@pytest.mark.parametrize("code", [_UNKNOWN_SERVER_ERROR, 70, 71, 106])
+def test_fetches_that_fail_as_a_whole_are_sent_ever_more_rarely(code: int) -> None:
+    with VirtualWorld(seed=1, latency_ms=(0.1, 1.0)) as virtual:
+        broker = VirtualBroker(virtual)
+        process = virtual.machine("reader").process("reader")
+
+        def read() -> None:
+            with Consumer(
+                bootstrap_servers=broker.bootstrap_servers, runtime=process.runtime
+            ) as consumer:
+                consumer.assign([ORDERS_0])
+                until_ms = process.runtime.clock.monotonic_ms() + _WATCHED_S * 1000
+                while process.runtime.clock.monotonic_ms() < until_ms:
+                    consumer.poll(0.05)
+
+        broker.faults.fail(ApiKey.FETCH, code, times=None)
+        task = process.spawn("read", read)
+        virtual.run(until=lambda: task.over, timeout_ms=60_000.0)
+        fetches = [each for each in broker.faults.requests if each.api is ApiKey.FETCH]
+        assert 15 <= len(fetches) <= _MOST
 
 
 def test_a_member_joins_without_a_wait(world: ConsumerWorld) -> None:
