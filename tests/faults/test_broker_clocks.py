@@ -7,6 +7,7 @@ import pytest
 
 from kclient import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from kclient.common.broker_errors import InvalidTimestampError
+from kclient.producer.errors import DeliveryTimeoutError
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
 
@@ -295,3 +296,92 @@ def test_a_batch_refused_for_its_timestamp_when_it_is_sent_again_may_be_written(
     assert isinstance(error, InvalidTimestampError)
     assert error.possibly_written is True
     assert clients.read() == [(0, b"a")]
+
+
+class Work:
+    """A producer and a member of a group that go on for as long as a test likes.
+
+    Attributes:
+        sent: Values whose futures succeeded.
+        seen: Values that the member was given, in order.
+        lost: How many times partitions were lost.
+        over: Whether to end.
+    """
+
+    def __init__(self, world: VirtualWorld, broker: VirtualBroker) -> None:
+        self.sent: list[int] = []
+        self.seen: list[int] = []
+        self.lost = 0
+        self.over = False
+        self._servers = broker.bootstrap_servers
+        machine = world.machine("laptop")
+        self.process = machine.process("work")
+        self._tasks = [
+            self.process.spawn("write", self.write),
+            self.process.spawn("read", self.read),
+        ]
+
+    def write(self) -> None:
+        with Producer(bootstrap_servers=self._servers, runtime=self.process.runtime) as producer:
+            number = 0
+            while not self.over:
+                sent = producer.send(PARTITION.topic, b"%d" % number)
+                while (error := sent.exception(300)) is not None:
+                    assert isinstance(error, DeliveryTimeoutError)
+                    number += 1
+                    sent = producer.send(PARTITION.topic, b"%d" % number)
+                self.sent.append(number)
+                number += 1
+                self.process.sleep(0.2)
+
+    def read(self) -> None:
+        with Consumer(
+            bootstrap_servers=self._servers,
+            group_id="billing",
+            auto_offset_reset="earliest",
+            session_timeout_ms=6_000,
+            runtime=self.process.runtime,
+        ) as consumer:
+            consumer.subscribe([PARTITION.topic], on_lost=self.count_lost)
+            while not self.over or self.seen[-1] < self.sent[-1]:
+                self.seen += [int(record.value or b"") for record in consumer.poll(1.0)]
+
+    def count_lost(self, _: object) -> None:
+        self.lost += 1
+
+    def is_done(self) -> bool:
+        return all(task.over for task in self._tasks)
+
+
+@pytest.mark.fault("C20", "R14")
+@pytest.mark.parametrize("stops_clock", [True, False])
+@pytest.mark.parametrize("name", ["laptop", "broker"])
+@pytest.mark.parametrize("seconds", [4, 90])
+def test_a_suspended_machine_loses_and_doubles_nothing(
+    clients: Shop,
+    world: VirtualWorld,
+    broker: VirtualBroker,
+    name: str,
+    seconds: int,
+    *,
+    stops_clock: bool,
+) -> None:
+    clients.create({"retention.ms": "-1"})
+    work = Work(world, broker)
+    clients.pass_time(10)
+    machine = work.process.machine if name == "laptop" else broker.machine
+    for _ in range(2):
+        machine.suspend(stops_clock=stops_clock)
+        clients.pass_time(seconds)
+        machine.resume()
+        before = len(work.seen)
+        clients.pass_time(30)
+        assert len(work.seen) > before + 30
+    work.over = True
+    world.run(until=work.is_done, timeout_ms=60_000.0)
+    values = [int(value or b"") for _, value in clients.read()]
+    assert values == sorted(set(values))
+    assert set(work.sent) <= set(values)
+    assert set(work.seen) == set(values)
+    if name == "laptop":
+        assert work.lost == (0 if seconds < 6 else 2)

@@ -28,7 +28,8 @@ _ERRORS = (
 )
 _SUFFIXES = (*[""] * 6, ".log", ".index", ".timeindex", ".snapshot", "checkpoint")
 _LOOK_MS = 200.0
-_HOUR_MS = 3_600_000
+_JUMPS_MS = (1_800_000, 400 * 86_400_000)
+"""How far a wall clock is set wrong at most."""
 
 
 class Nemesis:
@@ -308,6 +309,7 @@ class Nemesis:
         machine = self._operator.machine
         if client is not None and lot.random() < 0.5:
             machine = client.process.machine
-        shift_ms = lot.randint(-_HOUR_MS // 2, _HOUR_MS // 2)
+        most_ms = lot.choice(_JUMPS_MS)
+        shift_ms = lot.randint(-most_ms, most_ms)
         self._note(fault.kind, machine.name, f"{shift_ms} ms")
         machine.clock.wall_shift_ms = shift_ms

@@ -19,6 +19,8 @@ LONGEST_DELIVERY_MS = 12_000
 MAX_BLOCK_MS = 5_000
 API_TIMEOUT_MS = 6_000
 
+_YEAR_MS = 365 * 86_400_000
+
 NETWORK_FAULTS = (
     *("rechunk", "slow", "cut", "lost answers", "half-open", "partition", "refuse"),
     *("damage", "late letters"),
@@ -155,6 +157,11 @@ def _broker(lot: random.Random, *, flush: bool) -> dict[str, object]:
         "log.flush.offset.checkpoint.interval.ms": 900,
         "log.flush.start.offset.checkpoint.interval.ms": 1100,
         "log.retention.check.interval.ms": 2_000,
+        "offsets.retention.check.interval.ms": 2_000,
+        # Wall clocks jump by more than a year.
+        "log.retention.ms": -1,
+        "log.message.timestamp.after.max.ms": 10 * _YEAR_MS,
+        "offsets.retention.minutes": 10 * _YEAR_MS // 60_000,
     }
     if flush:
         settings["log.flush.interval.messages"] = 1

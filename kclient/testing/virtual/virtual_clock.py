@@ -93,19 +93,22 @@ class VirtualClock:
 
 
 class MachineClock:
-    """The clock of one machine: the world's time, and a calendar that may be wrong by itself.
+    """The clock of one machine: the world's time, less the time for which it was stopped.
 
     Attributes:
-        wall_shift_ms: How far the calendar is off; a test may let it jump.
+        wall_shift_ms: How far the wall clock is wrong; a test may change it at any time.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
         self.wall_shift_ms = 0
         self._clock = clock
+        self._stopped_at_ms: float | None = None
+        self._behind_ms = 0.0
 
     def monotonic_ms(self) -> float:
         """Return milliseconds since an arbitrary start."""
-        return self._clock.now_ms
+        at_ms = self._clock.now_ms if self._stopped_at_ms is None else self._stopped_at_ms
+        return at_ms - self._behind_ms
 
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""
@@ -114,3 +117,14 @@ class MachineClock:
     def wall_ns(self) -> int:
         """Return the same in nanoseconds."""
         return self.wall_ms() * 1_000_000
+
+    def stop(self) -> None:
+        """Stop the monotonic clock, as Linux does for CLOCK_MONOTONIC of a suspended machine."""
+        if self._stopped_at_ms is None:
+            self._stopped_at_ms = self._clock.now_ms
+
+    def go_on(self) -> None:
+        """Let the monotonic clock go on where it was stopped."""
+        if self._stopped_at_ms is not None:
+            self._behind_ms += self._clock.now_ms - self._stopped_at_ms
+            self._stopped_at_ms = None

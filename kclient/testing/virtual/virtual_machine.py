@@ -48,6 +48,26 @@ class VirtualMachine:
         self._processes.append(made)
         return made
 
+    def suspend(self, *, stops_clock: bool = True) -> None:
+        """Stop all its processes until `resume`, as a laptop does when its lid is closed.
+
+        Args:
+            stops_clock: Whether the monotonic clock stands still meanwhile, as on Linux. Otherwise
+                it jumps forward, as on other systems.
+        """
+        self._world.note("suspend", self.name)
+        if stops_clock:
+            self.clock.stop()
+        for process in self.processes:
+            process.pause()
+
+    def resume(self) -> None:
+        """Let the machine go on after `suspend`; whatever was due meanwhile is due now."""
+        self._world.note("resume", self.name)
+        self.clock.go_on()
+        for process in self.processes:
+            process.resume()
+
     def power_cut(self) -> None:
         """Kill every process and lose what the disk was not told to keep; nobody is told.
 
