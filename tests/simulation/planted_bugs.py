@@ -131,8 +131,8 @@ def _drop_flush(replace: Replace) -> None:
 def _forget_producers(replace: Replace) -> None:
     load = LogLoader.load
 
-    def load_and_forget(self: LogLoader, checkpoint: Any, now_ms: int) -> int:
-        start = load(self, checkpoint, now_ms)
+    def load_and_forget(self: LogLoader, checkpoint: Any) -> int:
+        start = load(self, checkpoint)
         self._producers.entries.clear()
         return start
 
