@@ -158,6 +158,8 @@ class SystemFiles:
 
     def make_directory(self, path: Path, *, flushed: bool = True) -> None:
         """Create a directory and its parents with mode 0700; existing is no error."""
+        if path.is_dir():
+            return
         missing = []
         parent = path
         while not parent.exists():

@@ -319,6 +319,8 @@ class LogConfig:
             InvalidConfigurationError: A key is unknown or its value has the wrong form.
         """
         base = defaults or LogConfig()
+        if not overrides:
+            return base
         given: dict[str, object] = {
             key.keyword: getattr(base, key.keyword) for key in TOPIC_CONFIG_KEYS
         }

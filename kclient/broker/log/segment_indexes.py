@@ -103,7 +103,13 @@ class SegmentIndexes:
             return self._find(offset)
 
     def last_headers(self) -> Iterator[BatchHeader]:
-        """Go through the batches from the last entry of the offset index on."""
+        """Go through the batches from the last entry of the offset index on.
+
+        An empty segment's indexes are not opened, so that their files are made with the first
+        append: a broker with thousands of new partitions would make two files more for each.
+        """
+        if not self._records.size:
+            return iter(())
         entry = self.offset.lookup(2**63 - 1)
         first = self.locate(entry.offset)
         return self._records.headers(first.position) if first is not None else iter(())
@@ -184,10 +190,14 @@ class SegmentIndexes:
         self._used = False
 
     def prepare_for_append(self) -> None:
-        """Make room for new entries."""
+        """Make room for new entries, now or when the indexes are opened."""
         self._appendable = True
-        self.offset.take_entries()
-        self.time.take_entries()
+        if self._offset.is_open and self._time.is_open:
+            self._take_entries()
+
+    def _take_entries(self) -> None:
+        self._offset.take_entries()
+        self._time.take_entries()
 
     def finish(self) -> None:
         """Write the last entry of the time index and trim both files to their entries."""
@@ -235,6 +245,8 @@ class SegmentIndexes:
         try:
             for index in (self._offset, self._time):
                 _open(index, self._files, self._records)
+            if self._appendable:
+                self._take_entries()
             self._check_last_entries()
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)

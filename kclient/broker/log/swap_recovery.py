@@ -28,6 +28,8 @@ _CLEANED_LOG = log_file_utils.LOG_FILE_SUFFIX + log_file_utils.CLEANED_FILE_SUFF
 def settle_directory(files: Files, local: LocalLog) -> None:
     """Leave nothing in a log's directory but segments that count."""
     names = files.list_directory(local.directory)
+    if not any(name.endswith((*_UNFINISHED, log_file_utils.SWAP_FILE_SUFFIX)) for name in names):
+        return
     first_cleaned = min(_offsets(names, _CLEANED_LOG), default=2**63)
     for name in names:
         offset = log_file_utils.base_offset_of(name)

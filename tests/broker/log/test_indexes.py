@@ -1,18 +1,22 @@
 """Offset, time and transaction index: look-ups, limits, trimming, sanity."""
 
+import os
 from bisect import bisect_right
+from os.path import samestat
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
 from kclient.broker.log.time_index import TimeIndex, TimestampOffset
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.common.errors import IllegalStateError, InvalidOffsetError
 from kclient.common.system_files import SystemFiles
+from tests.support.log_bench import LogBench, make_batch, offsets
 
 BASE = 1000
 
@@ -218,3 +222,32 @@ def test_damaged_transactions_are_seen(tmp_path: Path) -> None:
     with pytest.raises(CorruptIndexError, match="before the segment"):
         index.sanity_check()
     index.close()
+
+
+def test_an_empty_log_has_no_index_files_before_its_first_append(bench: LogBench) -> None:
+    log = bench.open()
+    assert log.maintenance.recovery_point == log.log_end_offset == 0
+    assert [path.name for path in bench.directory.iterdir()] == ["0" * 20 + ".log"]
+    log.append_as_leader(make_batch(1), 0)
+    assert bench.path(0, ".index").exists()
+    assert bench.path(0, ".timeindex").exists()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("left", [(), (".index",), (".index", ".timeindex")])
+def test_the_first_append_after_a_restart_finds_room_in_the_indexes(
+    bench: LogBench, left: tuple[str, ...], *, clean: bool
+) -> None:
+    """The files may be missing or empty, as an empty log leaves them."""
+    bench.open().close()
+    for suffix in left:
+        bench.path(0, suffix).touch()
+    log = bench.open(LogConfig(index_interval_bytes=0), clean=clean)
+    with bench.path(0, ".log").open() as segment:
+        for _ in range(5):
+            log.append_as_leader(make_batch(1), 0)
+        # An index without room would have made the log roll to a new segment.
+        assert samestat(bench.path(0, ".log").stat(), os.fstat(segment.fileno()))
+        assert len(list(bench.directory.glob("*.log"))) == 1
+    assert bench.path(0, ".index").stat().st_size == 4 * 8
+    assert offsets(log) == list(range(5))

@@ -152,16 +152,21 @@ class LogMachine(RuleBasedStateMachine):
     @rule(suffix=st.sampled_from([".index", ".timeindex"]), data=st.data())
     def restart_with_damaged_index(self, suffix: str, data: st.DataObject) -> None:
         self.log.close()
-        index = data.draw(st.sampled_from(sorted(self.bench.directory.glob(f"*{suffix}"))))
+        found = sorted(self.bench.directory.glob(f"*{suffix}"))
+        if found:  # an empty log that was never appended to has none
+            self.damage(data.draw(st.sampled_from(found)), data)
+        self.reopen(clean=True, recovery_point=self.end)
+
+    @staticmethod
+    def damage(index: Path, data: st.DataObject) -> None:
         content = bytearray(index.read_bytes())
         if not content or data.draw(st.booleans()):
             index.unlink()
-        elif suffix == ".index":
+        elif index.suffix == ".index":
             content[data.draw(st.integers(0, len(content) - 1))] ^= 0x40
             index.write_bytes(content)
         else:
             index.write_bytes(content[:-1])
-        self.reopen(clean=True, recovery_point=self.end)
 
     def reopen(self, *, clean: bool, recovery_point: int) -> None:
         self.log = self.bench.open(
