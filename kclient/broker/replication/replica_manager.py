@@ -65,7 +65,9 @@ class ReplicaManager:
     """The partitions this broker has a replica of (Kafka: ReplicaManager).
 
     The lock guards the table of partitions, which is written while the controller publishes and
-    read without it: a single look-up sees the table before a change or after it.
+    when a request opens a partition that was offline. It is read without the lock: a single look-up
+    sees the table before a change or after it. Lock order: the controller's, if it publishes; this
+    lock; the log manager's.
     """
 
     def __init__(
@@ -255,7 +257,13 @@ class ReplicaManager:
                 self._set_offline(image, topic_partition, error)
             return
         with self._lock:
-            self._partitions.update(opened)
+            for topic_partition, partition in opened.items():
+                hosted = self._partitions.setdefault(topic_partition, partition)
+                if hosted is not partition:
+                    # It was offline, and a request has opened it meanwhile (`_open_again`).
+                    topic = image.topics[topic_partition.topic]
+                    hosted.apply(topic.partitions[topic_partition.partition])
+                self._offline.pop(topic_partition, None)
 
     def _open_partitions(
         self, image: MetadataImage, topic: TopicImage

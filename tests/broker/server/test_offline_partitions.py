@@ -1,0 +1,53 @@
+"""Partitions whose logs could not be opened when their topic was created."""
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from kclient.broker.controller.topic_plans import PartitionsRequest, TopicRequest
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.system_files import SystemFiles
+from kclient.common.types import TopicPartition
+from kclient.network.system_runtime import system_runtime
+
+
+class FullDisk(SystemFiles):
+    """Has no room for directories while `is_full`; calls `on_directory` before it makes one."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+        self.on_directory: Callable[[str], object] = lambda _: None
+
+    def make_directory(self, path: Path, *, flushed: bool = True) -> None:
+        if self.is_full and not self.exists(path):
+            raise OSError(errno.ENOSPC, "no space left on device", str(path))
+        self.on_directory(path.name)
+        super().make_directory(path, flushed=flushed)
+
+
+def test_a_partition_that_is_opened_twice_at_a_time_remains_one(tmp_path: Path) -> None:
+    """By a request for records and by a change of its topic: both must use the same one."""
+    files = FullDisk()
+    config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
+    broker = BrokerServer(config, replace(system_runtime(), files=files))
+    broker.start()
+    try:
+        controller, replicas = broker.services.controller, broker.services.replica_manager
+        files.is_full = True
+        controller.create_topic(TopicRequest("t"))
+        files.is_full = False
+        found = []
+
+        def look_up(name: str) -> None:
+            if name == "t-1":
+                found.append(replicas.partition(TopicPartition("t", 0)))
+
+        files.on_directory = look_up
+        controller.create_partitions([PartitionsRequest("t", 2)])
+        assert found
+        assert replicas.partition(TopicPartition("t", 0)) is found[0]
+        assert replicas.partition(TopicPartition("t", 1)).leader == config.node_id
+    finally:
+        broker.stop()
