@@ -22,6 +22,7 @@ T = TypeVar("T", bound=Sized)
 # While buffered records flow, everything else is looked after so often, not at every poll.
 _SERVICE_INTERVAL_MS = 2.0
 _UNREACHED_MS = 1_000.0
+_UNREACHED_POLLS = 10
 _WARNING_INTERVAL_MS = 10_000.0
 
 
@@ -74,6 +75,8 @@ class PollLoop:
         self._decoding = decoding
         self._next_service_ms = 0.0
         self._unreached_since_ms: float | None = None
+        self._unreached_polls = 0
+        self._unreached_wait_ms = 0.0
         self._next_warning_ms = 0.0
         self._warned = False
         self._error: KafkaError | None = None
@@ -121,18 +124,24 @@ class PollLoop:
     def _log_unreached(self, now_ms: float) -> None:
         """Log from time to time that no broker can be reached, and once when that is over.
 
-        A connection that is being opened, or was closed for being idle, is not worth a line.
+        A connection that is being opened, or was closed for being idle, is not logged: it takes
+        some polls until it can be used, if they do not wait and the application works in between.
         """
         error = self._network.bootstrap_error()
         if error is None:
             self._unreached_since_ms = None
+            self._unreached_polls, self._unreached_wait_ms = 0, 0.0
             if self._warned:
                 self._warned = False
                 self._log.info("Brokers can be reached again")
             return
         if self._unreached_since_ms is None:
             self._unreached_since_ms = now_ms
-        lasts = now_ms >= self._unreached_since_ms + _UNREACHED_MS
+        self._unreached_polls += 1
+        self._unreached_wait_ms += now_ms - self._polled_ms
+        lasts = now_ms >= self._unreached_since_ms + _UNREACHED_MS and (
+            self._unreached_wait_ms >= _UNREACHED_MS or self._unreached_polls >= _UNREACHED_POLLS
+        )
         if lasts and (not self._warned or now_ms >= self._next_warning_ms):
             self._warned = True
             self._next_warning_ms = now_ms + _WARNING_INTERVAL_MS

@@ -1,5 +1,7 @@
 """Commits positions from time to time (Kafka: ConsumerCoordinator's auto-commit)."""
 
+import logging
+
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.consumer.coordinator.offset_committer import OffsetCommitter
@@ -71,7 +73,10 @@ class AutoCommit:
         if future.error is None:
             self._failures = 0
             return
-        self._log.warning("Auto-commit failed: %s", future.error)
+        # The broker may have closed an idle connection just then: the next attempt shows more.
+        is_first = future.error.retriable and not self._failures
+        level = logging.DEBUG if is_first else logging.WARNING
+        self._log.log(level, "Auto-commit failed: %s", future.error)
         if future.error.retriable:
             self._next_ms = now_ms + self._backoff.backoff(self._failures)
             self._failures += 1
