@@ -54,7 +54,8 @@ class AdminClient(ProcessBound):
     """Administers a cluster (Kafka: Admin).
 
     Every call blocks until the cluster has answered or its timeout (seconds; by default
-    ``default.api.timeout.ms``) has passed, and retries what is retriable in between. A call for
+    ``default.api.timeout.ms``) has passed, and retries what is retriable in between. With a
+    timeout of 0 it sends its first request and raises `KafkaTimeoutError`. A call for
     several items raises the first failed item's error, whose notes name the other failures. The
     client may be shared by threads; their calls take turns. Where a call takes a list, it takes a
     single item, too. Inside a running event loop they raise

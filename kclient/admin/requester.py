@@ -211,24 +211,31 @@ class Requester:
             str(node.id), builder, now_ms, callback=answers.append
         )
         self._client.send(request, now_ms)
-        while not answers:
-            self._poll(deadline_ms, f"{builder.api_key.name} at {node}")
-        return answers[0].body(kind)
+        what = f"{builder.api_key.name} at {node}"
+        return self._wait(lambda: answers[0] if answers else None, deadline_ms, what).body(kind)
 
     def _ready_node(self, choose: Choose, builder: RequestBuilder, deadline_ms: float) -> Node:
-        while True:
+        def look() -> Node | None:
+            self._metadata.maybe_raise_any_error()
             now_ms = self._clock.monotonic_ms()
             node = choose(now_ms)
-            if node is not None and self._client.ready(node, now_ms):
-                return node
-            self._poll(deadline_ms, builder.api_key.name)
-            self._metadata.maybe_raise_any_error()
+            return node if node is not None and self._client.ready(node, now_ms) else None
 
-    def _poll(self, deadline_ms: float, what: str) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if now_ms >= deadline_ms:
-            raise self._timeout(what)
-        self._client.poll(min(_POLL_MS, deadline_ms - now_ms), now_ms)
+        return self._wait(look, deadline_ms, builder.api_key.name)
+
+    def _wait(self, look: Callable[[], T | None], deadline_ms: float, what: str) -> T:
+        """Poll until `look` returns something; once even where the deadline has passed.
+
+        So calls with a timeout of 0 open connections and send their requests.
+        """
+        is_last = False
+        while (found := look()) is None:
+            if is_last:
+                raise self._timeout(what)
+            now_ms = self._clock.monotonic_ms()
+            is_last = now_ms >= deadline_ms
+            self._client.poll(max(0.0, min(_POLL_MS, deadline_ms - now_ms)), now_ms)
+        return found
 
     def _timeout(self, what: str) -> KafkaTimeoutError:
         unreached = self._client.bootstrap_error()

@@ -12,7 +12,6 @@ from kclient.consumer.arguments import CommitOffsets, check_commit, check_partit
 from kclient.consumer.consumer_base import ConsumerBase
 from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_parts import ConsumerParts
-from kclient.consumer.coordinator.committed_offsets import CommittedLookup
 from kclient.consumer.coordinator.consumer_coordinator import CommitCallback, ConsumerCoordinator
 from kclient.consumer.coordinator.offset_committer import Offsets
 from kclient.consumer.foreign_names import COMMIT, TIMEOUT
@@ -39,7 +38,8 @@ class ConsumerCommits(ConsumerBase):
                 `subscribe` cannot commit partitions that it has given up, whose positions belong to
                 their new owners; a consumer of the group that uses `assign` can, while the group
                 has no members.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
+                sends the request and raises KafkaTimeoutError, since the response takes time.
 
         Raises:
             CommitFailedError: The group has moved on without this consumer, or it has given one of
@@ -58,6 +58,7 @@ class ConsumerCommits(ConsumerBase):
         deadline_ms = self._deadline_ms(timeout, "commit")
         with self._call() as parts:
             coordinator = self._coordinator("commit")
+            parts.unfinished.discard()
             chosen = parts.subscriptions.all_consumed() if given is None else given
             commit_and_wait(parts, coordinator, chosen, deadline_ms)
 
@@ -80,6 +81,7 @@ class ConsumerCommits(ConsumerBase):
         check_callback("callback", callback, "a callable (offsets, error)")
         with self._call() as parts:
             coordinator = self._coordinator("commit_async")
+            parts.unfinished.discard()
             coordinator.run_commit_callbacks()
             chosen = parts.subscriptions.all_consumed() if given is None else given
             coordinator.commit_async(chosen, callback)
@@ -95,23 +97,27 @@ class ConsumerCommits(ConsumerBase):
 
         Args:
             partitions: Partitions to look up; they need not be assigned.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; with 0,
+                repeated calls for the same partitions return the response once it has arrived.
 
         Raises:
             IllegalStateError: There is no ``group_id``.
             KafkaTimeoutError: The group did not answer in time.
         """
         refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
-        lookup = CommittedLookup(check_partitions(partitions))
+        checked = check_partitions(partitions)
         deadline_ms = self._deadline_ms(timeout, "committed")
         with self._call() as parts:
             coordinator = self._coordinator("committed")
+            now_ms = parts.runtime.clock.monotonic_ms()
+            lookup = parts.unfinished.begin(checked, coordinator.group_metadata(), now_ms)
 
             def step(now_ms: float) -> float:
                 wait_ms = coordinator.commit_step(now_ms)
                 return min(wait_ms, lookup.step(coordinator.committed, parts.backoff, now_ms))
 
             parts.loop.wait_for(lambda: lookup.done, step, deadline_ms, "committed offsets")
+            parts.unfinished.discard()
             return lookup.value
 
     def group_metadata(self) -> ConsumerGroupMetadata:

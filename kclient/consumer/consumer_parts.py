@@ -20,6 +20,7 @@ from kclient.consumer.coordinator.group_parts import GroupCallbacks, GroupParts
 from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat_task import HeartbeatTask
 from kclient.consumer.coordinator.rebalance import Rebalance
+from kclient.consumer.coordinator.unfinished_lookup import UnfinishedLookup
 from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
@@ -79,6 +80,7 @@ class ConsumerParts:
         self.coordinator = (
             None if self.group is None else ConsumerCoordinator(self.group, self.log_context)
         )
+        self.unfinished = UnfinishedLookup(values["request_timeout_ms"])
         self._wire_fetching()
         self._show_levels()
 

@@ -45,7 +45,8 @@ class ConsumerPositions(ConsumerBase):
 
         Args:
             partition: An assigned partition.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; with 0,
+                repeated calls return the position once it is known.
 
         Raises:
             IllegalStateError: The partition is not assigned.
@@ -123,7 +124,8 @@ class ConsumerPositions(ConsumerBase):
 
         Args:
             partitions: Partitions to look up.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
+                never succeeds, since a response takes time.
 
         Raises:
             UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
@@ -149,7 +151,8 @@ class ConsumerPositions(ConsumerBase):
 
         Args:
             timestamps: Milliseconds since the epoch, or a datetime with a time zone, by partition.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
+                never succeeds, since a response takes time.
 
         Raises:
             UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
