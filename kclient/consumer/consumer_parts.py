@@ -29,6 +29,7 @@ from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
 from kclient.consumer.missing_partitions import MissingPartitionsLog
+from kclient.consumer.node_backoff import NodeBackoff
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
 from kclient.consumer.poll_loop import Decoding, PollLoop
@@ -140,8 +141,7 @@ class ConsumerParts:
             self.buffer,
             config.fetch,
             measured,
-            clock,
-            self.backoff,
+            NodeBackoff(self.backoff, clock),
             self.log_context,
         )
         self.collector = FetchCollector(

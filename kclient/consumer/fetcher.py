@@ -3,12 +3,10 @@
 from typing import NamedTuple
 
 from kclient.client.client_response import ClientResponse
-from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
@@ -19,6 +17,7 @@ from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.fetch_request_builder import FetchRequestBuilder
 from kclient.consumer.fetch_session_handler import FetchPartitionData, FetchSessionHandler
 from kclient.consumer.node_backlog import NodeBacklog
+from kclient.consumer.node_backoff import NodeBackoff
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState
@@ -49,8 +48,7 @@ class Fetcher:
         buffer: FetchBuffer,
         config: FetchConfig,
         metrics: ConsumerFetchMetrics,
-        clock: Clock,
-        backoff: ExponentialBackoff,
+        backoff: NodeBackoff,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log_context = log_context
@@ -61,14 +59,10 @@ class Fetcher:
         self._buffer = buffer
         self._config = config
         self._metrics = metrics
-        self._clock = clock
         self._backoff = backoff
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._backlogs: dict[int, NodeBacklog] = {}
         self._in_flight: set[int] = set()
-        self._rest_until_ms: dict[int, float] = {}
-        # Failed requests in a row, by broker.
-        self._failures: dict[int, int] = {}
         # Answers in a row that could not be received, by broker.
         self._unreceived: dict[int, int] = {}
         self._error: KafkaError | None = None
@@ -147,7 +141,7 @@ class Fetcher:
         backlog = self._backlogs.get(node.id)
         return (
             node.id in self._in_flight
-            or now_ms < self._rest_until_ms.get(node.id, 0.0)
+            or self._backoff.is_waiting(node.id, now_ms)
             or (backlog is not None and not backlog.is_low())
             or self._network.is_unavailable(node)
         )
@@ -190,7 +184,7 @@ class Fetcher:
         response = future.value.body(FetchResponse)
         error = error_for_code(response.error_code)
         if error is not None:
-            self._rest(node)
+            self._backoff.failed(node.id)
             session.handle_error_code(error)
             if isinstance(error, FetchSessionTopicIdError):
                 self._metadata.request_update()
@@ -200,10 +194,10 @@ class Fetcher:
             response.session_id, set(answers), throttled=response.throttle_time_ms > 0
         )
         if problem is not None:
-            self._rest(node)
+            self._backoff.failed(node.id)
             self._log.info("answer of %s to a fetch is not used: %s", node, problem)
             return
-        self._failures.pop(node.id, None)
+        self._backoff.succeeded(node.id)
         self._learn_leaders(response, answers)
         size = self._take_in(node, asked, answers)
         self._metrics.record_answer(size, future.value.latency_ms, response.throttle_time_ms)
@@ -216,7 +210,7 @@ class Fetcher:
         error: KafkaError,
     ) -> None:
         self._log.info("fetch from %s failed: %s", node, error)
-        self._rest(node)
+        self._backoff.failed(node.id)
         if isinstance(error.__cause__, InvalidReceiveError):
             self._count_unreceived(node, error.__cause__)
         session.handle_failure()
@@ -232,12 +226,6 @@ class Fetcher:
                 "receive_message_max_bytes allows: raise it, or seek past the batch"
             )
             self._error.__cause__ = cause
-
-    def _rest(self, node: Node) -> None:
-        now_ms = self._clock.monotonic_ms()
-        failures = self._failures.get(node.id, 0)
-        self._failures[node.id] = failures + 1
-        self._rest_until_ms[node.id] = now_ms + self._backoff.backoff(failures)
 
     def _by_partition(
         self, response: FetchResponse, session: FetchSessionHandler
