@@ -84,7 +84,7 @@ def test_what_is_right_is_no_fault(tmp_path: Path, writing: Writing) -> None:
         ),
         (ACKNOWLEDGED, [FIRST, SECOND], PLAIN, "acknowledged and lost"),
         (ACKNOWLEDGED, [FIRST, SECOND], ONE, ""),
-        (ACKNOWLEDGED, [FIRST, b"x", SECOND, THIRD], PLAIN, "2 records not at the offset"),
+        (ACKNOWLEDGED, [FIRST, b"x", SECOND, THIRD], PLAIN, "2 records not at the reported offset"),
         (ACKNOWLEDGED, [FIRST, SECOND, THIRD, SECOND], IDEMPOTENT, "1 records in the log more"),
         (ACKNOWLEDGED, [FIRST, SECOND, THIRD, SECOND], ORDERED, ""),
         (ACKNOWLEDGED.replace(b" 3 2", b" 3 -1"), [FIRST, SECOND, b"x", THIRD], IDEMPOTENT, ""),

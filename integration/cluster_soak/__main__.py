@@ -4,7 +4,7 @@ Three brokers of Apache Kafka and a controller run under producers, groups of co
 transactions and an admin client. Meanwhile leaders move, replicas are reassigned, brokers stop,
 are killed and suspended, two of three are down at once, group coordinators move, and a topic is
 deleted and created again. At the end another client reads the topics, and every record is compared
-with what its producer was told.
+with the outcome that its producer reported.
 
     python -m integration.cluster_soak --minutes 10 --seed 1
 """

@@ -45,7 +45,7 @@ class Outcome:
     """What a run showed.
 
     Attributes:
-        findings: What the topics hold, compared with what the clients were told.
+        findings: What the topics hold, compared with the outcomes that the clients reported.
         events: How many there were of each kind.
         admin_calls: How many calls of the admin client succeeded.
         admin_failures: The errors of the others.

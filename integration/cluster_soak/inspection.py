@@ -85,7 +85,7 @@ class Findings:
 def inspect(
     clients: Clients, watch: AvailabilityWatch, recreated: RecreatedTopic, span: Span
 ) -> Findings:
-    """Compares what the topics hold with what the clients were told; `span` is the run's."""
+    """Compares the topics' records with the outcomes that clients reported in the run's `span`."""
     found = Findings()
     reader = ConfluentClient(clients.bootstrap)
     records = reader.read_all(TOPIC, timeout=_READ_S)
@@ -100,7 +100,7 @@ def inspect(
         found.stops[writing.name] = _longest_stop(outcomes.times(), available, span)
     foreign = places.keys() - sent
     if foreign:
-        found.faults.append(f"{len(foreign)} records that nobody sent: {sorted(foreign)[:3]}")
+        found.faults.append(f"{len(foreign)} records that were not sent: {sorted(foreign)[:3]}")
     _inspect_groups(found, clients, records, watch, span)
     _inspect_transactions(found, clients, reader)
     _inspect_recreated(found, clients, places_and_records(reader, RECREATED), recreated)
@@ -171,14 +171,14 @@ def _inspect_transactions(found: Findings, clients: Clients, reader: ConfluentCl
         found.faults.append(
             f"read_committed: {len(strange)} records read are not committed: {strange[:3]}"
         )
-    told = Counter(int((one.value or b"").partition(b":")[0]) for one in written)
+    counts = Counter(int((one.value or b"").partition(b":")[0]) for one in written)
     wrong = [
         number
         for number, outcome in enumerate(outcomes)
-        if (outcome == COMMITTED and not told[number]) or (outcome == ABORTED and told[number])
+        if (outcome == COMMITTED and not counts[number]) or (outcome == ABORTED and counts[number])
     ]
     if wrong:
-        found.faults.append(f"transactions {wrong[:3]} did not end as confluent-kafka was told")
+        found.faults.append(f"transactions {wrong[:3]} did not end as confluent-kafka reported")
 
 
 def _inspect_recreated(

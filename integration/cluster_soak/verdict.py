@@ -1,4 +1,4 @@
-"""Compares what a topic holds with what its writers were told."""
+"""Compares the records of a topic with the outcomes that its producers reported."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class Verdict:
         failed: How many failed.
         possibly_written: How many of those were said to be possibly written.
         lost: How many were acknowledged and are not in the log.
-        displaced: How many were acknowledged and are not at the offset that was told.
+        displaced: How many were acknowledged and are not at the offset that was reported.
         doubled: How many are in the log more than once.
         reordered: How many stand behind one of their partition that was sent after them.
         wrongly_refused: How many are in the log although their error says that they are not.
@@ -94,7 +94,7 @@ def judge(writing: Writing, outcomes: Outcomes, places: Places, created: float =
     found.unsettled = len(unsettled)
     promises = [
         ("acknowledged and lost", lost, found.may_lose),
-        ("not at the offset that was told", displaced, found.may_lose),
+        ("not at the reported offset", displaced, found.may_lose),
         ("in the log more than once", doubled, found.may_double),
         ("out of order", reordered, found.may_reorder),
         ("in the log although possibly_written is False", refused, False),
@@ -114,7 +114,9 @@ class _Check:
     def __init__(self, writing: Writing, outcomes: Outcomes, places: Places, since: float) -> None:
         self._outcomes = outcomes
         self._acknowledged = {
-            number: told for number, told in outcomes.acknowledged.items() if told.at >= since
+            number: outcome
+            for number, outcome in outcomes.acknowledged.items()
+            if outcome.at >= since
         }
         prefix = f"{writing.name}-".encode()
         self._values = [value_of(number, prefix) for number in range(outcomes.sent)]
@@ -124,10 +126,10 @@ class _Check:
         return (number for number in self._acknowledged if not self._places[number])
 
     def displaced(self) -> Iterator[int]:
-        for number, told in self._acknowledged.items():
+        for number, outcome in self._acknowledged.items():
             places = self._places[number]
             # Of a duplicate that it recognises late, a broker does not know the offset.
-            if places and told.offset >= 0 and (told.partition, told.offset) not in places:
+            if places and outcome.offset >= 0 and (outcome.partition, outcome.offset) not in places:
                 yield number
 
     def doubled(self) -> Iterator[int]:
@@ -136,8 +138,8 @@ class _Check:
     def wrongly_refused(self) -> Iterator[int]:
         return (
             number
-            for number, told in self._outcomes.failed.items()
-            if not told.possibly_written and self._places[number]
+            for number, outcome in self._outcomes.failed.items()
+            if not outcome.possibly_written and self._places[number]
         )
 
     def reordered(self) -> Iterator[int]:
@@ -154,6 +156,6 @@ class _Check:
         """Returns the first of these records, with their outcomes and places."""
         parts = []
         for number in numbers[:_SHOWN]:
-            told = self._outcomes.acknowledged.get(number) or self._outcomes.failed.get(number)
-            parts.append(f"{self._values[number]!r} {told} is at {list(self._places[number])}")
+            outcome = self._outcomes.acknowledged.get(number) or self._outcomes.failed.get(number)
+            parts.append(f"{self._values[number]!r} {outcome} is at {list(self._places[number])}")
         return "; ".join(parts)

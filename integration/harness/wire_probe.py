@@ -48,7 +48,7 @@ def served_apis(address: str, timeout: float = 2.0) -> dict[int, tuple[int, int]
     """Returns api key -> (lowest, highest) version that the broker at `address` serves.
 
     Raises:
-        OSError: when nobody answers there, or not as a Kafka broker does.
+        OSError: nothing listens there, or the peer is not a Kafka broker.
     """
     answer = _ask(address, _API_VERSIONS, 0, b"", timeout)
     error, count = struct.unpack_from(">hi", answer)
@@ -63,7 +63,7 @@ def known_brokers(address: str, timeout: float = 2.0) -> dict[int, str]:
     """Returns node id -> advertised "host:port" of the live brokers that `address` knows.
 
     Raises:
-        OSError: when nobody answers there, or not as a Kafka broker does.
+        OSError: nothing listens there, or the peer is not a Kafka broker.
     """
     return _MetadataBody(_ask(address, _METADATA, 1, _names(()), timeout)).brokers()
 
@@ -86,7 +86,7 @@ def partition_states(
     """Returns (topic, partition) -> its state for the partitions of `topics` that exist.
 
     Raises:
-        OSError: when nobody answers there, or not as a Kafka broker does.
+        OSError: nothing listens there, or the peer is not a Kafka broker.
     """
     body = _MetadataBody(_ask(address, _METADATA, 1, _names(topics), timeout))
     body.brokers()

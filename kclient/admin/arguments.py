@@ -22,7 +22,7 @@ def milliseconds(timeout: object) -> float:
 
 
 def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:
-    """Return a list of one item or more; a single item stands for a list of one.
+    """Return a list of one item or more; a single item is taken as a list of one.
 
     Args:
         what: The argument's name.

@@ -38,7 +38,7 @@ class LastSeenEpochs:
         """Note a topic's id; discard its epochs where they are those of a deleted topic.
 
         Brokers before 2.8 report no id. There a topic that was missing counts as created again,
-        since epochs that wrongly stay would leave it without a leader for ever, whereas an old
+        since epochs that wrongly stay would leave it without a leader, whereas an old
         leader taken from a broker that lags refuses the next request.
 
         Returns:

@@ -129,7 +129,7 @@ class SystemFiles:
         replace_file(self, path, data)
 
     def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
-        """Rename, replacing the target, and flush the directories unless told otherwise."""
+        """Rename, replacing the target, and flush the directories unless `flushed` is false."""
         if not flushed:
             os.rename(source, target)
             return

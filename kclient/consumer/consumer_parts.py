@@ -224,7 +224,7 @@ class ConsumerParts:
 def _log_context(config: ConsumerConfig) -> LogContext:
     client_id = config.values["client_id"]
     names: dict[str, str | None] = {"clientId": client_id or _CLIENT_ID}
-    if not client_id:  # consumers of one process are told apart all the same
+    if not client_id:  # consumers of one process still differ in their log lines
         names["instance"] = str(next(_instances))
     names["groupId"] = None if config.group is None else config.group.group_id
     return LogContext("Consumer", names)

@@ -95,7 +95,7 @@ class NameResolver:
         thread = threading.Thread(target=self._run, name="kclient-resolver", daemon=True)
         try:
             thread.start()
-        except BaseException as error:  # Ctrl-C included: the name must not stay under way for ever
+        except BaseException as error:  # Ctrl-C included: the name must not stay under way
             with self._lock:
                 self._threads -= 1
                 self._under_way.pop((look_up.host, look_up.port), None)

@@ -1,7 +1,7 @@
 """Makes pending outcomes work with asyncio and `concurrent.futures`, which are not imported here.
 
 What those modules need beyond the public methods of a future is made when they ask for it, so that
-a future which nobody awaits carries nothing of it.
+a future that is not awaited carries none of it.
 """
 
 import sys

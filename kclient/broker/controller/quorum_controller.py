@@ -248,7 +248,7 @@ class QuorumController:
             for publisher in self._publishers:
                 self._publish(publisher, delta, image)
         finally:
-            # Last, so that whoever finds a new topic in the image can use it.
+            # Last, so that a topic can be used as soon as the image has it.
             self._image = image
 
     @staticmethod

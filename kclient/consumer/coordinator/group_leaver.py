@@ -58,7 +58,7 @@ class GroupLeaver:
         self._membership = membership
 
     def leave(self, reason: str) -> RequestFuture[None]:
-        """Leave; return when the broker has been told, as far as it need be.
+        """Leave the group; the future ends with the response, at once if no request is needed.
 
         A static member keeps its place: it may be back before its session ends (KIP-345).
         """
@@ -66,7 +66,7 @@ class GroupLeaver:
         generation = membership.generation
         rebalancing = membership.is_rebalancing()
         coordinator = self._finder.side_door() if rebalancing else self._finder.coordinator()
-        told: RequestFuture[None] = RequestFuture.of(None)
+        response: RequestFuture[None] = RequestFuture.of(None)
         if (
             self._settings.group_instance_id is None
             and coordinator is not None
@@ -80,9 +80,9 @@ class GroupLeaver:
                 reason,
             )
             builder = _Builder(self._settings.group_id, generation, reason[:255])
-            told = self._network.send(coordinator, builder).then(self._read)
+            response = self._network.send(coordinator, builder).then(self._read)
         membership.left(reason)
-        return told
+        return response
 
     def _read(self, response: ClientResponse) -> None:
         body = response.body(LeaveGroupResponse)

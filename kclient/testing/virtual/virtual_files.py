@@ -95,7 +95,7 @@ class VirtualFiles:
         replace_file(self, path, data)
 
     def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
-        """Rename, replacing the target, and flush the directories unless told otherwise."""
+        """Rename, replacing the target, and flush the directories unless `flushed` is false."""
         self.gate()
         parents = list(dict.fromkeys([target.parent, source.parent]))
         opened = [self._open_directory(parent, others) for others, parent in enumerate(parents)]
