@@ -20,6 +20,7 @@ from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLi
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
 from kclient.common.errors import KafkaError
+from kclient.common.files import Files
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
@@ -108,7 +109,7 @@ class LogManager:
         files = self._runtime.files
         with self.failures.guarding(f"{self._data_dir}: start"):
             files.make_directory(self._data_dir)
-            held = self._take_lock()
+            held = _take_lock(files, self._data_dir)
             try:
                 self._checkpoints.read()
                 self._clean = self._clean_shutdown.exists()
@@ -357,17 +358,6 @@ class LogManager:
         except KafkaStorageError as problem:
             _log.warning("%s: %s", self._data_dir, problem)
 
-    def _take_lock(self) -> AbstractContextManager[None]:
-        try:
-            held = self._runtime.files.lock(self._data_dir / LOCK_FILE)
-        except BlockingIOError:
-            raise KafkaStorageError(
-                f"{self._data_dir}: another broker uses this directory; stop it, or give each "
-                "broker a directory of its own"
-            ) from None
-        held.__enter__()
-        return held
-
     def _load_directory(self, name: str, configs: Mapping[str, LogConfig]) -> None:
         try:
             partition = log_file_utils.parse_partition_directory(name)
@@ -442,6 +432,18 @@ class LogManager:
             self._check_open("remove deleted logs")
             self._let_go()
         self._more_to_remove = self._deletion.remove_due(now_ms)
+
+
+def _take_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:
+    try:
+        held = files.lock(data_dir / LOCK_FILE)
+    except BlockingIOError:
+        raise KafkaStorageError(
+            f"{data_dir}: another broker uses this directory; stop it, or give each broker a "
+            "directory of its own"
+        ) from None
+    held.__enter__()
+    return held
 
 
 def _for_each(logs: Iterable[UnifiedLog], act: Callable[[UnifiedLog], None]) -> None:

@@ -193,11 +193,8 @@ class SegmentIndexes:
         """Make room for new entries, now or when the indexes are opened."""
         self._appendable = True
         if self._offset.is_open and self._time.is_open:
-            self._take_entries()
-
-    def _take_entries(self) -> None:
-        self._offset.take_entries()
-        self._time.take_entries()
+            self._offset.take_entries()
+            self._time.take_entries()
 
     def finish(self) -> None:
         """Write the last entry of the time index and trim both files to their entries."""
@@ -246,7 +243,7 @@ class SegmentIndexes:
             for index in (self._offset, self._time):
                 _open(index, self._files, self._records)
             if self._appendable:
-                self._take_entries()
+                self.prepare_for_append()
             self._check_last_entries()
         except CorruptIndexError as problem:
             _log.warning("%s: rebuilding the indexes: %s", self._offset.path, problem)
