@@ -51,7 +51,7 @@ class PlantedBug:
         plant: Makes it.
         seed: A seed that finds it.
         invariant: What it breaks there.
-        is_rare: Whether so few seeds find it that it takes a long hunt.
+        is_rare: Whether fewer than about one seed in fifty finds it.
     """
 
     summary: str
@@ -333,10 +333,10 @@ BUGS: dict[str, PlantedBug] = {
         "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 33, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 19, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 24, "reordered"
+        "the broker does not look at sequences", _ignore_duplicates, 19, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
@@ -345,13 +345,15 @@ BUGS: dict[str, PlantedBug] = {
         "a fetch for a position of before moves the position", _use_stale_fetch, 1, "crash"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 2, "unowned-read"
+        "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
     ),
     "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
-    "two-ends": PlantedBug("a future may end a second time", _end_twice, 62, "outcome"),
+    "two-ends": PlantedBug(
+        "a future may end a second time", _end_twice, 62, "outcome", is_rare=True
+    ),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
-        "automatic commits cover what was only just handed out", _commit_ahead, 8, "early-commit"
+        "automatic commits cover what was only just handed out", _commit_ahead, 7, "early-commit"
     ),
     "lost-positions": PlantedBug(
         "a broker that starts does not read the groups' positions", _forget_positions, 1, "work"
