@@ -49,7 +49,7 @@ class PlantedBug:
     Attributes:
         summary: What is wrong.
         plant: Makes it.
-        seed: A seed that finds it.
+        seed: The first seed to try; it finds the bug unless that is rare.
         invariant: What it breaks there.
         is_rare: Whether fewer than about one seed in fifty finds it.
     """
@@ -371,7 +371,7 @@ BUGS: dict[str, PlantedBug] = {
         "inconsistent-offset",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not look at checksums", _trust_disk, 54, "catch-up", is_rare=True
+        "recovery does not look at checksums", _trust_disk, 401, "catch-up", is_rare=True
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",
@@ -382,7 +382,7 @@ BUGS: dict[str, PlantedBug] = {
     "any-generation": PlantedBug(
         "the broker takes commits of a generation that is over",
         _take_any_generation,
-        62,
+        28,
         "foreign-commit",
         is_rare=True,
     ),
