@@ -99,6 +99,8 @@ class MetadataSnapshot:
     def cluster(self) -> Cluster:
         """Return the picture handed to everyone else."""
         described = {name: topic for name, topic in self.topics.items() if topic.error_code == NONE}
+        # The id -1 means that no controller is known, and is also that of a bootstrap server.
+        controller = None if self.is_bootstrap else self.nodes.get(self.controller_id)
         return Cluster(
             self.nodes.values(),
             [
@@ -107,7 +109,7 @@ class MetadataSnapshot:
                 for number, partition in topic.partitions.items()
             ],
             cluster_id=self.cluster_id,
-            controller=self.nodes.get(self.controller_id),
+            controller=controller,
             topic_ids={name: topic.topic_id for name, topic in described.items() if topic.topic_id},
             is_bootstrap=self.is_bootstrap,
             internal_topics=(name for name, topic in self.topics.items() if topic.is_internal),

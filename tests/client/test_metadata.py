@@ -405,3 +405,9 @@ def test_an_admin_client_asks_for_the_brokers_alone() -> None:
     metadata = Metadata(world.runtime)
     metadata.bootstrap([("b0", 9092)])
     assert metadata.next_request(world.now_ms).request.topics == []
+
+
+def test_a_bootstrap_server_is_never_taken_for_the_controller() -> None:
+    metadata = Metadata(VirtualHome().runtime)
+    metadata.bootstrap([("a", 9092), ("b", 9092)])
+    assert metadata.cluster().controller is None
