@@ -27,9 +27,15 @@ class KafkaRequestHandler:
     def step(self, timeout_ms: float) -> bool:
         """Handle the next request, if one comes in time; return whether one did."""
         request = self._channel.receive_request(timeout_ms)
-        if request is not None:
+        if request is None:
+            return False
+        try:
             self._handle(request)
-        return request is not None
+        except Exception:  # noqa: BLE001 (else the thread ends, and no later request is handled)
+            _log.exception("%r could not be handled", request)
+            if not request.is_answered:
+                request.close_connection()
+        return True
 
     def stop(self) -> None:
         """End after the request in hand."""

@@ -74,6 +74,30 @@ def test_the_pool_handles_and_ends() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("kclient-request-handler")]
 
 
+def test_a_request_whose_handling_fails_costs_no_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    channel = RequestChannel(100, threading.Condition())
+    sink = Sink()
+    failing, answered, later = request(sink), request(), request()
+    answered.respond_nothing()
+    done = threading.Event()
+
+    def handle(given: Request) -> None:
+        if given is not later:
+            raise RuntimeError("no")
+        done.set()
+
+    pool = KafkaRequestHandlerPool(channel, handle, 1)
+    pool.start(SystemTasks())
+    for each in (failing, answered, later):
+        assert channel.send_request(each)
+    assert done.wait(5)
+    pool.shutdown(5.0)
+    assert sink.responses == [Response("connection", close=True)]
+    assert caplog.text.count("could not be handled") == 2
+
+
 def test_a_second_answer_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     sink = Sink()
     asked = request(sink)
