@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.consumer.consumer import Consumer
@@ -19,9 +20,10 @@ from kclient.spark.source.schema import to_spark
 _GLANCE_S = 0.05
 # After so long without progress the log's ends are looked up: it may have been cut off.
 _SUSPICION_MS = 1000.0
-# A partition is gone when the brokers did not know it so often in a row: one that was made a moment
-# ago is not known to each of them at once.
+# A partition is deleted when so many look-ups in a row, with a pause between them, did not find
+# it: one that was just created is not known to every broker yet.
 _LOOKS_FOR_GONE = 3
+_PAUSE_S = 0.5
 
 
 class RangeReader:
@@ -81,13 +83,18 @@ class RangeReader:
         if not consumer.assignment():
             # A new one connects here, with all the time there is, and says why if it cannot.
             while self._position < span.end and self._log_bounds(span) is None:
-                continue
+                self._pause()
         if consumer.assignment() != {partition}:
             consumer.assign([partition])
             consumer.seek(partition, span.start)
         elif consumer.position(partition) != span.start:
             consumer.seek(partition, span.start)
         self._note_progress()
+
+    def _pause(self) -> None:
+        pause = self._runtime.tasks.condition()
+        with pause:
+            pause.wait(_PAUSE_S)
 
     def _next(self, span: Span) -> pa.RecordBatch | None:
         before = self._position
@@ -149,9 +156,9 @@ class RangeReader:
         self._position = goal
 
     def _log_bounds(self, span: Span) -> tuple[int, int] | None:
-        """Return where the log begins and ends now; None where nobody says so soon.
+        """Return the log's start and end offset; None if no broker reports them in time.
 
-        A partition that does not exist any more is passed over as a whole, or the task fails.
+        The rest of a deleted partition is skipped, or the task fails.
         """
         partition = span.partition
         over_ms = self._moved_ms + self._settings.poll_timeout_ms
@@ -160,6 +167,9 @@ class RangeReader:
         try:
             start = self._consumer.beginning_offsets([partition], wait_s)[partition]
             end = self._consumer.end_offsets([partition], wait_s)[partition]
+        except UnknownTopicOrPartitionError:
+            # The metadata of one broker says so; the admin client below asks another.
+            pass
         except KafkaTimeoutError:
             if left_ms <= self._patience_ms:
                 raise

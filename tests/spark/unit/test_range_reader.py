@@ -267,6 +267,14 @@ def test_a_topic_that_not_every_broker_knows_yet_is_waited_for(world: ConsumerWo
     assert reading(world).offsets(0, 5) == [0, 1, 2, 3, 4]
 
 
+def test_a_partition_that_not_every_broker_knows_yet_is_waited_for(world: ConsumerWorld) -> None:
+    world.fill(5, number=1)
+    leaders = world.broker.topics["orders"]
+    world.broker.topics["orders"] = leaders[:1]
+    world.clock.after(700.0, lambda: world.broker.topics.update(orders=leaders))
+    assert reading(world).offsets(0, 5, ORDERS_1) == [0, 1, 2, 3, 4]
+
+
 def test_a_broker_far_away_is_read_from(world: ConsumerWorld) -> None:
     world.fill(5)
     world.net.latency_ms = (1_500.0, 1_500.0)  # each way
