@@ -16,6 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = import_module("kclient.cli.command_line").run(arguments)
     except KeyboardInterrupt:
+        # CPython ends the process by SIGINT, whatever the status, if the exception has passed code
+        # that exec() ran from a string, as the import of a dataclass does. This clears the mark.
+        exec("")  # noqa: S102 (a constant)
         print("kclient: interrupted", file=sys.stderr)
         return INTERRUPTED
     return status

@@ -1,13 +1,15 @@
 """Ctrl-C ends every command without a traceback, with status 130 and what was done so far."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.cli.command_process import CommandProcess
+from tests.cli.command_process import ROOT, CommandProcess
 from tests.support.desk import Desk, place
 from tests.support.waiting import wait_until
 
@@ -142,6 +144,25 @@ def test_an_interrupt_while_the_commands_are_imported(tmp_path: Path) -> None:
         assert command.end() == INTERRUPTED
         assert "Traceback" not in command.stderr
         assert command.stderr.endswith("kclient: interrupted\n")
+
+
+def test_an_interrupt_while_generated_code_is_run(tmp_path: Path) -> None:
+    """As while a dataclass is imported; ``python -m`` alone looks at what CPython notes of it."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from kclient.cli import main\n"
+        "main.import_module = lambda name: exec('raise KeyboardInterrupt')\n"
+        "sys.exit(main.main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "kclient: interrupted\n")
 
 
 def test_the_demonstration_stops_its_broker(tmp_path: Path) -> None:
