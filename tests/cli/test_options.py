@@ -13,8 +13,9 @@ from kclient.cli.demo import command as demo
 from kclient.cli.demo import flights
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
-from tests.cli.command_process import ROOT, CommandProcess
+from tests.cli.waiting_commands import COMMANDS
 from tests.support.desk import Desk
+from tests.support.python_process import ROOT, command
 
 Captured = pytest.CaptureFixture[str]
 
@@ -40,9 +41,9 @@ def test_the_version(capsys: Captured) -> None:
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
-    with CommandProcess(tmp_path, "--version") as command:
-        assert command.end() == 0
-        assert command.stdout == f"kclient {kclient.__version__}\n"
+    with command(tmp_path, "--version") as process:
+        process.end()
+        assert process.stdout == f"kclient {kclient.__version__}\n"
 
 
 def test_the_version_is_known_without_an_installation(tmp_path: Path) -> None:
@@ -89,21 +90,8 @@ def test_the_option_wins_over_the_environment(
 
 # -- the timeout
 
-WAITING = [
-    ("topics", "list"),
-    ("topics", "describe", "t"),
-    ("topics", "create", "t"),
-    ("topics", "delete", "t"),
-    ("topics", "add-partitions", "t", "--total", "2"),
-    ("groups", "list"),
-    ("groups", "describe", "g"),
-    ("groups", "delete", "g"),
-    ("consume", "t"),
-    ("consume", "t", "--group", "g"),
-]
 
-
-@pytest.mark.parametrize("arguments", WAITING, ids=" ".join)
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_command_gives_up_after_its_timeout(
     silent_peer: str, capsys: Captured, arguments: tuple[str, ...]
 ) -> None:
@@ -115,10 +103,10 @@ def test_a_command_gives_up_after_its_timeout(
 
 def test_produce_gives_up_after_its_timeout(silent_peer: str, tmp_path: Path) -> None:
     options = ("-b", silent_peer, "--timeout", "0.2")
-    with CommandProcess(tmp_path, "produce", "t", *options) as command:
-        command.enter(b"one\n")
-        assert command.end() == 1
-        assert "0 of 1 records delivered\nkclient produce: " in command.stderr
+    with command(tmp_path, "produce", "t", *options) as process:
+        process.enter(b"one\n")
+        process.end(1)
+        assert "0 of 1 records delivered\nkclient produce: " in process.stderr
 
 
 # -- numbers

@@ -17,8 +17,8 @@ from kclient.cli.main import main
 from kclient.cli.text_form import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
-from tests.cli.command_process import ROOT, CommandProcess
 from tests.support.desk import Desk, place
+from tests.support.python_process import ROOT, command
 
 AWKWARD = [
     b"plain",
@@ -141,17 +141,17 @@ def test_a_topic_is_copied_through_text(
         producer.send(source, data, key=data)
     producer.flush()
     limits = ("--from-beginning", "--max-records", str(len(AWKWARD)), "--show", "key-value")
-    with CommandProcess(
+    with command(
         tmp_path_factory.mktemp("read"), "consume", source, *limits, "-b", desk.bootstrap
     ) as reading:
-        assert reading.end() == 0
+        reading.end()
     form = ("--escaped", "--key-separator", "\t")
-    with CommandProcess(
+    with command(
         tmp_path_factory.mktemp("write"), "produce", target, *form, "-b", desk.bootstrap
     ) as writing:
         writing.enter(reading.stdout.encode())
         writing.close_input()
-        assert writing.end() == 0
+        writing.end()
     consumer = desk.consumer()
     consumer.assign([TopicPartition(target, 0)])
     copied: list[tuple[object, object]] = []
@@ -164,8 +164,8 @@ def test_a_topic_is_copied_through_text(
 def test_a_reader_that_closes_its_end_is_no_error(desk: Desk, group: list[str]) -> None:
     topic = desk.topic()
     desk.fill(topic, 50_000)
-    command = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning", *group]
-    pipe = f"{shlex.join([*command, '-b', desk.bootstrap])} | head -1; echo ${{PIPESTATUS[0]}}"
+    program = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning", *group]
+    pipe = f"{shlex.join([*program, '-b', desk.bootstrap])} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", pipe], check=True, capture_output=True, text=True, cwd=ROOT
     )

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shlex
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,9 @@ import pytest
 
 from kclient.common.errors import CommitFailedError
 from kclient.testing import EmbeddedCluster
-from tests.cli.command_process import CommandProcess
 from tests.support.desk import Desk, place
 from tests.support.document_blocks import all_blocks, blocks
-from tests.support.script import ROOT, Script
+from tests.support.python_process import ROOT, command, script
 from tests.support.waiting import wait_until
 
 PAGES = ROOT / "docs" / "how-to"
@@ -35,9 +35,9 @@ def code_of(page: str, desk: Desk) -> list[str]:
 
 
 def output_of(directory: Path, code: str) -> str:
-    with Script(directory, code) as script:
-        script.end()
-        return script.output
+    with script(directory, code) as process:
+        process.end()
+        return process.stdout
 
 
 def committed(desk: Desk, group: str) -> int | None:
@@ -57,10 +57,11 @@ def read(desk: Desk, topic: str, count: int) -> list[Any]:
 def test_commit_by_hand(desk: Desk, tmp_path: Path) -> None:
     desk.fill("orders", 3)
     loop, *others = code_of("commit-by-hand", desk)
-    with Script(tmp_path, loop) as script:
-        script.wait_for("0 2 b'2'\n")
+    with script(tmp_path, loop) as process:
+        process.wait_for("0 2 b'2'\n")
         wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
-        script.interrupt()
+        process.interrupt()
+        process.end(-signal.SIGINT)
     output_of(tmp_path, "\n".join(others))
     assert committed(desk, "reports") == 3
 
@@ -75,11 +76,12 @@ def test_serializers(desk: Desk, tmp_path: Path) -> None:
     producer = desk.producer()
     producer.send("orders", b"{", key=b"k", headers=[("h", b"1")]).result(20)
     producer.send("orders", b'"after"').result(20)
-    with Script(tmp_path, dead_letters) as script:
-        script.wait_for("order after\n")
+    with script(tmp_path, dead_letters) as process:
+        process.wait_for("order after\n")
         wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
-        script.interrupt()
-        assert script.output == "order {'item': 'book'}\nset aside orders-0 1\norder after\n"
+        process.interrupt()
+        process.end(-signal.SIGINT)
+        assert process.stdout == "order {'item': 'book'}\nset aside orders-0 1\norder after\n"
     (letter,) = read(desk, "orders-dead-letters", 1)
     assert (letter.key, letter.value, letter.headers[0]) == (b"k", b"{", ("h", b"1"))
     assert letter.headers[1][0] == "error"
@@ -110,19 +112,19 @@ def test_replay(desk: Desk, tmp_path: Path) -> None:
 def test_graceful_stop(desk: Desk, tmp_path: Path) -> None:
     desk.fill("orders", 2)
     (code,) = code_of("graceful-stop", desk)
-    with Script(tmp_path, code) as script:
-        script.wait_for("b'1'\n")
-        script.terminate()
-        script.end()
-        assert script.output == "b'0'\nb'1'\nstopped\n"
+    with script(tmp_path, code) as process:
+        process.wait_for("b'1'\n")
+        process.terminate()
+        process.end()
+        assert process.stdout == "b'0'\nb'1'\nstopped\n"
     assert committed(desk, "billing") == 2
 
 
 def test_logging_and_metrics(desk: Desk, tmp_path: Path) -> None:
     page = (PAGES / "logging-and-metrics.md").read_text()
-    with Script(tmp_path, "\n".join(code_of("logging-and-metrics", desk))) as script:
-        script.end()
-        shown = json.loads(script.output)
+    with script(tmp_path, "\n".join(code_of("logging-and-metrics", desk))) as process:
+        process.end()
+        shown = json.loads(process.stdout)
     consumer = desk.consumer("g")
     consumer.subscribe("orders")
     consumer.poll()
@@ -145,10 +147,11 @@ def test_migrate(desk: Desk, tmp_path: Path) -> None:
 def test_use_in_asyncio_code(desk: Desk, tmp_path: Path) -> None:
     loop, main = code_of("use-in-asyncio-code", desk)
     assert output_of(tmp_path, main) == "orders 2 2\n"
-    with Script(tmp_path, loop) as script:
-        script.wait_for("b'five'\n")
+    with script(tmp_path, loop) as process:
+        process.wait_for("b'five'\n")
         wait_until(lambda: committed(desk, "billing") == 5, "the offset is committed")
-        script.interrupt()
+        process.interrupt()
+        process.end(-signal.SIGINT)
 
 
 def test_connection_problems(desk: Desk, tmp_path: Path) -> None:
@@ -157,15 +160,15 @@ def test_connection_problems(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_broker_for_other_machines(tmp_path: Path) -> None:
-    (command,) = blocks(PAGES / "companion-broker.md", "sh")["From containers and other machines"]
-    line = command.replace("\\\n", " ").replace("./data", str(tmp_path / "data"))
+    (start,) = blocks(PAGES / "companion-broker.md", "sh")["From containers and other machines"]
+    line = start.replace("\\\n", " ").replace("./data", str(tmp_path / "data"))
     program, *arguments = shlex.split(line)
     assert program == "kclient"
     arguments = [word.replace("0.0.0.0:9092", "0.0.0.0:0") for word in arguments]
-    with CommandProcess(tmp_path, *arguments) as broker:
+    with command(tmp_path, *arguments) as broker:
         broker.wait_for("bootstrap.servers=host.docker.internal:9092\n")
         broker.interrupt()
-        assert broker.end() == 0
+        broker.end()
 
 
 def test_send_fast(desk: Desk, tmp_path: Path) -> None:

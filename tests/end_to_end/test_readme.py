@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from kclient.cli.main import main
 from tests.support.broker_process import BrokerProcess
 from tests.support.desk import Desk, place
 from tests.support.document_blocks import blocks
-from tests.support.script import ROOT, Script
+from tests.support.python_process import ROOT, script
 from tests.support.waiting import wait_until
 
 README = ROOT / "README.md"
@@ -42,10 +43,10 @@ def code_of(heading: str, desk: Desk) -> str:
 def test_produce_consume_and_look(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Script(tmp_path, code_of("Produce", desk)) as produce:
+    with script(tmp_path, code_of("Produce", desk)) as produce:
         produce.end()
-        assert produce.output.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
-    with Script(tmp_path, code_of("Consume", desk)) as consume:
+        assert produce.stdout.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
+    with script(tmp_path, code_of("Consume", desk)) as consume:
         consume.wait_for("customer-7 {'item': 'book', 'count': 2}\n")
         admin = desk.admin()
         wait_until(
@@ -53,6 +54,7 @@ def test_produce_consume_and_look(
             "the offset is committed",
         )
         consume.interrupt()
+        consume.end(-signal.SIGINT)
     assert admin.list_consumer_group_offsets("billing")[place("orders")].offset == 1
     monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", desk.bootstrap)
     (commands,) = SHELL["Command line"]

@@ -1,4 +1,4 @@
-"""A ``kclient`` command in a process of its own."""
+"""A Python program in a process of its own."""
 
 import os
 import signal
@@ -11,21 +11,33 @@ from typing import Self
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-END_TIMEOUT = 60.0
+_END_TIMEOUT = 60.0
 
 
-class CommandProcess:
-    """Runs ``python -m kclient``; leaving the block kills it if it still runs.
+def command(directory: Path, *arguments: str, python: tuple[str, ...] = ()) -> "PythonProcess":
+    """Starts ``python -m kclient``; `python` holds options of the interpreter."""
+    return PythonProcess(directory, *python, "-m", "kclient", *arguments)
 
-    It leads a process group of its own, as a shell starts a command in the foreground; its output
-    is written to files of `directory`.
+
+def script(directory: Path, code: str) -> "PythonProcess":
+    """Starts the code of a document as a user pastes it: from a file."""
+    program = directory / "pasted.py"
+    program.write_text(code)
+    return PythonProcess(directory, str(program))
+
+
+class PythonProcess:
+    """Runs the interpreter with these arguments; leaving the block kills it if it still runs.
+
+    It leads a process group of its own, as a shell starts a command in the foreground. Its output
+    is written to the files `stdout` and `stderr` of `directory`.
     """
 
-    def __init__(self, directory: Path, *arguments: str, python: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, *arguments: str) -> None:
         self._out, self._err = directory / "stdout", directory / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, *python, "-m", "kclient", *arguments],
+                [sys.executable, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=err,
@@ -42,7 +54,7 @@ class CommandProcess:
         return self._err.read_text()
 
     def wait_for(self, text: str) -> None:
-        """Wait until a text appears in the output."""
+        """Waits until a text appears in the output; fails if the program ends without it."""
 
         def appeared() -> bool:
             ended = self._process.poll() is not None
@@ -50,26 +62,30 @@ class CommandProcess:
             assert text in shown or not ended, shown
             return text in shown
 
-        wait_until(appeared, f"{text!r} appears", END_TIMEOUT)
+        wait_until(appeared, f"{text!r} appears", _END_TIMEOUT)
 
     def enter(self, text: bytes) -> None:
-        """Write to the standard input."""
+        """Writes to the standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(text)
         self._process.stdin.flush()
 
     def close_input(self) -> None:
-        """Close the standard input."""
+        """Closes the standard input."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def interrupt(self) -> None:
-        """Send SIGINT to the process and its children, as a terminal does for Ctrl-C."""
+        """Sends SIGINT to the process and its children, as a terminal does for Ctrl-C."""
         os.killpg(self._process.pid, signal.SIGINT)
 
-    def end(self) -> int:
-        """Wait for the end; return the exit status."""
-        return self._process.wait(END_TIMEOUT)
+    def terminate(self) -> None:
+        """Sends SIGTERM to the process."""
+        self._process.terminate()
+
+    def end(self, status: int = 0) -> None:
+        """Waits for the end; fails if the exit status is another than `status`."""
+        assert self._process.wait(_END_TIMEOUT) == status, self.stderr
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +98,6 @@ class CommandProcess:
     ) -> None:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(END_TIMEOUT)
+        self._process.wait(_END_TIMEOUT)
         if self._process.stdin is not None:
             self._process.stdin.close()
