@@ -98,7 +98,7 @@ class Requester:
     def ask_any(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
     ) -> T:
-        """Ask the least busy broker, once the cluster is known (Kafka: LeastLoadedNodeProvider).
+        """Send to the least loaded broker, once one is known (Kafka: LeastLoadedNodeProvider).
 
         Args:
             builder: The request.

@@ -10,8 +10,8 @@ class LastSeenEpochs:
     """The leader epochs that metadata must not go below (Kafka: Metadata.lastSeenLeaderEpochs).
 
     A topic that is deleted and created again starts over at epoch 0 under another id. The id is
-    kept here, beside the epochs, for as long as they are: metadata drops a topic that a broker
-    reports as missing, and what comes back must still be recognised as another topic.
+    kept as long as the epochs: metadata drops a topic that a broker reports as missing, and a topic
+    of that name that is created later must still be recognised as another one.
 
     Not thread-safe: `Metadata` calls it under its own lock.
     """
@@ -53,7 +53,7 @@ class LastSeenEpochs:
         return recreated and self._epochs.pop(topic, None) is not None
 
     def retain(self, wanted: Callable[[str], bool]) -> None:
-        """Discard the topics that are not wanted."""
+        """Discard the topics for which `wanted` returns False."""
         for topic in [topic for topic in self._epochs | self._topic_ids if not wanted(topic)]:
             self._epochs.pop(topic, None)
             self._topic_ids.pop(topic, None)

@@ -9,7 +9,7 @@ SLOW_CONNECT_MS = 1000.0
 """After this time another node is tried beside one that does not get ready."""
 
 Rank = tuple[int, float]
-"""How well a node is placed to answer, the smaller the better."""
+"""Rank of a node; the node with the smallest is chosen."""
 
 
 def least_loaded_node(

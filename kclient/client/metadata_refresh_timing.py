@@ -8,7 +8,7 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 class MetadataRefreshTiming:
     """Requests for updates, responses, failures, and the waits between them.
 
-    However often updates are requested, and whatever responses say, two metadata requests are at
+    However often updates are requested, and whatever responses hold, two metadata requests are at
     least ``retry.backoff.ms`` apart, growing to ``retry.backoff.max.ms`` while responses stay the
     same or fail. A topic that was never requested before is the only exception, and only where
     brokers respond: the first `send` to each topic should not wait.
@@ -81,7 +81,7 @@ class MetadataRefreshTiming:
         return max(due_ms, self._not_before_ms - now_ms)
 
     def updated(self, request_version: int, now_ms: float, *, partial: bool, same: bool) -> None:
-        """Note a response, and whether it said what was known before."""
+        """Record a response; `same` is set where it changed nothing."""
         self.update_version += 1
         self.partial_update_needed = request_version < self.request_version
         self._failures = 0
@@ -91,7 +91,7 @@ class MetadataRefreshTiming:
             self._soonest_ms, now_ms + self._backoff.backoff(max(0, self._same_responses - 1))
         )
         if request_version < self._at_once_version:
-            self._not_before_ms = -math.inf  # the response says nothing of the newest topics
+            self._not_before_ms = -math.inf  # the newest topics were not in the request
         if not partial:
             self.full_update_needed = False
             self._last_success_ms = now_ms

@@ -26,7 +26,7 @@ class PartitionMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic as a broker described it; two responses that say the same compare equal.
+    """A topic as a broker described it; equal responses yield equal objects.
 
     Attributes:
         topic_id: Id, or None from a broker that knows none.

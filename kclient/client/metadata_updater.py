@@ -59,8 +59,8 @@ class MetadataUpdater:
     def maybe_update(self, now_ms: float) -> float:
         """Send a request if it is due, or connect to a broker; return when to call again, in ms.
 
-        Other requests go on meanwhile. Where every broker is still being written to, the first
-        wait is 0: most frames are written at once, and the request follows them.
+        Other requests are sent as before. Where a request is still being written to every broker,
+        the first wait is 0: most are written at once, and the metadata request follows them.
         """
         if self._in_progress is not None:
             return self._settings.request_timeout_ms
@@ -116,8 +116,8 @@ class MetadataUpdater:
     def trouble(self) -> KafkaError | None:
         """Return why metadata could not be updated, if it could not.
 
-        Where the cluster is known, one failure says nothing yet: the broker may have closed an
-        idle connection just then. May be called from any thread.
+        Where the cluster is known, one failure is not reported yet: the broker may just have closed
+        an idle connection. May be called from any thread.
         """
         failure = self._failure
         if failure is not None and (self._failures_in_row > 1 or not self.knows_cluster()):

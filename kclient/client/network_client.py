@@ -65,7 +65,7 @@ class NetworkClient:
             self._connections, negotiator, self._metadata_updater, log_context
         )
         self._active = True
-        self._unwritten = False  # a METADATA request was handed over at the end of the last poll
+        self._unwritten = False  # a METADATA request was queued at the end of the last poll
 
     # --- nodes
 
@@ -87,7 +87,7 @@ class NetworkClient:
         """Return whether a request may be sent to a node now.
 
         Unlike Kafka's client, this one goes on sending while metadata is due: METADATA requests
-        are outside of the limit in flight and are handed over before the caller's next request.
+        are outside of the limit in flight and are queued before the caller's next request.
         """
         return self._connections.can_send(str(node.id), now_ms)
 

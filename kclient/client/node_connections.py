@@ -102,7 +102,7 @@ class NodeConnections:
         self.finish_look_ups(now_ms)
 
     def finish_look_ups(self, now_ms: float) -> None:
-        """Open the connections to nodes whose name has been looked up meanwhile."""
+        """Open the connections to the nodes whose look-up has finished."""
         for node_id, look_up in list(self._look_ups.items()):
             if look_up.done():
                 del self._look_ups[node_id]

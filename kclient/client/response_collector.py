@@ -143,11 +143,11 @@ class ResponseCollector:
                 self._metadata_updater.authentication_failed(ended.reason)
 
     def _may_end(self, node_id: str) -> bool:
-        """Return whether the end of a connection says nothing against the node yet.
+        """Return whether the end of a connection is not counted as a failure of the node.
 
         Brokers close connections that were idle for ``connections.max.idle.ms``, maybe just as a
-        request is on its way. If the broker is gone, the next attempt to connect shows it. Before
-        the cluster is known, a node that closes the connection is a trouble of its own.
+        request is sent. If the broker has stopped, the next attempt to connect fails. Before the
+        cluster is known, a node that closes the connection counts as failed.
         """
         if not self._connections.states.was_ready(node_id):
             return False

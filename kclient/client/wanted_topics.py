@@ -33,7 +33,7 @@ class WantedTopics:
         return is_new
 
     def replace(self, topics: Iterable[str]) -> list[str]:
-        """Want exactly these topics by name; return those that were not wanted before."""
+        """Replace the topics that metadata requests name; return those that are new."""
         # Sorted, since callers mostly pass sets: requests must not depend on hash seeds.
         wanted = dict.fromkeys(sorted(topics), math.inf)
         added = [topic for topic in wanted if topic not in self._expiry_ms]
@@ -47,7 +47,7 @@ class WantedTopics:
         self._filter = topic_filter
 
     def set_transient(self, topics: Iterable[str]) -> list[str]:
-        """Want topics for one call, beside the others; return those not wanted otherwise."""
+        """Set the topics of one call; return those that are not requested otherwise."""
         self._transient = dict.fromkeys(sorted(topics))
         added = [topic for topic in self._transient if topic not in self._expiry_ms]
         self._new.update(dict.fromkeys(added))

@@ -12,7 +12,7 @@ _SECURITY_WORDS = frozenset({"jaas", "kerberos", "oauth", "oauthbearer", "sasl",
 
 
 class ForeignOption(NamedTuple):
-    """What to tell a user of another client's option.
+    """Hint for a user who sets an option of another client.
 
     Attributes:
         names: Dotted names of the options that take its place, of which a client has one or none.

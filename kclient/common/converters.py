@@ -60,7 +60,7 @@ def _converter(raw: object, method: str) -> Converter:
     """Return what takes (topic, headers, data).
 
     Raises:
-        TypeError: The object has none of the accepted forms; the text says why.
+        TypeError: The object has none of the accepted forms; the message names the cause.
     """
     if isinstance(raw, type) and _makes_converters(raw, method):
         raise TypeError(f"it is a class; give an instance: {raw.__name__}(...)")

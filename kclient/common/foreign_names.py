@@ -67,7 +67,7 @@ def refuse_keywords(call: str, given: Mapping[str, object], hints: Mapping[str, 
 
 
 class _ForeignName:
-    """Attribute that no object has, and whose error says what to use instead."""
+    """Attribute of another client; reading it raises an error that names the replacement."""
 
     def __init__(self, name: str, hints: Mapping[str, str]) -> None:
         self._name = name

@@ -21,7 +21,7 @@ class CompletedFetch:
     comes, in slices.
 
     A broker owes one whole batch, however large, to the first partition of its response that has
-    data (KIP-74). A part of a batch anywhere else is ignored: the next request asks for it again.
+    data (KIP-74). A part of a batch anywhere else is ignored: the next request fetches it again.
 
     Attributes:
         state: The assignment of the partition that the fetch was made for.
@@ -54,7 +54,7 @@ class CompletedFetch:
         self._backlog = backlog
         self._set_aside = False
         self._batches: deque[RecordBatch] = deque()
-        # Batches opened before and put back; known to be visible, which cannot be asked twice.
+        # Batches opened before and put back: `_is_visible` must not be called for them twice.
         self._reopened: deque[RecordBatch] = deque()
         self._tail_error: KafkaError | None = None
         self._batch: RecordBatch | None = None

@@ -72,10 +72,10 @@ class Consumer(
 
     Ctrl-C, or another exception of a signal handler, may end any call anywhere. Records that a
     `poll` did not return are returned by the next one; ``records = consumer.poll()`` leaves no gap
-    between the two. A commit that was cut short may have been carried out or not. A callback of
-    `subscribe` that was cut short runs again, or its partitions are told to be lost. Where the
-    exception did not strike a call that waited, the heartbeats rest until the next call that is not
-    among those for any thread.
+    between the two. A commit that was interrupted may have been carried out or not. A callback of
+    `subscribe` that was interrupted runs again, or its partitions are reported as lost. Unless the
+    exception interrupted a call while it waited, no heartbeats are sent until the next call that is
+    not among those for any thread.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
@@ -207,8 +207,8 @@ class Consumer(
         ):
             self._take_in_hand()
         while True:
-            # No call between taking a record and moving on: neither Ctrl-C nor another thread
-            # finds it in hand and handed out, or neither.
+            # No call between reading a record and advancing the index: Ctrl-C or another thread
+            # in between would return the record twice or not at all.
             index = self._next_in_hand
             try:
                 record = self._in_hand[index]

@@ -131,7 +131,7 @@ class ConsumerBase:
         self._inside = self._cut_short = parts.seat.held = False
 
     def _put_back(self) -> None:
-        """Put back what the iteration took and has not handed out."""
+        """Put back the records that the iteration fetched and has not returned."""
         # No call in this line: no other thread gets a record of them any more, see `__next__`.
         self._putting_back, self._in_hand = (self._in_hand, self._next_in_hand), []
         self._parts.collector.put_back(*self._putting_back)

@@ -34,7 +34,7 @@ class ConsumerCommits(ConsumerBase):
         Args:
             offsets: Position of the next record to read, by partition; or a record that was
                 processed, which commits the position behind it; None commits the positions of all
-                assigned partitions: behind the last records handed out. A member that reads by
+                assigned partitions: behind the last records returned. A member that reads by
                 `subscribe` cannot commit partitions that it has given up, whose positions belong to
                 their new owners; a consumer of the group that uses `assign` can, while the group
                 has no members.

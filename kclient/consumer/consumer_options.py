@@ -21,7 +21,7 @@ Assignor = Literal["range", "roundrobin"] | PartitionAssignor
 
 
 class PlainConsumerOptions(ClientOptions, total=False):
-    """Keyword options of `Consumer` that say nothing of the types of keys and values."""
+    """Keyword options of `Consumer` that do not determine the types of keys and values."""
 
     allow_auto_create_topics: bool
     auto_commit_interval_ms: int

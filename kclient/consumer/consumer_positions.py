@@ -38,10 +38,10 @@ class ConsumerPositions(ConsumerBase):
     def position(
         self, partition: TopicPartition, timeout: float | None = None, **_unknown: Never
     ) -> int:
-        """Return the offset of the next record to be handed out.
+        """Return the offset of the next record to be returned.
 
-        Waits for a position that has to be found first. Where it is known, it may be asked for in
-        any thread, also while another one is inside a call.
+        Waits for a position that has to be found first. Where it is known, any thread may call
+        this, also while another one is inside a call.
 
         Args:
             partition: An assigned partition.

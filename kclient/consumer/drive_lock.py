@@ -29,18 +29,19 @@ R = TypeVar("R")
 
 
 class RunUserCode(Protocol):
-    """Runs code of the application, with the lock lent to the heartbeat loop meanwhile."""
+    """Runs code of the application, during which the heartbeat loop may take the lock."""
 
     def __call__(self, code: Callable[[], R]) -> R:
         """Return what `code` returns; see `DriveLock.lend`."""
 
 
 class DriveLock:
-    """The seat of the thread that drives a consumer.
+    """Lock of the thread that drives a consumer.
 
     Attributes:
-        last_owner: Thread that took the seat last, None before the first.
-        held: Whether the seat is kept free for the application, which has something to mend.
+        last_owner: Thread that took the lock last, None before the first.
+        held: Whether the heartbeat loop may not take the lock, since an interrupted call left state
+            that the application's next call has to restore.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -108,7 +109,7 @@ class DriveLock:
             return code()
         outer, depth = self._lent_at, self._depth
         try:
-            # Without the condition, whose cost counts in `poll`: nobody waits for these, and the
+            # Without the condition, whose cost counts in `poll`: no thread waits for these, and the
             # heartbeat loop takes the lock only once it sees the last of them.
             self._lent_at = depth
             self._seated = False

@@ -1,4 +1,4 @@
-"""Objects of the application that see every record handed out and every commit."""
+"""Objects of the application that see every record returned and every commit."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,10 +19,10 @@ class ConsumerInterceptor:
     """
 
     def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
-        """Return the records to hand out: those given, or others made of them.
+        """Return the records that the application gets: those given, or others made of them.
 
-        Runs inside `Consumer.poll` and the iteration, once for each record that is handed out; not
-        for `Consumer.poll_columns`. Where it raises, the records given are handed out.
+        Runs inside `Consumer.poll` and the iteration, once for each record that is returned; not
+        for `Consumer.poll_columns`. Where it raises, the records given are returned.
         """
         return records
 

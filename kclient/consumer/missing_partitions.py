@@ -1,4 +1,4 @@
-"""What the cluster metadata says of topics and partitions that cannot be used.
+"""Errors of topics and partitions that cannot be used, by the cluster metadata.
 
 A topic or partition that does not exist may still be under creation, so Kafka's consumer retries
 until the timeout of the call. Here a call fails as soon as the metadata has confirmed it.
@@ -46,8 +46,8 @@ def partition_problem(metadata: Metadata, partition: TopicPartition) -> KafkaErr
 class ExistenceCheck:
     """Confirms for one call that partitions do not exist.
 
-    A partition number that is too high is confirmed by one answer that came after the call began; a
-    missing topic by answers over two seconds, since it may have been created just before.
+    A partition number that is too high is confirmed by one response received after the call began;
+    a missing topic by responses over two seconds, since it may have been created just before.
     """
 
     def __init__(self, metadata: Metadata, partitions: Iterable[TopicPartition]) -> None:
@@ -55,7 +55,7 @@ class ExistenceCheck:
 
         Args:
             metadata: What is known of the cluster.
-            partitions: Partitions that the call is about; the metadata must ask for their topics.
+            partitions: Partitions of the call; metadata requests must include their topics.
         """
         self._metadata = metadata
         self._partitions = tuple(partitions)

@@ -1,4 +1,4 @@
-"""How long a broker is not asked again after requests to it have failed."""
+"""How long no request is sent to a broker after requests to it have failed."""
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.runtime import Clock
@@ -24,5 +24,5 @@ class NodeBackoff:
         self._failures.pop(node_id, None)
 
     def is_waiting(self, node_id: int, now_ms: float) -> bool:
-        """Return whether a broker must not be asked yet."""
+        """Return whether no request may be sent to a broker yet."""
         return now_ms < self._until_ms.get(node_id, 0.0)

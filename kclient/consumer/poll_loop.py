@@ -30,7 +30,7 @@ class Decoding(NamedTuple):
     """How records are decoded where deserializers of the application are called.
 
     Attributes:
-        run_user_code: Lets heartbeats go on meanwhile.
+        run_user_code: Runs code of the application, during which heartbeats are sent.
         undo: Takes back the records that were decoded last.
     """
 
@@ -236,7 +236,7 @@ class PollLoop:
         if not len(taken):
             return None
         if coordinator.holds_back():
-            # The membership ended meanwhile: the partitions may belong to others.
+            # The membership ended during the callback: the partitions may belong to others.
             self._decoding.undo()
             return None
         return taken

@@ -130,7 +130,7 @@ class SubscriptionState:
         return found
 
     def _way(self) -> str:
-        """Say how partitions come to be assigned."""
+        """Return how partitions are assigned, for the text of an error."""
         if self.is_group_managed():
             return "the group assigns partitions within poll(): pass on_assigned= to subscribe()"
         return "assign() it, or subscribe() and wait for on_assigned="

@@ -61,7 +61,7 @@ class NameResolver:
     """
 
     def __init__(self, resolve: Resolve, max_threads: int = MAX_THREADS) -> None:
-        """Take the function that looks a name up and blocks meanwhile."""
+        """Take the function that looks a name up, which blocks until it is done."""
         self._resolve = resolve
         self._max_threads = max_threads
         # guards: everything below

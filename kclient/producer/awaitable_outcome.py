@@ -1,7 +1,7 @@
 """Makes pending outcomes work with asyncio and `concurrent.futures`, which are not imported here.
 
-What those modules need beyond the public methods of a future is made when they ask for it, so that
-a future that is not awaited carries none of it.
+What those modules need beyond the public methods of a future is created on first use, so that a
+future that is not awaited has none of it.
 """
 
 import sys
@@ -56,20 +56,20 @@ class _WaiterCall:
 
 
 class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUTURE_NAMES):
-    """Base of outcomes that can be awaited, or handed to functions of `concurrent.futures`.
+    """Base of outcomes that can be awaited, or passed to functions of `concurrent.futures`.
 
     ``await outcome`` returns what `result` returns, or raises what it raises. It needs a running
     asyncio loop and does not hold it up. To cancel the awaiting task does not cancel the records.
 
     ``concurrent.futures.wait`` and ``as_completed`` and ``asyncio.wrap_future`` take it for a
-    ``concurrent.futures.Future``; ``isinstance`` says so where that module is loaded.
+    ``concurrent.futures.Future``; ``isinstance`` returns True where that module is loaded.
     """
 
     __slots__ = ()
 
     @property  # type: ignore[misc]  # read-only here, as in unittest.mock
     def __class__(self) -> type:
-        """`concurrent.futures.Future`, for ``isinstance``, if anybody has imported it."""
+        """`concurrent.futures.Future`, for ``isinstance``, if that module is loaded."""
         found: type = getattr(sys.modules.get("concurrent.futures"), "Future", type(self))
         return found
 

@@ -41,7 +41,7 @@ AnySerializer = (
 
 
 class OptionsBesideSerializers(ClientOptions, total=False):
-    """Keyword options of `Producer` that say nothing of the types of keys and values."""
+    """Keyword options of `Producer` that do not determine the types of keys and values."""
 
     acks: Literal["all", "-1", "0", "1", -1, 0, 1]
     batch_size: int

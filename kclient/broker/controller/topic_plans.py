@@ -1,4 +1,4 @@
-"""What is asked of topics, and the records that carry it out."""
+"""Requests for topics and partitions, and the metadata records that carry them out."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol

@@ -98,7 +98,7 @@ class LogAppender:
         """Return the offsets of the batch that came first.
 
         As in Kafka (UnifiedLog.append), their append time is the batch's greatest timestamp,
-        whoever set it.
+        whether the client or the broker set it.
         """
         return LogAppendInfo(
             batch.first_offset,

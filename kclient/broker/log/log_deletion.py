@@ -15,8 +15,8 @@ _REMOVALS_PER_ROUND = 20
 class LogDeletion:
     """Renames directories so that they are never loaded again, and removes them when they are due.
 
-    Renaming is guarded by the log manager's lock. Removing is not: it takes long, and whoever
-    creates or deletes a topic must not wait for it. What could not be removed is tried again.
+    Renaming is guarded by the log manager's lock. Removing is not: it takes long, and a
+    request that creates or deletes a topic must not wait for it. A removal that fails is retried.
     """
 
     def __init__(self, data_dir: Path, runtime: Runtime, failures: LogDirFailureChannel) -> None:

@@ -447,7 +447,7 @@ def _take_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:
 
 
 def _for_each(logs: Iterable[UnifiedLog], act: Callable[[UnifiedLog], None]) -> None:
-    """Do something with each log but those that are deleted meanwhile."""
+    """Call `act` for each log, except for those that are deleted during the iteration."""
     for log in logs:
         try:
             act(log)

@@ -260,7 +260,7 @@ class ReplicaManager:
             for topic_partition, partition in opened.items():
                 hosted = self._partitions.setdefault(topic_partition, partition)
                 if hosted is not partition:
-                    # It was offline, and a request has opened it meanwhile (`_open_again`).
+                    # It was offline, and another request has just opened it (`_open_again`).
                     topic = image.topics[topic_partition.topic]
                     hosted.apply(topic.partitions[topic_partition.partition])
                 self._offline.pop(topic_partition, None)

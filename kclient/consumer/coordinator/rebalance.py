@@ -43,7 +43,7 @@ class RebalanceHooks(NamedTuple):
     Attributes:
         offers: Returns the assignors this member knows, each with its subscription.
         run_callback: Runs a callback of the application.
-        on_assignment: Tells the assignor in use what this member was given.
+        on_assignment: Passes this member's assignment to the assignor in use.
     """
 
     offers: Callable[[], Sequence[Offer]]
@@ -139,7 +139,7 @@ class Rebalance:
         return joining
 
     def report_given_up(self) -> None:
-        """Take the partitions away and tell the application, as revoked or as lost already."""
+        """Remove the partitions and call the listener, as revoked or as lost already."""
         gone = self._membership.generation.generation_id == NO_GENERATION_ID
         if gone:
             self._take_away("Lost", RebalanceListener.lost)

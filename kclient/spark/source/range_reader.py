@@ -168,7 +168,7 @@ class RangeReader:
             start = self._consumer.beginning_offsets([partition], wait_s)[partition]
             end = self._consumer.end_offsets([partition], wait_s)[partition]
         except UnknownTopicOrPartitionError:
-            # The metadata of one broker says so; the admin client below asks another.
+            # By the metadata of one broker; the admin client below may send to another.
             pass
         except KafkaTimeoutError:
             if left_ms <= self._patience_ms:

@@ -93,7 +93,7 @@ class VirtualClock:
 
 
 class MachineClock:
-    """The clock of one machine: the world's time, less the time for which it was stopped.
+    """The clock of one machine: the virtual time, less the time for which it was stopped.
 
     Attributes:
         wall_shift_ms: How far the wall clock is wrong; a test may change it at any time.

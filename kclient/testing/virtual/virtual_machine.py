@@ -52,7 +52,7 @@ class VirtualMachine:
         """Stop all its processes until `resume`, as a laptop does when its lid is closed.
 
         Args:
-            stops_clock: Whether the monotonic clock stands still meanwhile, as on Linux. Otherwise
+            stops_clock: Whether the monotonic clock stops as long, as on Linux. Otherwise
                 it jumps forward, as on other systems.
         """
         self._world.note("suspend", self.name)
@@ -62,7 +62,7 @@ class VirtualMachine:
             process.pause()
 
     def resume(self) -> None:
-        """Let the machine go on after `suspend`; whatever was due meanwhile is due now."""
+        """Resume the machine after `suspend`; timers that became due since then run now."""
         self._world.note("resume", self.name)
         self.clock.go_on()
         for process in self.processes:

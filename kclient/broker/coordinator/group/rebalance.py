@@ -79,7 +79,7 @@ class Rebalancer:
         """Complete the first rebalance of an empty group after the delay, be it 0.
 
         The delay alone decides (Kafka: tryCompleteInitialRebalanceElseSchedule). No pending member
-        is waited for: it may have died before it joined.
+        is waited for: its client may have ended before it joined.
         """
         delay_ms = min(self._config.initial_rebalance_delay_ms, remaining_ms)
         if delay_ms <= 0:
