@@ -1,16 +1,14 @@
 """Brokers stop, crash and come back under load: clients lose, double and disorder nothing."""
 
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 
 from integration.conftest import StartCluster
 from integration.harness.discovery import chosen_versions
 from kclient import Consumer, ConsumerRecord, TopicPartition
+from tests.support.background_thread import BackgroundThread
 from tests.support.broker_process import BrokerProcess
 from tests.support.desk import Desk, read
 from tests.support.foreign import FOREIGN_CLIENTS
@@ -27,23 +25,23 @@ Bounce = Callable[[], None]
 """Ends a broker in some way and starts it again; returns when it answers."""
 
 
-class Reader:
-    """A member of a group in a thread: reads, keeps, commits, whatever the broker does."""
+class Reader(BackgroundThread):
+    """A member of a group: reads, keeps, commits, whatever the broker does."""
 
     def __init__(self, consumer: Consumer, topic: str) -> None:
+        super().__init__("reader", "poll() or commit()")
         self.records: list[ConsumerRecord] = []
-        self._failure: BaseException | None = None
         self._consumer = consumer
         self._topic = topic
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
     def await_records(self, count: int) -> None:
         """Return when it has read this many records in all."""
-        what = f"{count} records are read"
-        wait_until(lambda: self._failure or len(self.records) >= count, what, 60)
-        if self._failure is not None:
-            raise self._failure
+
+        def enough() -> bool:
+            self.check()
+            return len(self.records) >= count
+
+        wait_until(enough, f"{count} records are read", 60)
 
     def found(self) -> list[ForeignRecord]:
         """Return everything it read, in the order of reading, with that order for an offset."""
@@ -52,30 +50,13 @@ class Reader:
             for number, one in enumerate(self.records)
         ]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive(), "poll() or commit() does not return"
-
-    def _run(self) -> None:
-        try:
-            self._consumer.subscribe(self._topic)
-            while not self._stopping.is_set():
-                records = list(self._consumer.poll(0.2))
-                self.records += records
-                if records:
-                    self._consumer.commit()
-        except BaseException as error:  # noqa: BLE001 (the test's own thread raises it)
-            self._failure = error
+    def run(self) -> None:
+        self._consumer.subscribe(self._topic)
+        while not self.stopping.is_set():
+            records = list(self._consumer.poll(0.2))
+            self.records += records
+            if records:
+                self._consumer.commit()
 
 
 def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce]) -> None:

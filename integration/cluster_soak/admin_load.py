@@ -1,22 +1,21 @@
 """An admin client that is in use all the time, whatever happens to the brokers."""
 
-import threading
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Self
 
 from kclient import AdminClient
 from kclient.common.errors import KafkaError
+from tests.support.background_thread import BackgroundThread
 
 _EVERY_S = 1.0
 _TIMEOUT_S = 15.0
 _TOLERANCE_S = 3.0  # a busy machine
 
 
-class AdminLoad:
-    """Calls one method of an AdminClient after another in a thread.
+class AdminLoad(BackgroundThread):
+    """Calls one method of an AdminClient after another.
 
     Attributes:
         succeeded: How many calls did.
@@ -26,6 +25,7 @@ class AdminLoad:
     """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
+        super().__init__("admin", "a call of the admin client", 2 * _TIMEOUT_S)
         self.succeeded = 0
         self.failed: Counter[str] = Counter()
         self.longest = 0.0
@@ -44,28 +44,11 @@ class AdminLoad:
                 group, timeout=_TIMEOUT_S
             ),
         }
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="admin", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        self._thread.join(2 * _TIMEOUT_S)
-        assert not self._thread.is_alive(), "a call of the admin client does not return"
-        self._admin.close()
-
-    def _run(self) -> None:
-        while True:
-            for name, call in self._calls.items():
-                if self._stopping.wait(_EVERY_S):
+    def run(self) -> None:
+        with self._admin:
+            for name, call in itertools.cycle(self._calls.items()):
+                if self.stopping.wait(_EVERY_S):
                     return
                 self._time(name, call)
 

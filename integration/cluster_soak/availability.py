@@ -1,16 +1,14 @@
 """When each partition could be written, by what the brokers themselves report."""
 
 import bisect
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from types import TracebackType
-from typing import Self
 
 from integration.cluster_soak.fleet import Fleet
 from integration.harness.wire_probe import PartitionState, partition_states
+from tests.support.background_thread import BackgroundThread
 
 _EVERY_S = 0.2
 _LONGEST_STEP_S = 2.0
@@ -57,8 +55,8 @@ def longest_stop(times: Sequence[float], available: Timeline, begin: float, end:
     return max(available.longest_within(since, until) for since, until in gaps)
 
 
-class AvailabilityWatch:
-    """Samples the state of the partitions of a topic in a thread of its own.
+class AvailabilityWatch(BackgroundThread):
+    """Samples the state of the partitions of a topic.
 
     A partition is writable while its leader and all its in-sync replicas work and there are enough
     of them for `min.insync.replicas`; it is led while its leader works, which is enough for
@@ -70,32 +68,18 @@ class AvailabilityWatch:
     """
 
     def __init__(self, fleet: Fleet, topic: str, min_in_sync: int) -> None:
+        super().__init__("availability", "a Metadata request")
         self.writable: dict[int, Timeline] = defaultdict(Timeline)
         self.led: dict[int, Timeline] = defaultdict(Timeline)
         self._fleet = fleet
         self._topic = topic
         self._min_in_sync = min_in_sync
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="availability", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         before = time.monotonic()
         led: dict[int, int] = {}
         writable: dict[int, int] = {}
-        while not self._stopping.wait(_EVERY_S):
+        while not self.stopping.wait(_EVERY_S):
             states, working = self._sample()
             now = time.monotonic()
             leads = {at: one.leader for at, one in states.items() if one.leader in working}

@@ -1,17 +1,14 @@
-"""The run itself: brokers, clients, and the events in a thread of their own."""
+"""The run itself: brokers, clients and events."""
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 from integration.cluster_soak.availability import AvailabilityWatch
 from integration.cluster_soak.clients import Clients
-from integration.cluster_soak.events import RECREATE, WEIGHTS, Events, shuffled
+from integration.cluster_soak.event_thread import EventThread, Report
 from integration.cluster_soak.fleet import Fleet
 from integration.cluster_soak.inspection import Findings, inspect
 from integration.cluster_soak.plan import (
@@ -33,11 +30,8 @@ from integration.soak.report import client_faults
 from kclient import AdminClient, NewTopic
 from tests.support.vital_signs import VitalSigns
 
-_SETTLED = 0.7  # how many events begin only when all replicas are in sync
 _TICK_S = 1.0
 _WARM_UP = 0.4  # of the whole time
-
-Tell = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -70,7 +64,7 @@ class Outcome:
 class Campaign:
     """Three brokers and a controller, the clients, and what happens to the brokers."""
 
-    def __init__(self, directory: Path, version: str, plan: Plan, tell: Tell) -> None:
+    def __init__(self, directory: Path, version: str, plan: Plan, report: Report) -> None:
         session = {"broker.session.timeout.ms": str(plan.broker_session_ms)}
         options = ClusterOptions(
             nodes=REPLICAS,
@@ -83,20 +77,16 @@ class Campaign:
         self._cluster = KafkaCluster(find_runtime(version, directory), directory / "kafka", options)
         self._directory = directory
         self._plan = plan
-        self._tell = tell
-        self._random = Random(plan.seed)
+        self._report = report
         self._events: Counter[str] = Counter()
-        self._pause = threading.Event()
-        self._failure: BaseException | None = None
 
     def run(self) -> Outcome:
         """Carries out all events, and compares what was written with what was acknowledged.
 
         Raises:
-            HarnessError: A broker did not do what an event wanted.
+            AssertionError: An event failed, because a broker did not do what it was to do.
         """
         with ExitStack() as ending:
-            ending.callback(self._pause.set)
             ending.enter_context(self._cluster)
             fleet = Fleet(self._cluster)
             admin = ending.enter_context(AdminClient(bootstrap_servers=fleet.bootstrap))
@@ -105,13 +95,14 @@ class Campaign:
             watch = ending.enter_context(AvailabilityWatch(fleet, TOPIC, MIN_IN_SYNC))
             clients = ending.enter_context(Clients(fleet, self._directory, self._plan))
             clients.await_work()
-            self._tell("every writer writes and every group reads")
+            self._report("every writer writes and every group reads")
             began = time.monotonic()
-            self._live(fleet, recreated, clients)
+            self._live(fleet, recreated, clients, watch)
             ended = time.monotonic()
-            self._tell("all events are over; the clients finish")
+            self._report("all events are over; the clients finish")
             clients.finish()
             findings = inspect(clients, watch, recreated, (began, ended))
+            clients.guard(watch.name, watch.check)
             warm = began + _WARM_UP * (ended - began)
             return self._outcome(findings, clients, warm, ended - began)
 
@@ -129,43 +120,15 @@ class Campaign:
         recreated.create()
         fleet.await_in_sync([TOPIC, TRANSACTIONS, RECREATED], REPLICAS)
 
-    def _live(self, fleet: Fleet, recreated: RecreatedTopic, clients: Clients) -> None:
+    def _live(
+        self, fleet: Fleet, recreated: RecreatedTopic, clients: Clients, watch: AvailabilityWatch
+    ) -> None:
         """Observes the clients until the events are over."""
-        events = Events(fleet, TOPIC, recreated, self._random, self._plan.durations, self._pause)
-        thread = threading.Thread(
-            target=self._carry_out, args=(events, fleet), name="events", daemon=True
-        )
-        thread.start()
-        while thread.is_alive():
-            clients.observe()
-            thread.join(_TICK_S)
-        if self._failure is not None:
-            raise self._failure
-
-    def _carry_out(self, events: Events, fleet: Fleet) -> None:
-        try:
-            for kind in self._kinds():
-                if kind == RECREATE or self._plan.kinds or self._random.random() < _SETTLED:
-                    fleet.await_in_sync([TOPIC, TRANSACTIONS, RECREATED], REPLICAS)
-                began = time.monotonic()
-                what = events.carry_out(kind)
-                self._events[kind] += 1
-                self._tell(f"{kind}: {what}, {time.monotonic() - began:.1f} s in all")
-                self._pause.wait(self._random.uniform(*self._plan.between_s))
-            fleet.await_in_sync([TOPIC, TRANSACTIONS, RECREATED], REPLICAS)
-        except BaseException as error:  # noqa: BLE001 (the main thread raises it)
-            self._failure = error
-
-    def _kinds(self) -> Iterator[str]:
-        if self._plan.kinds:
-            yield from self._plan.kinds
-            return
-        until = time.monotonic() + self._plan.minutes * 60
-        while True:
-            for kind in shuffled(self._random, WEIGHTS):
-                if time.monotonic() > until or self._pause.is_set():
-                    return
-                yield kind
+        with EventThread(fleet, recreated, self._plan, self._report) as events:
+            while not events.ended(_TICK_S):
+                clients.observe()
+                clients.guard(watch.name, watch.check)
+        self._events = events.counts
 
     def _outcome(
         self, findings: Findings, clients: Clients, warm: float, seconds: float

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -90,11 +91,11 @@ class Clients:
     def observe(self) -> None:
         """Looks after everything once; what goes wrong becomes a fault, and the run goes on."""
         for _, writer in [*self.writers, self.recreated]:
-            self._guard(writer.name, writer.look)
+            self.guard(writer.name, writer.look)
         for name, crowd in self.crowds.items():
-            self._guard(f"group {name}", crowd.history.look)
-        self._guard("committed reader", self.committed.look)
-        self._guard("reader of the recreated topic", self.recreated_reader.look)
+            self.guard(f"group {name}", crowd.history.look)
+        for thread in (self.transactions, self.committed, self.recreated_reader, self.admin):
+            self.guard(thread.name, thread.check)
         if time.monotonic() > self._next_sample:
             self._next_sample = time.monotonic() + _SAMPLE_S
             self._sample()
@@ -102,12 +103,25 @@ class Clients:
     def finish(self) -> None:
         """Ends the writers, and waits until the groups have read and committed everything."""
         for _, writer in [*self.writers, self.recreated]:
-            self._guard(writer.name, writer.finish)
-        self._guard("transactional writer", self.transactions.finish)
+            self.guard(writer.name, writer.finish)
+        self.guard(self.transactions.name, self.transactions.finish)
         places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         ends = self._desk.consumer().end_offsets(places)
         for name, crowd in self.crowds.items():
-            self._guard(f"group {name}", _waiter(crowd, ends))
+            self.guard(f"group {name}", partial(crowd.history.await_end, ends, _READY_S))
+
+    def guard(self, what: str, look: Callable[[], object]) -> None:
+        """Calls `look`, unless that has failed before; what it raises becomes a fault."""
+        if what in self._abandoned:
+            return
+        try:
+            look()
+        except KafkaError:
+            return  # of the admin client that looks up commits; the next look repeats the request
+        except (AssertionError, OSError, TimeoutError) as error:
+            self._abandoned.add(what)
+            notes = " ".join(getattr(error, "__notes__", ()))
+            self.faults.append(f"{what}: {error} {notes}".strip())
 
     def journals(self, group: str) -> list[Path]:
         """Returns the journals of all members of a group on the main topic."""
@@ -146,22 +160,9 @@ class Clients:
             and bool(self.committed.reads and self.recreated_reader.reads)
         )
 
-    def _guard(self, what: str, look: Callable[[], object]) -> None:
-        """Looks, unless that has failed before."""
-        if what in self._abandoned:
-            return
-        try:
-            look()
-        except KafkaError:
-            return  # the admin client that asks for commits; it is asked again
-        except (AssertionError, OSError, TimeoutError) as error:
-            self._abandoned.add(what)
-            notes = " ".join(getattr(error, "__notes__", ()))
-            self.faults.append(f"{what}: {error} {notes}".strip())
-
     def _sample(self) -> None:
         for name, pid in self._watched():
-            self._guard(f"signs of {name}", lambda name=name, pid=pid: self.signs.sample(name, pid))  # type: ignore[misc]  # mypy cannot infer it
+            self.guard(f"signs of {name}", partial(self.signs.sample, name, pid))
 
     def _watched(self) -> Iterator[tuple[str, int]]:
         for _, writer in [*self.writers, self.recreated]:
@@ -169,7 +170,3 @@ class Clients:
         for name, crowd in self.crowds.items():
             for number, member in enumerate(crowd.history.members):
                 yield f"member {name}-{number}", member.pid
-
-
-def _waiter(crowd: Crowd, ends: dict[TopicPartition, int]) -> Callable[[], None]:
-    return lambda: crowd.history.await_end(ends, _READY_S)

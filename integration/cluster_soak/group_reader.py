@@ -1,12 +1,11 @@
 """A member of a group in a thread of this process, which keeps what it read."""
 
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from tests.support.background_thread import BackgroundThread
 from tests.support.foreign_record import ForeignRecord
 from tests.support.group_member import Membership, Own
 
@@ -24,7 +23,7 @@ class TimedRead(NamedTuple):
     value: bytes
 
 
-class GroupReader:
+class GroupReader(BackgroundThread):
     """Reads a topic, keeps the records, and only then commits.
 
     Attributes:
@@ -33,17 +32,11 @@ class GroupReader:
     """
 
     def __init__(self, membership: Membership, topic: str) -> None:
+        super().__init__(membership.group, "poll(), commit() or close()", _END_S)
         self.reads: list[TimedRead] = []
         self.refused: list[str] = []
         self._client = Own(membership, lambda _what, _partitions: None)
         self._topic = topic
-        self._failure: BaseException | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=membership.group, daemon=True)
-
-    def look(self) -> None:
-        """Fails if the reader has ended with an error."""
-        assert self._failure is None, f"the reader of {self._topic} ended: {self._failure!r}"
 
     def unread(self, records: Sequence[ForeignRecord]) -> list[ForeignRecord]:
         """Returns those of `records` that it has not read."""
@@ -57,28 +50,11 @@ class GroupReader:
             found[one.partition].append(one.at)
         return found
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        self._thread.join(_END_S)
-        assert not self._thread.is_alive(), "poll(), commit() or close() does not return"
-
-    def _run(self) -> None:
-        try:
-            self._client.subscribe(self._topic)
-            while not self._stopping.is_set():
-                self._turn()
-            self._client.close()
-        except BaseException as error:  # noqa: BLE001 (look() reports it)
-            self._failure = error
+    def run(self) -> None:
+        self._client.subscribe(self._topic)
+        while not self.stopping.is_set():
+            self._turn()
+        self._client.close()
 
     def _turn(self) -> None:
         records = self._client.poll()

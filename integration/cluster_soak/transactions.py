@@ -1,12 +1,11 @@
 """Transactions of confluent-kafka, so that read_committed readers meet open and aborted ones."""
 
-import threading
 from collections.abc import Callable
 from random import Random
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaException, Producer
+
+from tests.support.background_thread import BackgroundThread
 
 _EVERY_S = 0.3
 _CALL_S = 5.0
@@ -17,53 +16,34 @@ _EMERGENCIES = 0  # as syslog counts; what fails while brokers are away is expec
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
-class TransactionalWriter:
-    """Commits and aborts small transactions in a thread, and remembers which.
+class TransactionalWriter(BackgroundThread):
+    """Commits and aborts small transactions, and records which.
 
     Attributes:
         outcomes: What became of each transaction; its records' values begin with its index.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, seed: int) -> None:
+        super().__init__("transactions", "a call of the transactional producer")
         self.outcomes: list[str] = []
         self._bootstrap = bootstrap
         self._topic = topic
         self._partitions = partitions
         self._random = Random(seed)
         self._producer: Producer | None = None
-        self._failure: BaseException | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
 
     def finish(self) -> None:
-        """Ends after the transaction that is open; fails if the thread ended before."""
-        self._stopping.set()
-        self._thread.join()
-        assert self._failure is None, f"the transactional writer ended: {self._failure!r}"
+        """Ends after the transaction that is open; fails if the thread has failed."""
+        self.stop()
+        self.check()
 
     def outcome_of(self, value: bytes) -> str:
         """Returns what became of the transaction to which a record with this value belongs."""
         return self.outcomes[int(value.partition(b":")[0])]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            while not self._stopping.wait(_EVERY_S):
-                self._transaction()
-        except BaseException as error:  # noqa: BLE001 (finish() reports it)
-            self._failure = error
+    def run(self) -> None:
+        while not self.stopping.wait(_EVERY_S):
+            self._transaction()
 
     def _transaction(self) -> None:
         commit = self._random.random() >= _ABORTED
@@ -114,7 +94,7 @@ class TransactionalWriter:
             try:
                 call(_CALL_S)
             except KafkaException as error:
-                if not error.args[0].retriable() or self._stopping.is_set():
+                if not error.args[0].retriable() or self.stopping.is_set():
                     raise
             else:
                 return

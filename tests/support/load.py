@@ -4,11 +4,11 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from kclient import Producer, RecordMetadata
 from kclient.common.errors import KafkaError
+from tests.support.background_thread import BackgroundThread
 from tests.support.foreign_record import ForeignRecord
 from tests.support.waiting import wait_until
 
@@ -23,7 +23,7 @@ class Placed(NamedTuple):
     value: bytes
 
 
-class Load:
+class Load(BackgroundThread):
     """Sends ``key:0, key:1, …`` for each of twenty keys in turn, from a thread of its own.
 
     It never waits for a single record, but has at most `ahead` of them unacknowledged, so that it
@@ -31,14 +31,13 @@ class Load:
     """
 
     def __init__(self, producer: Producer, topic: str, ahead: int = 1000) -> None:
+        super().__init__("load", "send()", 30)
         self.failures: list[BaseException] = []
         self.placed: list[Placed] = []
         self._producer = producer
         self._topic = topic
         self._room = threading.Semaphore(ahead)
-        self._stopping = threading.Event()
         self._sent = 0
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
 
     @property
     def acknowledged(self) -> int:
@@ -49,42 +48,32 @@ class Load:
         """Return when so many more records than now were acknowledged."""
         goal = self.acknowledged + count
         what = f"{goal} records acknowledged ({self._producer.metrics()})"
-        wait_until(lambda: self.failures or self.acknowledged >= goal, what, timeout)
-        assert self.failures == [], "records were not delivered"
+
+        def enough() -> bool:
+            self.check()
+            assert self.failures == [], "records were not delivered"
+            return self.acknowledged >= goal
+
+        wait_until(enough, what, timeout)
 
     def finish(self, timeout: float = 60.0) -> list[bytes]:
         """Stop, wait for every record's acknowledgement, and return the values sent."""
-        self._stop()
+        self.stop()
+        self.check()
         self._producer.flush(timeout)
         assert self.failures == [], f"{len(self.failures)} records were not delivered"
         assert self.acknowledged == self._sent, "a record has neither outcome after flush()"
         return [value_of(number) for number in range(self._sent)]
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        self._stopping.set()
+    def stop(self) -> None:
+        self.stopping.set()
         self._room.release()
-        self._thread.join(30)
-        assert not self._thread.is_alive(), "send() does not return"
+        super().stop()
 
-    def _run(self) -> None:
-        try:
-            while self._room.acquire() and not self._stopping.is_set():
-                self._send(self._sent)
-                self._sent += 1
-        except KafkaError as error:
-            self.failures.append(error)
+    def run(self) -> None:
+        while self._room.acquire() and not self.stopping.is_set():
+            self._send(self._sent)
+            self._sent += 1
 
     def _send(self, number: int) -> None:
         value = value_of(number)
