@@ -23,35 +23,35 @@ def test_a_commit_of_a_partition_that_was_given_up_is_refused(world: ConsumerWor
     consumer = given_up(world)
     with pytest.raises(CommitFailedError, match="orders-0, which this member has given up"):
         consumer.commit({ORDERS_0: 1, ORDERS_1: 1})
-    told: list[KafkaError | None] = []
+    errors: list[KafkaError | None] = []
 
     def done(_: Offsets, error: KafkaError | None) -> None:
-        told.append(error)
+        errors.append(error)
 
     consumer.commit_async({ORDERS_0: 1}, done)
-    world.poll_until(consumer, lambda: bool(told))
-    assert isinstance(told[0], CommitFailedError)
+    world.poll_until(consumer, lambda: bool(errors))
+    assert isinstance(errors[0], CommitFailedError)
     assert world.broker.group.commits == []
     consumer.commit({ORDERS_1: 1})
 
 
 def test_a_commit_that_waited_for_the_coordinator_is_refused_if_its_partition_is_gone(
-    world: ConsumerWorld,
+    world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=100, enable_auto_commit=False)
-    told: list[KafkaError | None] = []
+    errors: list[KafkaError | None] = []
     group = world.broker.group
     group.paper_members["member-0"] = group.joins[-1].protocols[0].metadata
     coordinator = consumer._parts.coordinator
     assert coordinator is not None
     committer = coordinator._parts.committer
-    flush, committer._flush = committer._flush, lambda: None  # type: ignore[method-assign]  # waits
-    consumer.commit_async({ORDERS_0: 1}, lambda _, error: told.append(error))
-    group.rebalancing = True
-    world.poll_until(consumer, lambda: consumer.assignment() == {ORDERS_1})
-    committer._flush = flush  # type: ignore[method-assign]
-    world.poll_until(consumer, lambda: bool(told))
-    assert isinstance(told[0], CommitFailedError)
+    with monkeypatch.context() as waiting:
+        waiting.setattr(committer, "_flush", lambda: None)
+        consumer.commit_async({ORDERS_0: 1}, lambda _, error: errors.append(error))
+        group.rebalancing = True
+        world.poll_until(consumer, lambda: consumer.assignment() == {ORDERS_1})
+    world.poll_until(consumer, lambda: bool(errors))
+    assert isinstance(errors[0], CommitFailedError)
     assert group.commits == []
 
 

@@ -6,16 +6,14 @@ import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kclient import Producer
 from kclient.cli.main import main
 from tests.support.broker_process import BrokerProcess
 from tests.support.desk import Desk, place
 from tests.support.document_blocks import blocks
-from tests.support.python_process import ROOT, script
+from tests.support.python_process import ROOT, PythonProcess, script
 from tests.support.waiting import wait_until
 
 README = ROOT / "README.md"
@@ -28,8 +26,8 @@ ADDRESS = "localhost:9092"
 def desk(tmp_path: Path) -> Iterator[Desk]:
     """The broker that README starts, at a free port."""
     (start,) = SHELL["Start a broker"]
-    told = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
-    assert start.strip() == told, "BrokerProcess runs something else"
+    expected = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
+    assert start.strip() == expected, "BrokerProcess runs something else"
     with BrokerProcess(tmp_path / "data") as broker, Desk(broker.bootstrap) as made:
         yield made
 
@@ -67,16 +65,22 @@ def test_produce_consume_and_look(
     assert json.loads(json.loads(record)["value"]) == {"item": "book", "count": 2}
 
 
-def test_the_test() -> None:
+def test_the_test(tmp_path: Path) -> None:
     (code,) = PYTHON["Test without a cluster"]
-    names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 (our own document)
-    names["test_an_order_is_read"]()
+    module = tmp_path / "test_orders.py"
+    module.write_text(code)
+    with PythonProcess(tmp_path, "-m", "pytest", "-q", str(module)) as process:
+        process.end()
+        assert "1 passed" in process.stdout
 
 
-def test_the_dict_of_options(desk: Desk) -> None:
+def test_the_dict_of_options(desk: Desk, tmp_path: Path) -> None:
     call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
     assert call is not None
-    code = call.group(1).replace(ADDRESS, desk.bootstrap)
-    with eval(code, {"Producer": Producer}) as producer:  # noqa: S307 (our own document)
-        assert producer.send("orders", b"v").result(20).offset >= 0
+    producer = call.group(1).replace(ADDRESS, desk.bootstrap)
+    sending = (
+        f"with {producer} as producer:\n    print(producer.send('orders', b'v').result(20).offset)"
+    )
+    with script(tmp_path, f"from kclient import Producer\n{sending}\n") as process:
+        process.end()
+        assert int(process.stdout) >= 0

@@ -238,20 +238,23 @@ def test_records_of_a_split_batch() -> None:
     producer = world(batch_size=4_000)
     futures = [producer.send(bytes(300)) for _ in range(8)]
     many = BatchDelivery([future.segment() for future in futures], producer.clock)
-    told: list[str] = []
-    many.add_done_callback(lambda delivery: told.append(f"many {delivery.result()}"))
-    futures[7].add_done_callback(lambda future: told.append("last"))
+    done: list[str] = []
+    many.add_done_callback(lambda delivery: done.append(f"many {delivery.result()}"))
+    futures[7].add_done_callback(lambda future: done.append("last"))
     producer.broker[0].max_batch_bytes = 700
     producer.step()
     producer.answer_all()
-    assert told == []
-    forgotten = lambda: told.append("forgotten")  # noqa: E731 (one object, to be removed)
+    assert done == []
+
+    def forgotten() -> None:
+        done.append("forgotten")
+
     assert futures[7].when_done(forgotten)
     futures[7].forget(forgotten)
     producer.settle()
-    assert told == ["last", "many 8"]
-    many.add_done_callback(lambda delivery: told.append("at once"))
-    assert told[-1] == "at once"
+    assert done == ["last", "many 8"]
+    many.add_done_callback(lambda delivery: done.append("at once"))
+    assert done[-1] == "at once"
     assert not many.when_done(lambda: None)
 
 

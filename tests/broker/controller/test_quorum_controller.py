@@ -111,7 +111,9 @@ def test_what_is_replayed_is_what_was() -> None:
     assert controller.image.next_producer_id == 1000
 
 
-def test_the_topics_of_a_request_are_one_batch_unless_they_are_large() -> None:
+def test_the_topics_of_a_request_are_one_batch_unless_they_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     controller, log = cluster_of(1)
     batches: list[int] = []
     append = log.append
@@ -120,7 +122,7 @@ def test_the_topics_of_a_request_are_one_batch_unless_they_are_large() -> None:
         batches.append(len(records))
         return append(records)
 
-    log.append = counted  # type: ignore[method-assign]  # to see what is written together
+    monkeypatch.setattr(log, "append", counted)
     small = [TopicRequest(f"small-{number}", 2) for number in range(50)]
     assert not any(isinstance(plan, KafkaError) for plan in controller.create_topics(small))
     assert batches == [150]
