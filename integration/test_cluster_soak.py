@@ -36,10 +36,10 @@ def test_leaders_move_one_dies_two_of_three_are_down_and_a_topic_is_recreated(
             "committed": Cast(("kclient",), isolation="read_committed", max_poll_ms=60_000),
         },
     )
-    told: list[str] = []
-    outcome = Campaign(tmp_path, NEWEST, plan, told.append).run()
+    reported: list[str] = []
+    outcome = Campaign(tmp_path, NEWEST, plan, reported.append).run()
     assert outcome.faults == []
-    assert outcome.events == dict.fromkeys(KINDS, 1), told
+    assert outcome.events == dict.fromkeys(KINDS, 1), reported
     assert all(one.acknowledged > 0 for one in outcome.findings.writers)
     assert "0 lost" in "\n".join(lines_of(outcome))
 

@@ -1,4 +1,4 @@
-"""The companion broker answers the same requests with the same fields as Apache Kafka.
+"""The companion broker responds to the same requests with the same fields as Apache Kafka.
 
 Each case is a function that sends requests over a bare connection and returns what it saw. It runs
 against both brokers, and the results have to be equal.
@@ -92,8 +92,8 @@ def _await_coordinator(bootstrap: str) -> None:
 
     def is_there() -> bool:
         with Wire(bootstrap) as wire:
-            answer = wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
-        return answer.error_code != not_yet
+            response = wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
+        return response.error_code != not_yet
 
     wait_until(is_there, "there is a coordinator", 60)
 
@@ -109,22 +109,22 @@ def new_topic(wire: Wire, configs: Mapping[str, str] | None = None) -> str:
 def new_producer_id(wire: Wire) -> int:
     """Return a producer id; Apache Kafka needs a moment for its first."""
 
-    def ask() -> InitProducerIdResponse | None:
-        answer = wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
-        return None if answer.error_code else answer
+    def request_id() -> InitProducerIdResponse | None:
+        response = wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
+        return None if response.error_code else response
 
-    given = wait_until(ask, "there is a producer id", 20)
+    given = wait_until(request_id, "there is a producer id", 20)
     assert given is not None
     assert given.producer_epoch == 0
     return given.producer_id
 
 
-def fields(answer: PartitionProduceResponse) -> dict[str, Any]:
+def fields(response: PartitionProduceResponse) -> dict[str, Any]:
     return {
-        "code": answer.error_code,
-        "base_offset": answer.base_offset,
-        "log_append_time": answer.log_append_time_ms,
-        "log_start_offset": answer.log_start_offset,
+        "code": response.error_code,
+        "base_offset": response.base_offset,
+        "log_append_time": response.log_append_time_ms,
+        "log_start_offset": response.log_start_offset,
     }
 
 
@@ -140,8 +140,8 @@ def cut(wire: Wire, topic: str, value: bytes = b"a") -> None:
         ],
         timeout_ms=5000,
     )
-    answer = wire.ask(request, 2, DeleteRecordsResponse)
-    assert answer.topics[0].partitions[0].low_watermark == 1
+    response = wire.ask(request, 2, DeleteRecordsResponse)
+    assert response.topics[0].partitions[0].low_watermark == 1
 
 
 # --- records
@@ -183,8 +183,8 @@ def refused_batches(wire: Wire) -> object:
         cut(wire, topic)
         if configs:
             topic = new_topic(wire, configs)
-        answer = wire.produce(topic, records)
-        seen.append((fields(answer), len(answer.record_errors)))
+        response = wire.produce(topic, records)
+        seen.append((fields(response), len(response.record_errors)))
     return seen
 
 
@@ -290,9 +290,9 @@ def leave_unknown_group(wire: Wire) -> object:
                     MemberIdentity(member_id="", group_instance_id="i"),
                 ],
             )
-        answer = wire.ask(request, version, LeaveGroupResponse)
-        members = [(m.member_id, m.group_instance_id, m.error_code) for m in answer.members]
-        seen.append((answer.error_code, members))
+        response = wire.ask(request, version, LeaveGroupResponse)
+        members = [(m.member_id, m.group_instance_id, m.error_code) for m in response.members]
+        seen.append((response.error_code, members))
     return seen
 
 
@@ -353,9 +353,9 @@ def create_refused_topics(wire: Wire) -> object:
             validate_only=True,
             timeout_ms=10_000,
         )
-        answer = wire.ask(request, 7, CreateTopicsResponse)
+        response = wire.ask(request, 7, CreateTopicsResponse)
         shown = "exists" if name == exists else name.replace(exists, "exists")
-        seen.append((shown, partitions, factor, sorted(configs), answer.topics[0].error_code))
+        seen.append((shown, partitions, factor, sorted(configs), response.topics[0].error_code))
     return seen
 
 
@@ -396,8 +396,8 @@ def topic_configs(wire: Wire) -> object:
             validate_only=True,
             timeout_ms=10_000,
         )
-        answer = wire.ask(request, 7, CreateTopicsResponse)
-        seen.append((name, value, answer.topics[0].error_code))
+        response = wire.ask(request, 7, CreateTopicsResponse)
+        seen.append((name, value, response.topics[0].error_code))
     return seen
 
 
@@ -434,6 +434,6 @@ def test_offsets_by_time_after_deleted_records(apache: str, companion: str) -> N
             part = ListOffsetsPartition(partition_index=0, timestamp=_TIMESTAMP)
             topics = [ListOffsetsTopic(name=topic, partitions=[part])]
             request = ListOffsetsRequest(replica_id=-1, topics=topics)
-            answer = wire.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
-            found.append((answer.error_code, answer.offset, answer.timestamp))
+            response = wire.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
+            found.append((response.error_code, response.offset, response.timestamp))
     assert found == [(0, 1, _TIMESTAMP), (0, -1, -1)]

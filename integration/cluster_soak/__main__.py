@@ -1,10 +1,10 @@
 r"""The command line of the run on several brokers.
 
 Three brokers of Apache Kafka and a controller run under producers, groups of consumers,
-transactions and an admin client. Meanwhile leaders move, replicas are reassigned, brokers stop,
-are killed and suspended, two of three are down at once, group coordinators move, and a topic is
-deleted and created again. At the end another client reads the topics, and every record is compared
-with the outcome that its producer reported.
+transactions and an admin client. While they run, leaders move, replicas are reassigned, brokers
+stop, are killed and suspended, two of three are down at once, group coordinators move, and a topic
+is deleted and created again. At the end another client reads the topics, and every record is
+compared with the outcome that its producer reported.
 
     python -m integration.cluster_soak --minutes 10 --seed 1
 """
@@ -46,16 +46,16 @@ def main(given: Sequence[str]) -> int:
     seed = random.SystemRandom().randrange(1_000_000) if chosen.seed is None else chosen.seed
     started = time.monotonic()
 
-    def tell(what: str) -> None:
+    def report(what: str) -> None:
         print(f"{time.monotonic() - started:7.1f} s  {what}", flush=True)
 
-    tell(f"seed {seed}")
+    report(f"seed {seed}")
     directory = Path(tempfile.mkdtemp(prefix="kclient-cluster-soak-"))
     # Clients report every connection that fails, and there are many.
     logging.basicConfig(filename=directory / "clients.log", format=_LOG_FORMAT)
     plan = Plan(minutes=chosen.minutes, seed=seed, rate=chosen.rate)
     try:
-        outcome = Campaign(directory, chosen.version, plan, tell).run()
+        outcome = Campaign(directory, chosen.version, plan, report).run()
     except BaseException:
         print(f"logs, journals and data are in {directory}", flush=True)
         raise

@@ -60,7 +60,7 @@ class AvailabilityWatch(BackgroundThread):
 
     A partition is writable while its leader and all its in-sync replicas work and there are enough
     of them for `min.insync.replicas`; it is led while its leader works, which is enough for
-    `acks=1`. The span between two samples counts if both say so and name the same leader.
+    `acks=1`. The span between two samples counts if that holds in both, with the same leader.
 
     Attributes:
         writable: For each partition when it could be written with `acks=all`.

@@ -71,7 +71,7 @@ class Campaign:
             controllers=1,
             properties={**BROKER_PROPERTIES, **session},
             heap_mb=400,
-            # The optimising compiler would cost more than it saves in lives as short as these.
+            # A broker runs so shortly that the optimising compiler would cost more than it saves.
             jvm_options=("-XX:TieredStopAtLevel=1",),
         )
         self._cluster = KafkaCluster(find_runtime(version, directory), directory / "kafka", options)

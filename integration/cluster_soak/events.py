@@ -189,6 +189,6 @@ class Events:
 
 
 def shuffled(random: Random, weights: Mapping[str, int]) -> Sequence[str]:
-    """Returns one round of kinds, each as often as its weight says, in random order."""
+    """Returns one round of kinds, each as often as its weight, in random order."""
     kinds = [kind for kind, count in weights.items() for _ in range(count)]
     return random.sample(kinds, len(kinds))

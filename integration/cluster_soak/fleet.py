@@ -52,7 +52,7 @@ class Fleet:
         self._join(node)
 
     def start(self, *nodes: KafkaNode) -> None:
-        """Starts brokers at the same time and returns once each of them answers."""
+        """Starts brokers at the same time and returns once each of them responds."""
         for node in nodes:
             node.launch()
         for node in nodes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Acknowledged(NamedTuple):
-    """A record that was acknowledged: when, and where it is said to be."""
+    """A record that was acknowledged: when, and with which partition and offset."""
 
     at: float
     partition: int

@@ -1,4 +1,4 @@
-"""A topic that is deleted and created again while a writer and a reader live on."""
+"""A topic that is deleted and created again while a producer and a consumer use it."""
 
 import threading
 import time

@@ -26,12 +26,12 @@ class Verdict:
         may_reorder: Whether it allows that records change their order.
         acknowledged: How many records were acknowledged.
         failed: How many failed.
-        possibly_written: How many of those were said to be possibly written.
+        possibly_written: How many of those failed with an error whose `possibly_written` is True.
         lost: How many were acknowledged and are not in the log.
         displaced: How many were acknowledged and are not at the offset that was reported.
         doubled: How many are in the log more than once.
         reordered: How many stand behind one of their partition that was sent after them.
-        wrongly_refused: How many are in the log although their error says that they are not.
+        wrongly_refused: How many are in the log although their error excludes that.
         unsettled: How many have no outcome, or two.
         faults: What of that contradicts the promises for this writer, in words.
     """
@@ -65,7 +65,7 @@ def judge(writing: Writing, outcomes: Outcomes, places: Places, created: float =
 
     With `acks=all` every acknowledged record is in the log at its offset; with idempotence each is
     there at most once, too, and in the order of sending; one request in flight keeps the order of
-    the first copies. Whatever the configuration, a record whose error says that it was not written
+    the first copies. Whatever the configuration, a record whose error excludes that it was written
     is not there, and each record has one outcome.
 
     Args:

@@ -177,7 +177,7 @@ class KafkaCluster:
 
         Args:
             node_id: its number.
-            roles: the properties that say what it is and where it listens.
+            roles: the properties of its roles and listeners.
             addresses: listener name -> "host:port".
             controllers: the number of each controller -> its "host:port".
         """

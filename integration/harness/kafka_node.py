@@ -63,7 +63,7 @@ class KafkaNode:
             runtime: what runs it.
             directory: where its configuration, its log and its data go; made on `start`.
             properties: server.properties; `log.dirs` is added.
-            addresses: listener name -> "host:port"; the first one is asked for readiness.
+            addresses: listener name -> "host:port"; `await_ready` connects to the first.
             heap_mb: Java's -Xmx.
             jvm_options: further options of the JVM.
         """

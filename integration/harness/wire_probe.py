@@ -1,7 +1,7 @@
 """Two requests to a Kafka broker in raw bytes, so that readiness depends on no client.
 
-ApiVersions 0 says that a broker serves requests; Metadata 1 says which brokers it knows, and who
-leads partitions and is in sync.
+ApiVersions 0 shows that a broker serves requests; Metadata 1 returns the brokers that it knows, and
+the leader and the in-sync replicas of each partition.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""A hint about an unknown option leads to an option that can be set, or says that there is none.
+"""A hint about an unknown option names an option that can be set, or states that there is none.
 
 The names are those of kafka-python and aiokafka, from their code, and of librdkafka 2.16.
 """

@@ -44,8 +44,8 @@ def rebalance_delay(address: str) -> str | None:
     )
     with Wire(address) as wire:
         request = DescribeConfigsRequest(resources=[resource])
-        answer = wire.ask(request, 4, DescribeConfigsResponse)
-    (config,) = answer.results[0].configs
+        response = wire.ask(request, 4, DescribeConfigsResponse)
+    (config,) = response.results[0].configs
     return config.value
 
 

@@ -62,7 +62,7 @@ def test_consume_reports_what_it_printed(
         assert committed[place("orders")].offset == 3
 
 
-def test_consume_ends_where_the_broker_is_gone(
+def test_consume_ends_where_the_broker_was_killed(
     cluster: EmbeddedCluster, desk: Desk, tmp_path: Path
 ) -> None:
     desk.fill("orders", 3)

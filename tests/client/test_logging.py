@@ -48,11 +48,11 @@ def test_an_outage_and_its_end_are_one_line_each(
         world.poll(50)
     world.net.peers[NODE.host, NODE.port] = lambda: broker
     world.connect(NODE)
-    told = [line for line in caplog.messages if "broker 1" in line]
-    assert len(told) == 2
-    assert told[0] == "broker 1 at 10.0.0.1:9092: could not connect: Connection refused"
+    lines = [line for line in caplog.messages if "broker 1" in line]
+    assert len(lines) == 2
+    assert lines[0] == "broker 1 at 10.0.0.1:9092: could not connect: Connection refused"
     assert re.fullmatch(
-        r"connected to broker 1 at 10\.0\.0\.1:9092 after \d+ failed attempts", told[1]
+        r"connected to broker 1 at 10\.0\.0\.1:9092 after \d+ failed attempts", lines[1]
     )
 
 
@@ -114,16 +114,16 @@ def test_each_line_of_a_producer_names_it_and_holds_no_payload(
             producer.flush(1)
         producer.close(0)
     rooms = ("kclient.client", "kclient.network", "kclient.producer")
-    said = [
+    records = [
         record
         for record in caplog.records
         if record.name.startswith(rooms) and record.threadName != "MainThread"
     ]
-    text = "\n".join(record.getMessage() for record in said)
+    text = "\n".join(record.getMessage() for record in records)
     for expected in ("sending PRODUCE request v", "connected to broker 1 at", "could not connect"):
         assert expected in text
     assert "a delivery callback raised" in text
     assert "secret" not in text
     servers = "kclient.network.selector"  # the broker's own connections
-    unnamed = [each.getMessage() for each in said if each.name != servers]
+    unnamed = [each.getMessage() for each in records if each.name != servers]
     assert [line for line in unnamed if not line.startswith("[Producer clientId=orders] ")] == []

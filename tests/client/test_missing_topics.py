@@ -174,7 +174,7 @@ def test_on_sockets() -> None:
         cluster.faults.requests.clear()
         for _ in range(300):
             producer.send("there", b"x").result(10)
-        asked = sum(each.api is ApiKey.METADATA for each in cluster.faults.requests)
-        assert asked <= 150
+        requests = sum(each.api is ApiKey.METADATA for each in cluster.faults.requests)
+        assert requests <= 150
         assert not lost.done()
         producer.close(0)

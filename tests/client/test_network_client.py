@@ -154,9 +154,9 @@ def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: Scri
     world.poll(0)
     world.connect(NODE)
     world.ask()
-    asked_ms = world.now_ms
+    requested_ms = world.now_ms
     world.poll_until(lambda: len(world.outcomes) == 2)
-    assert 699 <= world.now_ms - asked_ms <= 702
+    assert 699 <= world.now_ms - requested_ms <= 702
     first, second = world.outcomes
     assert first.timed_out
     assert not second.timed_out
@@ -359,9 +359,9 @@ def test_metadata_is_requested_however_busy_the_broker_is_kept(limit: int) -> No
         fill()
         world.poll()
     world.metadata.add_topic("new", world.now_ms)
-    asked_ms = world.now_ms
+    requested_ms = world.now_ms
     while "new" not in world.metadata.cluster().topics:
-        assert world.now_ms < asked_ms + 50
+        assert world.now_ms < requested_ms + 50
         fill()
         world.poll()
     assert len(world.outcomes) > 20
@@ -372,11 +372,11 @@ def test_a_missing_topic_is_asked_for_rarely(world: ClientWorld, broker: Scripte
     world.poll_for(1000)
     broker.asked.clear()
     world.poll_for(30_000)
-    asked = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
-    assert 20 <= len(asked) <= 31
+    requests = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
+    assert 20 <= len(requests) <= 31
 
 
-def test_no_responses_that_differ_make_a_client_ask_often(
+def test_responses_that_differ_cause_no_frequent_requests(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     """KRaft brokers name a random controller, and a cluster that starts changes all the time."""
@@ -393,8 +393,8 @@ def test_no_responses_that_differ_make_a_client_ask_often(
 
     broker.answers[ApiKey.METADATA] = changing
     world.poll_for(10_000)
-    asked = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
-    assert 20 <= len(asked) <= 103
+    requests = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
+    assert 20 <= len(requests) <= 103
 
 
 @pytest.mark.fault("C9")

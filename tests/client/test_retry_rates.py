@@ -1,7 +1,7 @@
-"""However a broker refuses, and for however long: no client repeats a request faster than it may.
+"""No client repeats a refused request faster than it may, whatever the error and for however long.
 
 A broker gives one client the same error for every request of one API, for some virtual seconds.
-Each error code has a client of its own, so that one world tries them all.
+Each error code has a client of its own, so that one simulation runs them all.
 """
 
 from collections import Counter

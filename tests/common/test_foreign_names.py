@@ -12,7 +12,7 @@ class Client:
         raise missing_attribute(self, name, {"produce": "use send()"})
 
 
-def test_a_known_name_is_answered_with_the_right_one() -> None:
+def test_the_error_of_a_known_name_has_the_right_one() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = Client().produce
     assert str(caught.value) == "'Client' object has no attribute 'produce'; use send()"

@@ -84,8 +84,8 @@ def paused_member(consumer: Consumer) -> None:
     consumer.subscribe(["orders"], on_assigned=lambda given: consumer.pause(*given))
 
 
-# Whoever waits for less than a round trip, and then works for longer than a connection may be idle,
-# loses every connection before it can be used.
+# A poll that waits for less than a round trip, with work between polls that takes longer than a
+# connection may be idle: every connection is closed before it can be used.
 @pytest.mark.parametrize(
     ("timeout", "work_s"),
     [

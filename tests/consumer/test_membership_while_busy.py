@@ -134,7 +134,7 @@ def test_a_call_that_waits_is_not_a_poll(world: ConsumerWorld) -> None:
 
 
 class Slow:
-    """Takes its time once, when armed, and counts the heartbeats meanwhile."""
+    """Runs for long once, when armed, and counts the heartbeats that are sent during that time."""
 
     def __init__(self, world: ConsumerWorld) -> None:
         self.world = world

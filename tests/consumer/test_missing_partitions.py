@@ -1,4 +1,4 @@
-"""Topics and partitions that do not exist: calls fail soon with the cause, and the log says it."""
+"""Topics and partitions that do not exist: calls fail soon with the cause, which is logged."""
 
 import logging
 import re
@@ -81,7 +81,7 @@ def test_a_topic_that_is_being_created_is_waited_for(world: ConsumerWorld) -> No
     assert consumer.end_offsets([NOWHERE_0]) == {NOWHERE_0: 0}
 
 
-def test_partitions_that_are_added_meanwhile_are_found(world: ConsumerWorld) -> None:
+def test_partitions_that_are_added_during_the_call_are_found(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.position(ORDERS_0)
     world.broker.add_topic("orders", 10)

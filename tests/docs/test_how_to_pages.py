@@ -1,4 +1,4 @@
-"""The programs of the how-to pages run as pasted, and do what the page says."""
+"""The programs of the how-to pages run as pasted, and do what the page describes."""
 
 import json
 import math

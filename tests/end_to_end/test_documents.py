@@ -1,4 +1,4 @@
-"""What the first steps tell people to type works as described."""
+"""The commands and programs of the first steps work as described."""
 
 import re
 import shlex

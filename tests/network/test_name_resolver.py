@@ -20,10 +20,10 @@ class Resolver:
     def __init__(self) -> None:
         self.released = threading.Event()
         self.began = threading.Semaphore(0)
-        self.asked: list[str] = []
+        self.hosts: list[str] = []
 
     def __call__(self, host: str, port: int) -> list[Address]:
-        self.asked.append(host)
+        self.hosts.append(host)
         self.began.release()
         if host.startswith("hang"):
             assert self.released.wait(WAIT_S)
@@ -68,7 +68,7 @@ def test_a_name_whose_look_up_hangs_holds_one_thread(system: Resolver) -> None:
     resolver = NameResolver(system)
     looked_up = [resolver.look_up("hang", 9092, lambda: None) for _ in range(100)]
     assert system.began.acquire(timeout=WAIT_S)
-    assert system.asked == ["hang"]
+    assert system.hosts == ["hang"]
     assert not any(each.done() for each in looked_up)
     rung, ring = bell()
     other = resolver.look_up("kafka", 9092, ring)
@@ -82,7 +82,7 @@ def test_a_name_whose_look_up_hangs_holds_one_thread(system: Resolver) -> None:
     rung, ring = bell()
     resolver.look_up("hang", 9092, ring)
     assert rung.wait(WAIT_S)
-    assert system.asked == ["hang", "kafka", "hang"], "an outcome is not kept for later"
+    assert system.hosts == ["hang", "kafka", "hang"], "an outcome is not kept for later"
 
 
 def test_so_many_threads_and_no_more(system: Resolver) -> None:
@@ -94,10 +94,10 @@ def test_so_many_threads_and_no_more(system: Resolver) -> None:
     rung, ring = bell()
     resolver.look_up("kafka", 9092, ring)
     assert not system.began.acquire(timeout=0.2)
-    assert sorted(system.asked) == ["hang 0", "hang 1"]
+    assert sorted(system.hosts) == ["hang 0", "hang 1"]
     system.released.set()
     assert rung.wait(WAIT_S)
-    assert len(system.asked) == 6
+    assert len(system.hosts) == 6
 
 
 def test_a_system_without_threads_fails_the_look_up_alone(
@@ -128,7 +128,7 @@ def test_an_ip_address_needs_no_thread(host: str) -> None:
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65_536), ("a" * 70 + ".example", 1)])
-def test_what_no_resolver_is_asked_fails_at_once(host: str, port: int) -> None:
+def test_an_invalid_address_fails_without_a_look_up(host: str, port: int) -> None:
     look_up = SystemNet().look_up(host, port, lambda: None)
     assert look_up.done()
     with pytest.raises(OSError, match=r"expected 0 to 65535|not a host name"):

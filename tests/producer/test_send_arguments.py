@@ -110,7 +110,7 @@ def test_send_refuses_at_once(
         lambda m, e: None,
         lambda *outcome: None,
         lambda metadata, error, key=b"k": None,
-        lambda error, exception: None,  # unusual, and nothing says that they are swapped
+        lambda error, exception: None,  # unusual, and not known to be swapped
         partial(keyed, msg=1),
         Javas(),
         Javas().acked,

@@ -296,7 +296,7 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
         producer.send(b"%d" % number, on_delivery=noting(told, number)) for number in range(3)
     ]
     producer.step()
-    answer = PartitionProduceResponse(
+    response = PartitionProduceResponse(
         error_code=87,
         error_message="bad batch",
         record_errors=[
@@ -305,7 +305,9 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
     )
     producer.client.end(
         "0",
-        ProduceResponse(responses=[TopicProduceResponse(name=TOPIC, partition_responses=[answer])]),
+        ProduceResponse(
+            responses=[TopicProduceResponse(name=TOPIC, partition_responses=[response])]
+        ),
     )
     producer.step()
     assert [str(future.exception(0)) for future in futures if future.done()] == ["no key"]
@@ -334,7 +336,7 @@ def test_the_error_of_a_record_has_the_class_of_the_code_if_it_is_the_only_one(
     producer = world()
     futures = [producer.send(b"x"), producer.send(b"y")]
     producer.step()
-    answer = PartitionProduceResponse(
+    response = PartitionProduceResponse(
         error_code=code,
         record_errors=[
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message="its own text")
@@ -343,7 +345,9 @@ def test_the_error_of_a_record_has_the_class_of_the_code_if_it_is_the_only_one(
     )
     producer.client.end(
         "0",
-        ProduceResponse(responses=[TopicProduceResponse(name=TOPIC, partition_responses=[answer])]),
+        ProduceResponse(
+            responses=[TopicProduceResponse(name=TOPIC, partition_responses=[response])]
+        ),
     )
     producer.step()
     for index in named:
@@ -395,10 +399,12 @@ def test_the_brokers_append_time_is_the_records() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
-    answer = PartitionProduceResponse(base_offset=3, log_append_time_ms=1234)
+    response = PartitionProduceResponse(base_offset=3, log_append_time_ms=1234)
     producer.client.end(
         "0",
-        ProduceResponse(responses=[TopicProduceResponse(name=TOPIC, partition_responses=[answer])]),
+        ProduceResponse(
+            responses=[TopicProduceResponse(name=TOPIC, partition_responses=[response])]
+        ),
     )
     producer.step()
     assert future.result(0) == RecordMetadata(TOPIC, 0, 3, 1234, -1, 1)

@@ -11,9 +11,9 @@ from tests.simulation.producer_application import ProducerApplication
 from tests.simulation.side_topic import SideTopicApplication
 
 _DEAD_JOINER_MS = 2_000.0
-"""How long a group's first member waits for the client that dies before it."""
+"""When the client that joins a group first is killed, and the first member starts."""
 _FIRST_MEMBER_MS = 3_000.0
-"""How long the first member is the only one then: later rebalances wait for the dead client."""
+"""How long that is the only member: later rebalances wait for the client that was killed."""
 
 
 class Cast:
@@ -68,7 +68,7 @@ class Cast:
             self.add_consumer(f"c{group}{number}", f"g{group}")
 
     def _kill_dead_joiner(self) -> None:
-        """Kill the client that has asked to join the first group, whose members follow it."""
+        """Kill the client that has sent its first JoinGroup request; start the group's members."""
         if self._dead_joiner is not None:
             victim, self._dead_joiner = self._dead_joiner, None
             now_ms = self.stage.world.clock.now_ms

@@ -41,7 +41,7 @@ GRACE_MS = 500.0
 """How much later than its timeout a call may return."""
 
 FIRST_ASSIGNMENT_MS = 2_500.0
-"""How long a new group may be without partitions, where nothing goes wrong meanwhile."""
+"""How long a new group may be without partitions, where there is no fault in that time."""
 
 MOVES_DATA = frozenset({"PRODUCE", "FETCH", "OFFSET_COMMIT"})
 """APIs of which only requests that are refused count as repetitions."""
@@ -198,7 +198,7 @@ def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def late_assignments(history: History, _promises: Promises) -> Iterator[str]:
-    """A new group's first member is given partitions in time, unless something fails meanwhile."""
+    """A new group's first member is assigned partitions in time, unless there is a fault."""
     waiting: dict[str, Subscribed] = {}
     known: set[str] = set()
     for event in history:
@@ -373,7 +373,7 @@ def false_alarms(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def request_rates(history: History, _promises: Promises) -> Iterator[str]:
-    """Nobody repeats a request faster than ``retry.backoff.ms`` allows, whatever comes back."""
+    """Requests are not repeated faster than ``retry.backoff.ms`` allows, whatever the response."""
     for event in history.of(Repeated):
         limit = MAX_REFUSED_PER_SECOND if event.api in MOVES_DATA else MAX_REQUESTS_PER_SECOND
         if event.count > limit:

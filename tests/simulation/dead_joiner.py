@@ -1,4 +1,4 @@
-"""A client that dies between its two JoinGroup requests (KIP-394)."""
+"""A client that is killed between its two JoinGroup requests (KIP-394)."""
 
 from kclient import Consumer
 from tests.simulation.application import SERVERS, Application, Stage
@@ -10,7 +10,7 @@ _SESSION_MS = 10_000
 
 
 class DeadJoiner(Application):
-    """Asks to join a group, and is killed once the coordinator has given it a member id."""
+    """Sends a JoinGroup request, and is killed once the response has given it a member id."""
 
     def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
         self.group = group

@@ -84,7 +84,7 @@ class Revoked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Lost(Event):
-    """A member was told that it is no longer a member and has lost its partitions."""
+    """A consumer called `on_lost`: it is no longer a member and has lost its partitions."""
 
     group: str
     partitions: tuple[int, ...]

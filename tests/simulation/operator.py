@@ -137,7 +137,7 @@ class Operator:
             self.start()
 
     def has_pending_members(self, group_id: str) -> bool:
-        """Return whether the broker waits for a client that was told its member id."""
+        """Return whether the broker waits for a client to join with the member id it was given."""
         if self.server is None:
             return False
         group = self.server.services.groups._groups.get(group_id)
@@ -171,7 +171,7 @@ class Operator:
             self.server.intercept(self.traffic.counting(self._refusals.intercept))
 
     def allow_offset_look_ups(self) -> None:
-        """Have ListOffsets requests answered again."""
+        """Have ListOffsets requests handled again."""
         if self._refusals is not None:
             self._refusals.heal()
 

@@ -260,7 +260,7 @@ def _wait_for_dead_joiners(replace: Replace) -> None:
     replace(Rebalancer, "_delay_first_generation", wait_for_joins)
 
 
-def _ask_at_once(replace: Replace) -> None:
+def _request_metadata_at_once(replace: Replace) -> None:
     updated = MetadataRefreshTiming.updated
 
     def update(self: MetadataRefreshTiming, *args: Any, same: bool, **kwargs: Any) -> None:
@@ -304,7 +304,7 @@ def _keep_the_lock(replace: Replace) -> None:
 BUGS: dict[str, PlantedBug] = {
     "eager-metadata": PlantedBug(
         "a topic that does not exist makes each response pass for news",
-        _ask_at_once,
+        _request_metadata_at_once,
         1,
         "request-rate",
     ),

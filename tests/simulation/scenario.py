@@ -71,7 +71,7 @@ class Scenario:
         in_flight: The producers' limit.
         promises: What may be expected.
         faults: What the nemesis does.
-        dead_joiner: Whether a client dies between its two JoinGroup requests to the first group.
+        dead_joiner: Whether a client of the first group is killed between its JoinGroup requests.
         latency_ms: Of every link, the least and the most.
         names_missing: Whether producers and consumers name a topic that does not exist.
         has_side_topic: Whether there is a topic that is deleted and created again.

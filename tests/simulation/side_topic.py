@@ -1,4 +1,4 @@
-"""Uses a topic that is deleted and created again under clients that live on."""
+"""Uses a topic that is deleted and created again while its clients run."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ class SideTopicApplication(Application):
     """A process with a producer, a consumer and an admin client that outlive their topic."""
 
     def run(self) -> None:
-        """Write, read, delete and create until asked to stop; then all of it must work again."""
+        """Write, read, delete and create until `stopping` is set; then all must work again."""
         with (
             AdminClient(
                 bootstrap_servers=SERVERS,

@@ -175,7 +175,7 @@ def test_damage_on_the_way_may_be_told() -> None:
     assert found([*sound(), replace(flip, who="broker"), told]) == {"false-alarm"}
 
 
-def test_a_group_without_partitions_is_accepted_where_something_failed_meanwhile() -> None:
+def test_a_group_without_partitions_is_accepted_where_there_was_a_fault() -> None:
     late: list[Event] = [Subscribed(0.0, "a", "late"), Called(3_000.0, "p", "send", 0.0, 0.0)]
     assert found([late[0], Fault(100.0, "broker", "kill broker", ""), late[1]]) == set()
     assert found([late[0], Assigned(2_000.0, "a", "late", (0,)), late[1]]) == set()

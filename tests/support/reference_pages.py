@@ -155,7 +155,7 @@ def bases(kind: type[KafkaError]) -> str:
 
 
 def first_paragraph(kind: type[KafkaError]) -> str:
-    """When an error is raised, as its class says."""
+    """Return the first paragraph of an error class: when the error is raised."""
     paragraph = (kind.__doc__ or "").split("\n\n")[0]
     return cell(paragraph.replace("``", "`"))
 

@@ -110,7 +110,7 @@ class Writer:
         """Writes until the standard input ends, and reports its state."""
         os.set_blocking(0, False)
         tick = threading.Event()
-        due, told, rate = 0.0, time.monotonic(), self._writing.rate
+        due, reported, rate = 0.0, time.monotonic(), self._writing.rate
         while not _input_ended():
             tick.wait(_TICK_S)
             due = min(due + rate * _TICK_S, rate)
@@ -118,8 +118,8 @@ class Writer:
                 self._send(self._sent)
                 self._sent += 1
                 due -= 1
-            if time.monotonic() > told + _TELL_S:
-                told = time.monotonic()
+            if time.monotonic() > reported + _TELL_S:
+                reported = time.monotonic()
                 self._tell(done=False)
         self._producer.flush(_FLUSH_S)
         self._tell(done=True)

@@ -1,4 +1,4 @@
-"""The types of the options say what the clients accept."""
+"""The types of the options are those that the clients accept."""
 
 import collections.abc
 from types import UnionType

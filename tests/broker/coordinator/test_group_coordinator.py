@@ -76,11 +76,11 @@ def test_the_first_generation_does_not_wait_for_a_member_that_never_came_back(
     """Kafka: tryCompleteInitialRebalanceElseSchedule looks at the delay, at no pending member."""
     world = World(initial_rebalance_delay_ms=delay_ms)
     assert world.join(version=4)[0].error_code == code_of(e.MemberIdRequiredError)
-    told = world.join(version=4)[0]
-    joined = world.join(told.member_id, version=4)
+    pending = world.join(version=4)[0]
+    joined = world.join(pending.member_id, version=4)
     world.pass_time(2 * delay_ms)
     assert [reply.generation_id for reply in joined] == [1]
-    assert [member.member_id for member in joined[0].members] == [told.member_id]
+    assert [member.member_id for member in joined[0].members] == [pending.member_id]
 
 
 def test_a_group_that_is_empty_again_does_not_wait_for_a_pending_member() -> None:
@@ -120,17 +120,17 @@ def test_leaving_a_group_that_does_not_exist(version: int) -> None:
     unknown = code_of(e.UnknownMemberIdError)
     members = [MemberIdentity(member_id="a"), MemberIdentity(member_id="b")]
     request = LeaveGroupRequest(group_id="absent", member_id="a", members=members)
-    answer = World().coordinator.leave_group(request, version)
-    codes = [member.error_code for member in answer.members]
-    assert (answer.error_code, codes) == ((unknown, []) if version < 3 else (NONE, [unknown] * 2))
+    response = World().coordinator.leave_group(request, version)
+    codes = [member.error_code for member in response.members]
+    assert (response.error_code, codes) == ((unknown, []) if version < 3 else (NONE, [unknown] * 2))
 
 
 def test_a_later_rebalance_waits_for_a_pending_member_until_its_session_ends() -> None:
     """As in Kafka (hasAllMembersJoined): it may be about to join, which saves a rebalance."""
     world = World()
     leader, follower, generation = world.stable_pair()
-    told = world.join(version=4)[0]
-    assert told.error_code == code_of(e.MemberIdRequiredError)
+    pending = world.join(version=4)[0]
+    assert pending.error_code == code_of(e.MemberIdRequiredError)
     joins = [world.join(follower, metadata=b"changed"), world.join(leader)]
     assert joins == [[], []]
     world.pass_time(9_900)

@@ -79,8 +79,8 @@ def test_a_request_whose_handling_fails_costs_no_handler(
 ) -> None:
     channel = RequestChannel(100, threading.Condition())
     sink = Sink()
-    failing, answered, later = request(sink), request(), request()
-    answered.respond_nothing()
+    failing, completed, later = request(sink), request(), request()
+    completed.respond_nothing()
     done = threading.Event()
 
     def handle(given: Request) -> None:
@@ -90,7 +90,7 @@ def test_a_request_whose_handling_fails_costs_no_handler(
 
     pool = KafkaRequestHandlerPool(channel, handle, 1)
     pool.start(SystemTasks())
-    for each in (failing, answered, later):
+    for each in (failing, completed, later):
         assert channel.send_request(each)
     assert done.wait(5)
     pool.shutdown(5.0)

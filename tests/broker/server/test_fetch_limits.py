@@ -1,7 +1,7 @@
 """Size limits of a fetch: a partition gets whole batches first, or nothing.
 
 A fragment of a batch alone is no progress: Java's consumer, kafka-python and aiokafka end with an
-error. Kafka sends it to nobody since Fetch version 3 (ReplicaManager, firstEntryIncomplete); only
+error. Kafka does not send one since Fetch version 3 (ReplicaManager, firstEntryIncomplete); only
 the first partition that has records may exceed the limits, by one whole batch (KIP-74).
 """
 
@@ -95,8 +95,8 @@ def test_every_partition_gets_whole_batches_first_or_nothing(
                 )
             ],
         )
-        answer = wire.ask(request, 12, FetchResponse)
-    got = [len(part.records or b"") for part in answer.responses[0].partitions]
+        response = wire.ask(request, 12, FetchResponse)
+    got = [len(part.records or b"") for part in response.responses[0].partitions]
     assert got == read_by_kafkas_rules(sizes, parts, max_bytes)
 
 

@@ -61,8 +61,8 @@ class WatchedFiles(SystemFiles):
 
     Attributes:
         flushes: Flushes, by what was flushed.
-        held_up: Set while somebody waits.
-        go_on: What they wait for.
+        held_up: Is set when a call waits.
+        go_on: Is set to let it go on.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class WatchedFiles(SystemFiles):
     def _hold_up(self, path: Path, prefix: str = "slow-") -> None:
         if path.name.startswith(prefix):
             self.held_up.set()
-            assert self.go_on.wait(PATIENCE), "nobody let this go on"
+            assert self.go_on.wait(PATIENCE), f"{path} is held up for longer than {PATIENCE:g} s"
 
 
 class _WatchedFile(SystemFile):
@@ -139,14 +139,14 @@ def create(*names: str, partitions: int = 1) -> CreateTopicsRequest:
 
 
 def codes(wire: Wire, request: Request) -> list[int]:
-    """Ask for topics to be created or deleted; return the error codes."""
+    """Send a request that creates or deletes topics; return the error codes."""
     if isinstance(request, CreateTopicsRequest):
         return [topic.error_code for topic in wire.ask(request, 7, CreateTopicsResponse).topics]
-    answer = wire.ask(request, 4, DeleteTopicsResponse)
-    return [topic.error_code for topic in answer.responses]
+    response = wire.ask(request, 4, DeleteTopicsResponse)
+    return [topic.error_code for topic in response.responses]
 
 
-def check_others_are_answered(address: str) -> None:
+def check_other_requests_succeed(address: str) -> None:
     """Send requests of several kinds; `Wire` gives up after some seconds."""
     named = [MetadataRequestTopic(name="other")]
     requests: list[tuple[Request, int, type[Response]]] = [
@@ -161,7 +161,7 @@ def check_others_are_answered(address: str) -> None:
             wire.ask(request, version, response)
 
 
-def check_others_are_answered_without_topics(address: str) -> None:
+def check_requests_without_topics_succeed(address: str) -> None:
     with Wire(address) as wire:
         wire.ask(ListGroupsRequest(), 4, ListGroupsResponse)
 
@@ -189,7 +189,7 @@ def test_others_are_answered_while_topics_are_made_and_deleted(
             files.go_on.clear()
             sent = busy.send(request, version)
             assert files.held_up.wait(PATIENCE)
-            check_others_are_answered(address)
+            check_other_requests_succeed(address)
             files.go_on.set()
             assert busy.receive(response, version)[0] == sent
 
@@ -234,7 +234,7 @@ def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
             wire.send(MetadataRequest(topics=[]), 12),
         ]
         assert files.held_up.wait(PATIENCE)
-        check_others_are_answered_without_topics(slow_cluster.bootstrap_servers)
+        check_requests_without_topics_succeed(slow_cluster.bootstrap_servers)
         wire.socket.setblocking(False)
         with pytest.raises(BlockingIOError):
             wire.socket.recv(1, socket.MSG_PEEK)
@@ -253,8 +253,8 @@ def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
 def test_a_request_takes_effect_though_its_client_disconnects(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
-    with Wire(slow_cluster.bootstrap_servers) as gone:
-        gone.send(create("slow"), 7)
+    with Wire(slow_cluster.bootstrap_servers) as closed:
+        closed.send(create("slow"), 7)
         assert files.held_up.wait(PATIENCE)
     files.go_on.set()
     with Wire(slow_cluster.bootstrap_servers) as wire:
@@ -286,7 +286,7 @@ def test_topics_are_made_and_deleted_while_the_files_of_others_are_removed(
         assert codes(wire, DeleteTopicsRequest(topic_names=["stuck"])) == [0]
         assert files.held_up.wait(PATIENCE)
         assert codes(wire, create("stuck", "other")) == [0, 0]
-        check_others_are_answered(slow_cluster.bootstrap_servers)
+        check_other_requests_succeed(slow_cluster.bootstrap_servers)
         assert codes(wire, DeleteTopicsRequest(topic_names=["other"])) == [0]
 
 
@@ -309,14 +309,14 @@ def test_many_topics_are_forced_to_the_disk_as_often_as_one(
         many = flushes(create(*names), DeleteTopicsRequest(topic_names=names))
         written = sum(path.stat().st_size for path in metadata.glob("*.log")) - before
     assert written > 30 * 50
-    # The upkeep works meanwhile: it may write its checkpoints, and a topic's id for each log.
+    # The upkeep runs at the same time: it may write its checkpoints, and a topic's id for each log.
     upkeep = 5 + len(names)
     for few, lots in zip(one, many, strict=True):
         assert lots.total() <= few.total() + 2 * upkeep
 
 
 def test_a_topic_that_is_deleted_can_be_made_again_at_once(tmp_path: Path) -> None:
-    """Its old files stay for file.delete.delay.ms, also over a crash, and are nobody's."""
+    """Its old files stay for file.delete.delay.ms, also over a crash, and are not loaded again."""
     names = [f"again-{number}" for number in range(5)]
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         with Wire(cluster.bootstrap_servers) as wire:

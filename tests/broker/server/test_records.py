@@ -317,7 +317,7 @@ def test_a_partition_takes_one_batch_from_a_request(wire: Wire, topic: str, vers
     assert wire.produce(topic, records + records[:-1], version=version).base_offset == 0
 
 
-def test_a_refused_batch_and_a_duplicate_tell_what_apache_kafka_tells(
+def test_responses_to_a_refused_batch_and_a_duplicate_are_those_of_apache_kafka(
     wire: Wire, topic: str
 ) -> None:
     producer = {"producer_id": 4711, "producer_epoch": 0}

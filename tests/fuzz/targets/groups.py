@@ -102,9 +102,9 @@ def _lead(data: bytes) -> None:
     subscriptions.subscribe([TOPIC], RebalanceListener())
     metadata.set_topics([TOPIC])
     metadata.update(metadata.next_request(0.0), _cluster(), 0.0)
-    seat = DriveLock(runtime.tasks)
+    lock = DriveLock(runtime.tasks)
     leader = GroupLeader(
-        [RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata, seat.lend
+        [RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata, lock.lend
     )
     members = [
         JoinGroupResponseMember(
