@@ -157,7 +157,7 @@ def test_any_iterable_is_a_list(admin: AdminClient) -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match="did you mean 'bootstrap_servers'"):
-        AdminClient(bootstrap_server="h:1")  # type: ignore[call-arg]
+        AdminClient(bootstrap_server="h:1")  # type: ignore[call-arg]  # refused by the typing, too
 
 
 def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:

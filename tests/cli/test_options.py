@@ -62,7 +62,7 @@ def test_every_public_name_is_imported_when_it_is_used() -> None:
         assert getattr(kclient, name) is not None
     assert set(kclient.__all__) <= set(dir(kclient))
     with pytest.raises(AttributeError, match="module 'kclient' has no attribute 'Produzer'"):
-        _ = kclient.Produzer  # type: ignore[attr-defined]
+        _ = kclient.Produzer  # type: ignore[attr-defined]  # refused by the typing, too
 
 
 # -- the address

@@ -92,15 +92,20 @@ def test_what_was_acknowledged_outlives_a_power_cut(seed: int) -> None:
     machine.check()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed: int) -> None:
-    """Behind a failed flush the system takes its pages for written: they are written once more."""
+def killed_after_a_failed_flush(seed: int) -> Machine:
     machine = Machine(seed)
     machine.live(machine.rng.randint(0, 12))
     machine.faults.fail("flush", ".log", times=1)
     with pytest.raises(KafkaStorageError):
         machine.append(FIRST)
     machine.kill()
+    return machine
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed: int) -> None:
+    """Behind a failed flush the system takes its pages for written: they are written once more."""
+    machine = killed_after_a_failed_flush(seed)
     machine.append(FIRST)  # as a producer does: the broker has it, and takes it for a duplicate
     machine.lose_power()
     machine.check()
@@ -109,12 +114,7 @@ def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed
 @pytest.mark.parametrize("seed", range(20))
 def test_what_a_start_recovered_is_on_the_disk_before_it_is_read(seed: int) -> None:
     """A consumer, or the group coordinator, may read it before anything is appended."""
-    machine = Machine(seed)
-    machine.live(machine.rng.randint(0, 12))
-    machine.faults.fail("flush", ".log", times=1)
-    with pytest.raises(KafkaStorageError):
-        machine.append(FIRST)
-    machine.kill()
+    machine = killed_after_a_failed_flush(seed)
     recovered = offsets(machine.log(FIRST))
     assert len(recovered) == machine.acknowledged[FIRST] + 3
     machine.lose_power()
