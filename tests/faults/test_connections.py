@@ -18,7 +18,7 @@ BRISK = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
 # A member whose answer was lost before it got its id is waited for until its session is over.
 IMPATIENT = {
     "reconnect_backoff_ms": 20,
-    "session_timeout_ms": 1000,
+    "session_timeout_ms": 6000,
     "heartbeat_interval_ms": 300,
 }
 
