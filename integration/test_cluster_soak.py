@@ -13,7 +13,9 @@ from integration.cluster_soak.report import lines_of
 from integration.cluster_soak.verdict import Verdict, judge, places_of
 from integration.harness.discovery import NEWEST
 from integration.soak.crowd import Cast
+from integration.soak.report import client_faults
 from tests.support.foreign_record import ForeignRecord
+from tests.support.vital_signs import Signs, VitalSigns
 from tests.support.writer import Writing
 
 # The topic is recreated when its partitions have had several leaders: the epochs begin again.
@@ -165,3 +167,19 @@ def test_times_of_reading_are_those_of_the_polls(tmp_path: Path) -> None:
     )
     journals[1].write_bytes(b"at 3.5\nread 0 2 z\nrefused E\nat 4.0\nread 0 3")
     assert read_times(journals) == {0: [1.0, 3.5], 1: [2.0]}
+
+
+def signs_with(files: list[int]) -> VitalSigns:
+    """Returns the course of a writer with these numbers of open files, one in ten seconds."""
+    signs = VitalSigns()
+    signs.add("writer", [Signs(10.0 * at, 1 << 20, each, 2) for at, each in enumerate(files)])
+    return signs
+
+
+def test_connections_that_come_and_go_are_no_leak() -> None:
+    assert client_faults(signs_with([8, 9, 7, 9] * 9 + [9, 8, 10, 10]), -1.0) == []
+
+
+def test_files_that_are_never_closed_are_a_leak() -> None:
+    leaking = [8 + at % 3 + at // 4 for at in range(40)]
+    assert client_faults(signs_with(leaking), -1.0) == ["writer: files grew from 14 to 15"]

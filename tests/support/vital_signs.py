@@ -2,6 +2,7 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +48,11 @@ class VitalSigns:
 
     def sample(self, name: str, pid: int) -> None:
         """Add what the process uses now."""
-        self._courses[name].append(signs_of(pid))
+        self.add(name, [signs_of(pid)])
+
+    def add(self, name: str, signs: Iterable[Signs]) -> None:
+        """Add what a process used, in order of time."""
+        self._courses[name] += signs
 
     def names(self) -> list[str]:
         return sorted(self._courses)
