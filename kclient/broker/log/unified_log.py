@@ -184,7 +184,8 @@ class UnifiedLog:
             UnsupportedForMessageFormatError: A batch has an older format.
             InvalidProducerEpochError: The producer was replaced by one with a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
-            KafkaStorageError: The disk failed, or is full; nothing was appended.
+            KafkaStorageError: The disk failed, or is full; nothing was appended, unless it was only
+                the flush of ``flush.messages`` that failed.
         """
         with self._parts.acting("append"):
             self._parts.metadata.maybe_flush()

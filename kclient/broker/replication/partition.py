@@ -93,6 +93,8 @@ class Partition:
         """Append record batches, as the partition's leader.
 
         Raises:
+            KafkaStorageError: The disk failed. If only the flush did, the records are in the log,
+                behind the high watermark; see `finish_append`.
             KafkaError: They were refused, and nothing was written.
         """
         with self._lock:
@@ -107,6 +109,17 @@ class Partition:
             self._appended_bytes += len(records)
             self._advance_high_watermark()
             return info
+
+    def finish_append(self) -> None:
+        """Flush records whose append failed in its flush, and let consumers read them.
+
+        Raises:
+            KafkaError: That failed, or the log was closed.
+        """
+        with self._lock:
+            if self.log.high_watermark < self.log.log_end_offset:
+                self.log.flush()
+                self._advance_high_watermark()
 
     def fetch_records(
         self, wanted: FetchPartition, isolation: FetchIsolation, limit: int, *, at_least_one: bool

@@ -47,6 +47,8 @@ _WITHOUT_LOG_START = (
 )
 """Errors whose response has no log start offset (Kafka: ReplicaManager.appendRecordsToLeader)."""
 
+_RETRY_MS = 500.0
+
 
 class _Offline(NamedTuple):
     """A partition whose log could not be opened, and what it takes to try again."""
@@ -84,6 +86,7 @@ class ReplicaManager:
         self._lock = runtime.tasks.condition()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, _Offline] = {}
+        self._unfinished: set[TopicPartition] = set()
         self._operation_lock = runtime.tasks.condition()
         self.timer = OperationTimer(runtime.tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
@@ -130,6 +133,32 @@ class ReplicaManager:
             # A new one for each: raised again and again, one would keep every caller's frames.
             return KafkaStorageError(str(offline.error))
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
+
+    def step(self, now_ms: float) -> float:
+        """Look after the logs, and finish appends whose flush failed.
+
+        Args:
+            now_ms: Monotonic time.
+
+        Returns:
+            Milliseconds until there is something to do again.
+        """
+        delay_ms = self._log_manager.step(now_ms)
+        if self._log_manager.failures.is_offline:
+            return delay_ms
+        for topic_partition in list(self._unfinished):
+            partition = self._partitions.get(topic_partition)
+            try:
+                if partition is not None:
+                    partition.finish_append()
+            except KafkaStorageError as error:
+                _log.warning("%s: records are not readable yet: %s", topic_partition, error)
+                delay_ms = min(delay_ms, _RETRY_MS)
+                continue
+            except NotLeaderOrFollowerError:
+                pass  # the log was closed
+            self._unfinished.discard(topic_partition)
+        return delay_ms
 
     def append_records(
         self,
@@ -195,6 +224,8 @@ class ReplicaManager:
                 error.cause, log_start_offset=start, record_errors=error.record_errors
             )
         except KafkaError as error:
+            if isinstance(error, KafkaStorageError):
+                self._unfinished.add(topic_partition)
             known = not isinstance(error, _WITHOUT_LOG_START)
             return AppendResult(error=error, log_start_offset=start if known else -1)
         except OSError as error:

@@ -193,7 +193,7 @@ class BrokerServer:
             ),
         )
         scheduler = BrokerScheduler(
-            runtime, storage.replicas.timer, storage.groups.step, storage.logs.step
+            runtime, storage.replicas.timer, storage.groups.step, storage.replicas.step
         )
         server.prepare(channel.send_request if config["num.io.threads"] else _inline(apis))
         self._parts = _Parts(server, pool, long_pools, scheduler, apis)

@@ -146,6 +146,23 @@ def test_a_failed_fsync_is_not_believed_the_second_time(
 
 
 @pytest.mark.fault("B12")
+def test_records_whose_flush_failed_for_want_of_a_descriptor_become_readable(
+    cluster: EmbeddedCluster, files: FaultyFiles
+) -> None:
+    """They are in the log, and no other append may follow that would flush them."""
+    with Wire(cluster.bootstrap_servers) as wire:
+        wire.create_topic("t", flush_messages="1")
+        assert wire.produce("t", batch([b"a"])).error_code == 0
+        files.fail("flush", ".log", errno.EMFILE)
+        assert wire.produce("t", batch([b"b"])).error_code == STORAGE_ERROR
+        assert wire.fetch("t", 0).high_watermark == 1
+        files.heal()
+        wait_until(lambda: wire.fetch("t", 1).high_watermark == 2, "the record is readable")
+        assert [record.value for record in records_of(wire.fetch("t", 1).records)] == [b"b"]
+        assert wire.produce("t", batch([b"c"])).base_offset == 2
+
+
+@pytest.mark.fault("B12")
 def test_a_decision_that_could_not_be_flushed_is_none(
     cluster: EmbeddedCluster, files: FaultyFiles
 ) -> None:
