@@ -5,7 +5,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from tests.simulation.application import SERVERS, Application, Stage
 from tests.simulation.history import Crashed, Stored, StoredCommit
-from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, TOPIC
+from tests.simulation.scenario import API_TIMEOUT_MS, PADDING, REQUEST_TIMEOUT_MS, TOPIC
 
 _TIMEOUT_S = API_TIMEOUT_MS / 1000.0
 _READ_S = 20.0
@@ -71,7 +71,9 @@ class Reader(Application):
             deadline_ms = self._now_ms() + _READ_S * 1000.0
             while any(consumer.position(each) < ends[each] for each in partitions):
                 for record in consumer.poll(1.0):
-                    value = bytes(record.value or b"").rstrip(b".").decode(errors="replace")
+                    value = (
+                        bytes(record.value or b"").partition(PADDING)[0].decode(errors="replace")
+                    )
                     self.note(Stored, record.partition, record.offset, value)
                 if self._now_ms() > deadline_ms:
                     self.note(Crashed, f"could not read up to {ends}")

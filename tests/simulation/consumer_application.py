@@ -22,7 +22,7 @@ from tests.simulation.history import (
     Sought,
     Subscribed,
 )
-from tests.simulation.scenario import MISSING_TOPIC, TOPIC
+from tests.simulation.scenario import MISSING_TOPIC, PADDING, TOPIC
 
 _POLL_S = 0.3
 _COMMIT_S = 2.0
@@ -149,7 +149,7 @@ class ConsumerApplication(Application):
             self.note(Sought, self.group, number, offset)
 
     def _polled(self, record: ConsumerRecord) -> None:
-        value = bytes(record.value or b"").rstrip(b".").decode(errors="replace")
+        value = bytes(record.value or b"").partition(PADDING)[0].decode(errors="replace")
         self.note(Polled, self.group, record.partition, record.offset, value)
 
     def _commit(self, consumer: Consumer) -> None:

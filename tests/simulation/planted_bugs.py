@@ -315,7 +315,7 @@ BUGS: dict[str, PlantedBug] = {
         "crash",
     ),
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 33, "duplicate"
+        "a batch that is sent again gets a new sequence", _renumber_retries, 10, "duplicate"
     ),
     "early-reuse": PlantedBug(
         "a batch's buffer goes back to the pool while it waits to be sent again",
@@ -333,10 +333,10 @@ BUGS: dict[str, PlantedBug] = {
         "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
     ),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 19, "duplicate"
+        "a broker that starts knows no producer's sequences", _forget_producers, 10, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 19, "duplicate"
+        "the broker does not look at sequences", _ignore_duplicates, 10, "duplicate"
     ),
     "bold-watermark": PlantedBug(
         "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
@@ -347,9 +347,9 @@ BUGS: dict[str, PlantedBug] = {
     "revoked-read": PlantedBug(
         "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
     ),
-    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 2, "late-call"),
+    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 1, "late-call"),
     "two-ends": PlantedBug(
-        "a future may end a second time", _end_twice, 62, "outcome", is_rare=True
+        "a future may end a second time", _end_twice, 41, "outcome", is_rare=True
     ),
     "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
@@ -361,17 +361,17 @@ BUGS: dict[str, PlantedBug] = {
     "trusted-requests": PlantedBug(
         "the broker does not look at the checksums of what it is sent",
         _trust_requests,
-        2,
-        "lost-write",
+        6,
+        "catch-up",
     ),
     "trusted-answers": PlantedBug(
         "the consumer does not look at the checksums of what it is sent",
         _trust_answers,
-        5,
+        43,
         "inconsistent-offset",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not look at checksums", _trust_disk, 401, "catch-up", is_rare=True
+        "recovery does not look at checksums", _trust_disk, 154, "catch-up", is_rare=True
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",

@@ -10,6 +10,7 @@ from tests.simulation.scenario import (
     LONGEST_DELIVERY_MS,
     MAX_BLOCK_MS,
     MISSING_TOPIC,
+    PADDING,
     REQUEST_TIMEOUT_MS,
     TOPIC,
     WORK_MS,
@@ -20,7 +21,7 @@ _FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 
 
 class ProducerApplication(Application):
-    """A producer; values are ``<name>-<number>``, padded.
+    """A producer; values are ``<name>-<number>``, padded behind PADDING.
 
     Attributes:
         producer: The client, once it was made.
@@ -85,7 +86,7 @@ class ProducerApplication(Application):
 
     def _send(self, producer: Producer, number: int, futures: dict[str, DeliveryFuture]) -> None:
         value = f"{self.name}-{number}"
-        padded = value.encode() + b"." * int(self.lot.paretovariate(1.0) * 10.0 % 400.0)
+        padded = value.encode() + self._padding()
         partition = None
         if self.lot.random() < 0.7:
             partition = self.lot.randrange(self.stage.scenario.partitions)
@@ -103,6 +104,12 @@ class ProducerApplication(Application):
             )
         except KafkaError as error:
             self.note(Refused, value, repr(error))
+
+    def _padding(self) -> bytes:
+        if self.stage.scenario.has_large_values:
+            # Not to be compressed away.
+            return PADDING + self.lot.randbytes(self.lot.randrange(1_500))
+        return PADDING * int(self.lot.paretovariate(1.0) * 10.0 % 400.0)
 
     def _name_missing(self, producer: Producer) -> None:
         try:

@@ -8,6 +8,8 @@ from tests.simulation.checker import Promises
 TOPIC = "t"
 SIDE_TOPIC = "side"
 MISSING_TOPIC = "missing"
+PADDING = b"|"
+"""Separates a value, which has none of it, from what makes it longer."""
 BROKER = "broker"
 PORT = 9092
 
@@ -73,6 +75,8 @@ class Scenario:
         faults: What the nemesis does.
         dead_joiner: Whether a client of the first group is killed between its JoinGroup requests.
         latency_ms: Of every link, the least and the most.
+        has_large_values: Whether batches take several sectors of the disk, so that a power cut can
+            tear them; it comes with more power cuts.
         names_missing: Whether producers and consumers name a topic that does not exist.
         has_side_topic: Whether there is a topic that is deleted and created again.
     """
@@ -93,6 +97,7 @@ class Scenario:
     promises: Promises
     latency_ms: tuple[float, float]
     dead_joiner: bool
+    has_large_values: bool
     names_missing: bool
     has_side_topic: bool
     faults: tuple[PlannedFault, ...] = field(repr=False)
@@ -107,10 +112,12 @@ def draw(seed: int) -> Scenario:
     """Return the scenario of a seed."""
     lot = random.Random(f"scenario {seed}")
     topics = random.Random(f"topics {seed}")
+    tearing = random.Random(f"tearing {seed}")
     acks = lot.choice(("all", "all", "all", "1", "0"))
     idempotent = acks == "all" and lot.random() < 0.75
     in_flight = lot.randint(1, 5)
     flush = lot.random() < 0.4
+    has_large_values = flush and tearing.random() < 0.5
     groups = lot.randint(1, 2)
     commit = lot.choice(("sync", "async", "auto"))
     return Scenario(
@@ -134,9 +141,15 @@ def draw(seed: int) -> Scenario:
         ),
         latency_ms=lot.choice(((0.1, 1.0), (0.1, 5.0), (0.1, 60.0))),
         dead_joiner=random.Random(f"dead joiner {seed}").random() < 0.5,
+        has_large_values=has_large_values,
         names_missing=topics.random() < 0.3,
         has_side_topic=topics.random() < 0.4,
-        faults=_faults(lot, flush=flush),
+        faults=_sorted(
+            [
+                *_faults(lot, flush=flush),
+                *(_planned("power cut", tearing) for _ in range(3 * has_large_values)),
+            ]
+        ),
     )
 
 
@@ -225,7 +238,7 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
     }
 
 
-def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
+def _faults(lot: random.Random, *, flush: bool) -> list[PlannedFault]:
     kinds = [kind for kind in ALL_FAULTS if flush or kind != "power cut"]
     disk_fails = lot.random() < 0.5  # it takes the broker out of much else
     if not disk_fails:
@@ -238,13 +251,17 @@ def _faults(lot: random.Random, *, flush: bool) -> tuple[PlannedFault, ...]:
     drawn = [lot.choice(chosen) for _ in range(lot.randint(3, 14))]
     if disk_fails:  # most errors meet an operation that does not come
         drawn += [lot.choice((*DISK_FAULTS, "disk error")) for _ in range(lot.randint(3, 12))]
-    faults = (
-        PlannedFault(
-            lot.uniform(500.0, WORK_MS - 1_000.0),
-            kind,
-            lot.uniform(50.0, 4_000.0),
-            lot.getrandbits(32),
-        )
-        for kind in drawn
+    return [_planned(kind, lot) for kind in drawn]
+
+
+def _planned(kind: str, lot: random.Random) -> PlannedFault:
+    return PlannedFault(
+        lot.uniform(500.0, WORK_MS - 1_000.0),
+        kind,
+        lot.uniform(50.0, 4_000.0),
+        lot.getrandbits(32),
     )
+
+
+def _sorted(faults: list[PlannedFault]) -> tuple[PlannedFault, ...]:
     return tuple(sorted(faults, key=lambda fault: fault.at_ms))
