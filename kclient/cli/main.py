@@ -1,27 +1,47 @@
 """The ``kclient`` command's entry point.
 
-It imports next to nothing by itself, so that Ctrl-C is handled also while commands are imported.
+It imports next to nothing by itself, so that signals are handled also while commands are imported.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 
 INTERRUPTED = 130
 """Exit status of a command that SIGINT ended: 128 + 2, as shells report it."""
 
+TERMINATED = 143
+"""Exit status of a command that SIGTERM ended: 128 + 15."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM; it ends a command as Ctrl-C does, so that consumers leave their groups."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit status."""
+    """Run a command; return its exit status.
+
+    Args:
+        arguments: Those of the command line; None takes the process's own, and handles SIGTERM.
+    """
     try:
+        if arguments is None:
+            signal.signal(signal.SIGTERM, _terminate)
         status: int = import_module("kclient.cli.command_line").run(arguments)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         # CPython ends the process by SIGINT, whatever the status, if the exception has passed code
         # that exec() ran from a string, as the import of a dataclass does. This clears the mark.
         exec("")  # noqa: S102 (a constant)
-        print("kclient: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        is_terminated = isinstance(stop, TerminatedError)
+        print(f"kclient: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)
+        return TERMINATED if is_terminated else INTERRUPTED
     return status
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise TerminatedError
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ctrl-C ends every command without a traceback, with status 130 and what was done so far."""
+"""Ctrl-C and SIGTERM end commands without a traceback, with what was done so far printed."""
 
 import socket
 import subprocess
@@ -15,6 +15,7 @@ from tests.support.python_process import ROOT, PythonProcess, command
 from tests.support.waiting import wait_until
 
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 @pytest.fixture
@@ -60,6 +61,19 @@ def test_consume_reports_what_it_printed(
     if group:
         committed = desk.admin().list_consumer_group_offsets("readers")
         assert committed[place("orders")].offset == 3
+
+
+def test_consume_leaves_its_group_at_sigterm(desk: Desk, tmp_path: Path) -> None:
+    desk.fill("orders", 3)
+    arguments = ("orders", "--from-beginning", "--group", "readers", "-b", desk.bootstrap)
+    with command(tmp_path, "consume", *arguments) as process:
+        process.wait_for("2\n")
+        process.terminate()
+        process.end(TERMINATED)
+        assert process.stderr.splitlines() == ["3 records", "kclient: terminated"]
+    group = desk.admin().describe_consumer_groups(["readers"])["readers"]
+    assert (group.state, group.members) == ("Empty", ())
+    assert desk.admin().list_consumer_group_offsets("readers")[place("orders")].offset == 3
 
 
 def test_consume_ends_where_the_broker_was_killed(
