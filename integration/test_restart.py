@@ -59,9 +59,14 @@ class Reader(BackgroundThread):
                 self._consumer.commit()
 
 
-def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce]) -> None:
+def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce], *, in_flight: int = 5) -> None:
     """Produce and consume while a broker goes away and comes back, and check all that was done."""
-    producer = desk.producer(acks="all", linger_ms=1, batch_size=1_000)
+    producer = desk.producer(
+        acks="all",
+        linger_ms=1,
+        batch_size=1_000,
+        max_in_flight_requests_per_connection=in_flight,
+    )
     consumer = desk.consumer(GROUP)
     with Reader(consumer, topic) as reader:
         with Load(producer, topic) as load:
@@ -98,7 +103,7 @@ def go_on(desk: Desk, topic: str, before: Consumer) -> None:
 
 @pytest.mark.fault("W3")
 @pytest.mark.parametrize("version", chosen_versions())
-def test_kafka_stops_crashes_and_comes_back(start_cluster: StartCluster, version: str) -> None:
+def test_kafka_crashes_and_comes_back(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(version=version)
     node = cluster.nodes[0]
 
@@ -107,8 +112,17 @@ def test_kafka_stops_crashes_and_comes_back(start_cluster: StartCluster, version
         node.start()
 
     with Desk(cluster.bootstrap()) as desk:
+        live_through(desk, desk.topic(partitions=PARTITIONS), [crash])
+
+
+@pytest.mark.fault("W3")
+@pytest.mark.parametrize("version", chosen_versions())
+def test_kafka_stops_and_comes_back(start_cluster: StartCluster, version: str) -> None:
+    """With one request in flight: Kafka notes one batch of a producer when it shuts down."""
+    cluster = start_cluster(version=version)
+    with Desk(cluster.bootstrap()) as desk:
         topic = desk.topic(partitions=PARTITIONS)
-        live_through(desk, topic, [node.restart, crash])
+        live_through(desk, topic, [cluster.nodes[0].restart], in_flight=1)
 
 
 @pytest.mark.fault("W3", "R13")

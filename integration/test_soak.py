@@ -29,7 +29,7 @@ def live_through(brokers: Brokers, directory: Path, plan: Plan) -> None:
 @pytest.mark.timeout(400)  # on a machine that is busy with other things
 @pytest.mark.fault("W3")
 def test_apache_kafka_stops_and_dies_at_random_moments(tmp_path: Path) -> None:
-    plan = Plan(rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS])
+    plan = Plan(rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS], in_flight=1)
     live_through(ApacheKafka(tmp_path, NEWEST, nodes=1), tmp_path, plan)
 
 

@@ -64,6 +64,7 @@ def plan_of(chosen: argparse.Namespace) -> Plan:
         writers=chosen.writers,
         rate=chosen.rate,
         groups=[Cast.parse(group) for group in groups],
+        in_flight=1 if chosen.broker == "kafka" else 5,
         seed=chosen.seed,
     )
 

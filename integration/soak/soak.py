@@ -39,6 +39,8 @@ class Plan:
         rate: Records a second of each.
         groups: Who makes up each group.
         kills: Which restarts are by kill -9, in turn.
+        in_flight: Requests that a writer may have unanswered. A single broker of Apache Kafka that
+            is shut down notes one batch of a producer: with more, batches may fail.
     """
 
     rounds: int
@@ -48,6 +50,7 @@ class Plan:
     rate: int = 500
     groups: Sequence[Cast] = (Cast(("kclient",) * 3),) * 2
     kills: Sequence[bool] = (False, True)
+    in_flight: int = 5
     seed: int = 0
 
 
@@ -116,7 +119,13 @@ class Soak:
 
     def _start(self, desk: Desk, ending: ExitStack) -> None:
         for number in range(self._plan.writers):
-            writing = Writing(self._brokers.bootstrap, TOPIC, f"w{number}", self._plan.rate)
+            writing = Writing(
+                self._brokers.bootstrap,
+                TOPIC,
+                f"w{number}",
+                self._plan.rate,
+                in_flight=self._plan.in_flight,
+            )
             writer = WriterProcess(writing, self._directory)
             self._writers.append(ending.enter_context(writer))
         for number, cast in enumerate(self._plan.groups):

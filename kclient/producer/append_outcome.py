@@ -55,13 +55,14 @@ class AppendOutcome(Enum):
     Attributes:
         WRITTEN: The leader has the batch in its log.
         NOT_WRITTEN: This request wrote nothing; an earlier one with the same batch may have.
-        NEVER_WRITTEN: Neither this request nor an earlier one wrote the batch.
+        NEVER_WRITTEN: Neither this request nor an earlier one wrote the batch, unless the broker
+            has accepted a later batch of the producer.
         UNKNOWN: The log may hold the batch.
     """
 
     WRITTEN = "yes"
     NOT_WRITTEN = "no"
-    NEVER_WRITTEN = "no, nor by an earlier attempt"
+    NEVER_WRITTEN = "no, nor by an earlier attempt unless a later batch was accepted"
     UNKNOWN = "possibly"
 
 
@@ -135,7 +136,8 @@ APPEND_TABLE: dict[type[KafkaError], AppendRow] = {
         AppendOutcome.NOT_WRITTEN,
         AppendOutcome.NOT_WRITTEN,
         "the batch does not follow the last one of the producer (ProducerAppendInfo); a broker "
-        "that has the batch recognizes it as a duplicate instead",
+        "that has the batch recognizes it as a duplicate, unless it was shut down since: then it "
+        "knows only the last batch (ProducerStateManager.takeSnapshot)",
         idempotent=AppendOutcome.NEVER_WRITTEN,
     ),
     DuplicateSequenceError: AppendRow(

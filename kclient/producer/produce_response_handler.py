@@ -170,7 +170,7 @@ class ProduceResponseHandler:
     ) -> None:
         """Give a batch up."""
         in_the_dark = batch.possibly_written()
-        if in_the_dark:
+        if batch.is_in_doubt():
             error = possibly_written(error)
             record_errors = {
                 index: possibly_written(each) for index, each in (record_errors or {}).items()
@@ -202,7 +202,7 @@ class ProduceResponseHandler:
         """
         limit_ms = self._accumulator.settings.delivery_timeout_ms
         for batch in batches:
-            written = batch.possibly_written()
+            written = batch.is_in_doubt()
             fate = (
                 "they were sent, and the broker may hold them although it did not confirm it"
                 if written
@@ -240,6 +240,7 @@ def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:
     if outcome is AppendOutcome.UNKNOWN:
         batch.outcome_unknown = True
     elif outcome is AppendOutcome.NEVER_WRITTEN and not batch.split_in_the_dark:
+        batch.was_unknown |= batch.outcome_unknown
         batch.outcome_unknown = False
 
 

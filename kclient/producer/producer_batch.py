@@ -75,6 +75,7 @@ class ProducerBatch(OpenBatch):
         attempts: How often the batch came back and was queued again.
         on_wire: Whether a request that holds the batch awaits its response.
         outcome_unknown: Whether the broker may have taken the batch although it did not say so.
+        was_unknown: Whether that was so until a broker answered OUT_OF_ORDER_SEQUENCE_NUMBER.
         split_in_the_dark: Whether the batch is part of one whose outcome was unknown. Brokers know
             batches by their first and last sequence, so a part does not show whether they have it.
         send_order: Place among the batches of its partition, given by the first drain; empty
@@ -105,6 +106,7 @@ class ProducerBatch(OpenBatch):
         "send_order",
         "split_in_the_dark",
         "topic_partition",
+        "was_unknown",
     )
 
     def __init__(
@@ -128,6 +130,7 @@ class ProducerBatch(OpenBatch):
         self.last_error: KafkaError | None = None
         self.on_wire = False
         self.outcome_unknown = False
+        self.was_unknown = False
         self.split_in_the_dark = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
@@ -171,6 +174,14 @@ class ProducerBatch(OpenBatch):
     def possibly_written(self) -> bool:
         """Return whether the log may hold the batch: it was sent, and not refused since."""
         return self.on_wire or self.outcome_unknown
+
+    def is_in_doubt(self) -> bool:
+        """Return what to report of a batch that fails: whether the log may hold it.
+
+        A broker that answers OUT_OF_ORDER_SEQUENCE_NUMBER may have forgotten the batch: at its
+        shutdown Apache Kafka notes only the last one of a producer (ProducerStateManager).
+        """
+        return self.possibly_written() or self.was_unknown
 
     def is_full(self) -> bool:
         """Return whether not even the smallest record would fit."""

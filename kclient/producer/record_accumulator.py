@@ -425,7 +425,7 @@ class RecordAccumulator:
         records = 0
         for batch in self.incomplete.all():
             self.unqueue(batch)
-            told = possibly_written(error) if batch.possibly_written() else error
+            told = possibly_written(error) if batch.is_in_doubt() else error
             batch.on_wire = False
             records += batch.record_count
             batch.result.fail(told)

@@ -258,6 +258,28 @@ def test_a_timeout_after_the_append_does_not_say_that_nothing_was_written(code: 
     assert values(producer) == [b"x"]
 
 
+@pytest.mark.fault("W3", "W5")
+@pytest.mark.parametrize("in_doubt", [2, 3, 5])
+def test_a_broker_that_remembers_only_the_last_batch_may_hold_the_others(in_doubt: int) -> None:
+    """Apache Kafka notes no other batch of a producer when it shuts down (ProducerStateManager)."""
+    producer = world(batch_size=100)
+    futures = send_in_batches(producer, in_doubt)
+    lose_the_answer(producer, written=in_doubt)
+    for known in producer.broker[0].states.values():
+        last = known[-1]
+        known.clear()
+        known.append(last)
+    producer.settle()
+    for future in futures[:-1]:
+        fails(future, OutOfOrderSequenceError, written=True)
+    assert futures[-1].exception(0) is None
+    after = producer.send(b"after")
+    producer.settle()
+    assert after.exception(0) is None
+    expected = [*(b"%d" % number for number in range(in_doubt)), b"a"]
+    assert [value[:1] for value in values(producer)] == expected
+
+
 @pytest.mark.fault("W5", "W10")
 @pytest.mark.parametrize("code", sorted(REFUSED_BEFORE_OR_AFTER_APPEND))
 def test_a_batch_that_a_former_leader_appended_is_not_renumbered(code: int) -> None:
