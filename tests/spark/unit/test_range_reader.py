@@ -15,6 +15,7 @@ from kclient.spark.errors import DataLossError
 from kclient.spark.offsets.span import Span
 from kclient.spark.options import SourceOptions
 from kclient.spark.options.source_options import ReadSettings
+from kclient.spark.source import range_reader
 from kclient.spark.source.range_reader import RangeReader
 from kclient.spark.source.schema import arrow_schema
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
@@ -273,6 +274,17 @@ def test_a_partition_that_not_every_broker_knows_yet_is_waited_for(world: Consum
     world.broker.topics["orders"] = leaders[:1]
     world.clock.after(700.0, lambda: world.broker.topics.update(orders=leaders))
     assert reading(world).offsets(0, 5, ORDERS_1) == [0, 1, 2, 3, 4]
+
+
+def test_a_partition_on_which_brokers_disagree_is_given_up_in_time(
+    world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "present_topic_id", lambda *_: "")
+    world.broker.topics["orders"] = world.broker.topics["orders"][:1]
+    before_ms = world.clock.now_ms
+    with pytest.raises(KafkaTimeoutError, match="topic orders has 1 partition"):
+        reading(world, **{"kafkaConsumer.pollTimeoutMs": "7000"}).offsets(0, 5, ORDERS_1)
+    assert 7_000 <= world.clock.now_ms - before_ms < 9_000
 
 
 def test_a_broker_far_away_is_read_from(world: ConsumerWorld) -> None:
