@@ -75,7 +75,7 @@ class ProducerBatch(OpenBatch):
         attempts: How often the batch came back and was queued again.
         on_wire: Whether a request that holds the batch awaits its response.
         outcome_unknown: Whether the broker may have taken the batch although it did not say so.
-        was_unknown: Whether that was so until a broker answered OUT_OF_ORDER_SEQUENCE_NUMBER.
+        was_unknown: Whether that was so until a broker returned OUT_OF_ORDER_SEQUENCE_NUMBER.
         split_in_the_dark: Whether the batch is part of one whose outcome was unknown. Brokers know
             batches by their first and last sequence, so a part does not show whether they have it.
         send_order: Place among the batches of its partition, given by the first drain; empty
@@ -178,7 +178,7 @@ class ProducerBatch(OpenBatch):
     def is_in_doubt(self) -> bool:
         """Return what to report of a batch that fails: whether the log may hold it.
 
-        A broker that answers OUT_OF_ORDER_SEQUENCE_NUMBER may have forgotten the batch: at its
+        A broker that returns OUT_OF_ORDER_SEQUENCE_NUMBER may have forgotten the batch: at its
         shutdown Apache Kafka notes only the last one of a producer (ProducerStateManager).
         """
         return self.possibly_written() or self.was_unknown

@@ -425,10 +425,10 @@ class RecordAccumulator:
         records = 0
         for batch in self.incomplete.all():
             self.unqueue(batch)
-            told = possibly_written(error) if batch.is_in_doubt() else error
+            outcome = possibly_written(error) if batch.is_in_doubt() else error
             batch.on_wire = False
             records += batch.record_count
-            batch.result.fail(told)
+            batch.result.fail(outcome)
             self.finish(batch)
         self.pool.close()
         return records
