@@ -1,4 +1,4 @@
-"""What the documents call evidence exists."""
+"""Tests that the pages name as evidence exist."""
 
 import ast
 import re
@@ -17,12 +17,12 @@ def definitions(path: Path) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
-def test_the_guarantees_name_their_evidence() -> None:
+def test_guarantees_page_names_evidence() -> None:
     assert ROOT / "docs" / "explanation" / "guarantees.md" in PAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_test_that_is_named_exists(page: Path) -> None:
+def test_each_named_test_exists(page: Path) -> None:
     named = EVIDENCE.findall(page.read_text())
     missing = [f"{place}::{name}" for place, name in named if name not in definitions(ROOT / place)]
     assert missing == []

@@ -1,0 +1,48 @@
+"""The finished folders contain no word of the style page's list."""
+
+import re
+
+import pytest
+
+from tests.architecture.language import ROOT, WORDS, occurrences, replacement, sources
+
+PAGE = ROOT / "docs" / "contributing" / "style.md"
+# Folders and files without an occurrence. Add yours when `tests.architecture.language` reports 0.
+DONE = (
+    "README.md",
+    "SECURITY.md",
+    "kclient/serialization",
+    "tests/benchmarks",
+    "tests/docs",
+    "tests/serialization",
+    "tests/typing",
+)
+
+
+@pytest.mark.parametrize("area", DONE)
+def test_finished_areas_contain_no_listed_word(area: str) -> None:
+    files = sources((area,))
+    assert files, f"{area}: contains no source or page"
+    assert [str(found) for path in files for found in occurrences(path)] == []
+
+
+def page_rows() -> dict[str, str]:
+    """Return each word of the style page's list, with its replacement."""
+    table = PAGE.read_text().split("## Words that are not used")[1]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]
+    return {word: instead for words, instead in rows for word in words.split(", ")}
+
+
+def test_style_page_lists_each_pattern() -> None:
+    words = page_rows()
+    missing = [
+        pattern
+        for pattern in WORDS
+        if not any(re.fullmatch(pattern, word, re.IGNORECASE) for word in words)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("word", page_rows())
+def test_style_page_and_list_name_the_same_replacement(word: str) -> None:
+    assert replacement(word) == page_rows()[word]
