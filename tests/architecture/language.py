@@ -146,8 +146,8 @@ def main(arguments: list[str]) -> int:
     for path in sources(tuple(arguments) or (*AREAS, *PAGES)):
         for occurrence in occurrences(path):
             count += 1
-            print(occurrence)  # noqa: T201
-    print(f"{count} occurrences")  # noqa: T201
+            print(occurrence)
+    print(f"{count} occurrences")
     return 1 if count else 0
 
 
