@@ -39,7 +39,7 @@ EXTENSIONS := kclient/record/_speed kclient/record/_scan kclient/record/_speed_c
 
 .PHONY: help
 help:
-	@echo 'targets: demo test fuzz lint integration simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
+	@echo 'targets: demo test lint integration campaign fuzz simulate simulate-mutations interleave soak cluster-soak crash spark-kills spark-versions foreign-suites bench bench-recovery bench-spark build-ext clean'
 
 $(INSTALLED): pyproject.toml
 	@if [ ! -x "$(RUN)" ]; then \
@@ -77,6 +77,14 @@ build-ext: $(COMPILED)
 test: build-ext
 	$(RUN) -m pytest tests --ignore tests/spark --numprocesses $(JOBS) --dist worksteal $(PYTEST_ARGS)
 	$(RUN) -m pytest tests/spark $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+# Everything that takes longer than a change should wait for; writes docs/reference/campaign.md.
+#   make campaign PARTS='matrix soak'
+PARTS ?=
+
+.PHONY: campaign
+campaign: build-ext
+	$(RUN) -m tests.campaign $(PARTS)
 
 .PHONY: fuzz
 fuzz: build-ext

@@ -1,6 +1,6 @@
 """Fixtures for tests against Apache Kafka.
 
-kafka         the running Apache Kafka, once per version (KCLIENT_KAFKA_VERSIONS narrows them)
+kafka         the running Apache Kafka, the newest version or those of KCLIENT_KAFKA_VERSIONS
 local_kafka   the same, or one of our own where `kafka` is elsewhere: its files can be read
 topic         topic(partitions=1, configs={}) -> the name of a new topic
 tools         Kafka's own tools of that version, pointed at `kafka`

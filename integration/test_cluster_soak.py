@@ -23,6 +23,7 @@ KINDS = (MOVE, KILL, BELOW_MIN_ISR, RECREATE)
 SHORT = Durations(away=(0.5, 1.0), below=(5.0, 6.0), missing=(2.0, 3.0))
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(400)  # on a machine that is busy with other things
 @pytest.mark.fault("W2")
 def test_leaders_move_one_dies_two_of_three_are_down_and_a_topic_is_recreated(

@@ -6,11 +6,15 @@ A cell of the matrix is a partition of one topic, so that one reader sees all ce
 import time
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer, TopicPartition
 from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord, Sending
 from tests.support.own_client import OwnClient
+
+pytestmark = pytest.mark.campaign
 
 Topic = Callable[..., str]
 Content = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]

@@ -125,6 +125,7 @@ def test_kafka_stops_and_comes_back(start_cluster: StartCluster, version: str) -
         live_through(desk, topic, [cluster.nodes[0].restart], in_flight=1)
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("W3", "R13")
 def test_the_companion_broker_crashes_again_and_again(tmp_path: Path) -> None:
     brokers = [BrokerProcess(tmp_path)]

@@ -10,6 +10,8 @@ from integration.soak.crowd import Cast
 from integration.soak.report import faults_of, lines_of
 from integration.soak.soak import Plan, Soak
 
+pytestmark = pytest.mark.campaign
+
 OURS = Cast(("kclient", "kclient"))
 MIXED = Cast(("kclient", "kafka-python", "confluent-kafka", "aiokafka"))
 COOPERATIVE = Cast(("confluent-kafka", "confluent-kafka", "kafka-python"), "cooperative-sticky")

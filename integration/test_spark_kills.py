@@ -39,6 +39,7 @@ def victim() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(900)  # on a machine that is busy with other things
 @pytest.mark.parametrize("executor", [False, True], ids=["driver", "executor"])
 def test_nothing_is_lost_and_what_is_repeated_is_there_twice(

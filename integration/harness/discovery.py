@@ -40,9 +40,14 @@ def given_bootstrap() -> str | None:
 
 
 def chosen_versions() -> tuple[str, ...]:
-    """Returns the versions to test against: KCLIENT_KAFKA_VERSIONS, comma-separated, or all."""
+    """Returns the versions to test against: the newest, or those of KCLIENT_KAFKA_VERSIONS.
+
+    The variable has "all" or versions, comma-separated.
+    """
     chosen = os.environ.get("KCLIENT_KAFKA_VERSIONS", "")
-    return tuple(part.strip() for part in chosen.split(",") if part.strip()) or VERSIONS
+    if chosen.strip() == "all":
+        return VERSIONS
+    return tuple(part.strip() for part in chosen.split(",") if part.strip()) or (NEWEST,)
 
 
 def find_runtime(version: str, directory: Path) -> KafkaRuntime:
