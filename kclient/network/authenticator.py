@@ -1,21 +1,21 @@
-"""Proving to each other who the two ends of a channel are."""
+"""Authentication of the two ends of a channel."""
 
 from typing import Protocol
 
 
 class Authenticator(Protocol):
-    """The exchange that precedes a channel's first request (Kafka: Authenticator)."""
+    """Authentication exchange before a channel's first request (Kafka: Authenticator)."""
 
     def authenticate(self) -> None:
-        """Take the next step with whatever has arrived; never blocks.
+        """Run the next step with the bytes that have arrived; never blocks.
 
         Raises:
-            KafkaError: The exchange failed for good.
+            KafkaError: The authentication failed.
         """
         ...
 
     def complete(self) -> bool:
-        """Return whether the exchange is over and requests may flow."""
+        """Return whether the authentication has succeeded."""
         ...
 
     def wants_write(self) -> bool:
@@ -23,23 +23,23 @@ class Authenticator(Protocol):
         ...
 
     def close(self) -> None:
-        """Forget secrets and release resources; idempotent."""
+        """Discard secrets and release resources; idempotent."""
         ...
 
 
 class NoAuthenticator:
-    """The listener asks for no proof."""
+    """Authenticator of a channel without authentication."""
 
     def authenticate(self) -> None:
-        """Nothing to prove."""
+        """Do nothing."""
 
     def complete(self) -> bool:
-        """Return True: requests may flow at once."""
+        """Return True."""
         return True
 
     def wants_write(self) -> bool:
-        """Nothing to write."""
+        """Return False."""
         return False
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing."""

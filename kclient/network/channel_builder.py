@@ -1,4 +1,4 @@
-"""Makes channels of the kind a security protocol asks for."""
+"""Channel builders: transport layer and authenticator of each security protocol."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from kclient.network.transport_layer import PlaintextTransportLayer
 
 
 class ChannelBuilder(Protocol):
-    """Wraps a socket in the transport and the authentication of one listener or client."""
+    """Builds the channels of one client or listener (Kafka: ChannelBuilder)."""
 
     def build_channel(
         self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool
@@ -20,7 +20,7 @@ class ChannelBuilder(Protocol):
 
 
 class PlaintextChannelBuilder:
-    """``security.protocol=PLAINTEXT``: no encryption, no proof (Kafka: PlaintextChannelBuilder)."""
+    """Channels without encryption and authentication (Kafka: PlaintextChannelBuilder)."""
 
     def build_channel(
         self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool

@@ -1,8 +1,8 @@
-"""When a server reads from a channel and when it does not: one table.
+"""Mute states of a server's channel, and the table of their transitions.
 
-A server reads one request at a time from a connection, so that answers keep their order, and it
-reads nothing while the peer is throttled. Both reasons may hold at once; the channel opens again
-when neither does (Kafka: KafkaChannel.ChannelMuteState, ChannelMuteEvent).
+A server processes one request of a connection at a time, so that responses keep the order of the
+requests, and reads nothing while the client is throttled. Both may hold at once; the channel is
+unmuted when neither does (Kafka: KafkaChannel.ChannelMuteState, ChannelMuteEvent).
 """
 
 import enum
@@ -11,7 +11,7 @@ from kclient.common.errors import IllegalStateError
 
 
 class ChannelMuteState(enum.Enum):
-    """Why a channel is not read from."""
+    """Whether a channel is read, and why not."""
 
     NOT_MUTED = enum.auto()
     MUTED = enum.auto()
@@ -21,7 +21,7 @@ class ChannelMuteState(enum.Enum):
 
 
 class ChannelMuteEvent(enum.Enum):
-    """What a server reports about a muted channel."""
+    """Event of a muted channel."""
 
     REQUEST_RECEIVED = enum.auto()
     RESPONSE_SENT = enum.auto()
@@ -47,12 +47,12 @@ TRANSITIONS: dict[tuple[ChannelMuteState, ChannelMuteEvent], ChannelMuteState] =
 
 
 def next_mute_state(state: ChannelMuteState, event: ChannelMuteEvent) -> ChannelMuteState:
-    """Return the state that follows.
+    """Return the state after an event.
 
     Raises:
-        IllegalStateError: The event cannot happen in this state.
+        IllegalStateError: The event is not allowed in this state.
     """
     following = TRANSITIONS.get((state, event))
     if following is None:
-        raise IllegalStateError(f"channel mute state: {event.name} cannot happen in {state.name}")
+        raise IllegalStateError(f"channel mute state: {event.name} is not allowed in {state.name}")
     return following

@@ -1,4 +1,4 @@
-"""Where a connection stands, and why it ended."""
+"""State of a connection, and the reason for its end."""
 
 import enum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from kclient.common.errors import KafkaError
 
 
 class State(enum.Enum):
-    """How far a connection got (Kafka: ChannelState.State)."""
+    """State of a connection (Kafka: ChannelState.State)."""
 
     NOT_CONNECTED = "not connected"
     AUTHENTICATE = "authenticating"
@@ -18,11 +18,11 @@ class State(enum.Enum):
 
 
 class ChannelState(NamedTuple):
-    """The end of a connection (Kafka: ChannelState).
+    """End of a connection (Kafka: ChannelState).
 
     Attributes:
-        state: How far it had got; EXPIRED and LOCAL_CLOSE say that this side ended it.
-        reason: What ended it, in words; the original error is its cause.
+        state: Last state; EXPIRED and LOCAL_CLOSE mean that this side closed the connection.
+        reason: Error that ended the connection; the original exception is its cause.
     """
 
     state: State

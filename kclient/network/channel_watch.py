@@ -1,4 +1,4 @@
-"""Tells the poller which channels wait for what, and only when that changes."""
+"""Registration of channels with a poller, updated only when their interest changes."""
 
 from typing import cast
 
@@ -7,27 +7,27 @@ from kclient.network.kafka_channel import KafkaChannel
 
 
 class ChannelWatch:
-    """The interests of channels, as last told to a poller; each change costs a system call."""
+    """Interests of channels, as registered with the poller; each change costs a system call."""
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
-        self._told: dict[str, int] = {}
+        self._registered: dict[str, int] = {}
 
     def add(self, channel: KafkaChannel) -> None:
         """Start watching a channel."""
-        self._told[channel.id] = channel.interest()
-        self._poller.register(channel.transport.socket, self._told[channel.id], channel)
+        self._registered[channel.id] = channel.interest()
+        self._poller.register(channel.transport.socket, self._registered[channel.id], channel)
 
     def refresh(self, channel: KafkaChannel) -> None:
-        """Tell the poller what the channel waits for now."""
+        """Register the channel's present interest."""
         interest = channel.interest()
-        if interest != self._told[channel.id]:
-            self._told[channel.id] = interest
+        if interest != self._registered[channel.id]:
+            self._registered[channel.id] = interest
             self._poller.modify(channel.transport.socket, interest)
 
     def remove(self, channel: KafkaChannel) -> None:
         """Stop watching a channel, before it is closed."""
-        if self._told.pop(channel.id, None) is not None:
+        if self._registered.pop(channel.id, None) is not None:
             self._poller.unregister(channel.transport.socket)
 
     def poll(self, timeout_ms: float) -> list[tuple[KafkaChannel, int]]:

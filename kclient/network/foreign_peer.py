@@ -1,7 +1,7 @@
-"""Names what answers where Kafka was expected, from the bytes that stand in a size prefix's place.
+"""Detection of a peer that speaks another protocol, by the bytes in place of a size prefix.
 
-The first four bytes of every Kafka frame are its size. Other protocols put text or a record type
-there, which reads as a size far beyond any limit: "HTTP" is 1,213,486,160 (KIP-498).
+The first four bytes of a Kafka frame are its size. In other protocols they are text or a record
+type, which reads as a size beyond any limit: "HTTP" is 1,213,486,160 (KIP-498).
 """
 
 _TLS_ALERT = 0x15
@@ -10,10 +10,10 @@ _HTTP_WORDS = frozenset({b"HTTP", b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b
 
 
 def foreign_peer(prefix: bytes) -> str | None:
-    """Say what the peer seems to speak, or None if nothing speaks against a size.
+    """Return the protocol that the peer seems to speak, or None if the bytes may be a size.
 
     Args:
-        prefix: The four bytes received in place of a size.
+        prefix: The first four bytes received.
     """
     if prefix[0] in {_TLS_ALERT, _TLS_HANDSHAKE} and prefix[1] == 3:
         kind = "a TLS alert" if prefix[0] == _TLS_ALERT else "a TLS handshake"

@@ -1,11 +1,11 @@
-"""Finds the connections that nobody has used for a while."""
+"""Registry of connections by time of last use."""
 
 
 class IdleExpiryManager:
-    """Keeps connections in the order of their last use (Kafka: Selector.IdleExpiryManager).
+    """Connections in the order of their last use (Kafka: Selector.IdleExpiryManager).
 
     Attributes:
-        max_idle_ms: How long a connection may be unused; negative means for ever.
+        max_idle_ms: Longest idle time of a connection; negative for no limit.
     """
 
     def __init__(self, max_idle_ms: float) -> None:
@@ -13,16 +13,16 @@ class IdleExpiryManager:
         self._last_used: dict[str, float] = {}  # the least recently used first
 
     def touch(self, channel_id: str, now_ms: float) -> None:
-        """Note that a connection is in use."""
+        """Record that a connection is in use."""
         self._last_used.pop(channel_id, None)
         self._last_used[channel_id] = now_ms
 
     def remove(self, channel_id: str) -> None:
-        """Forget a connection that ended."""
+        """Remove a connection that ended."""
         self._last_used.pop(channel_id, None)
 
     def overdue(self, now_ms: float) -> list[str]:
-        """Return the connections that were unused for too long."""
+        """Return the connections that were idle for too long."""
         found: list[str] = []
         if self.max_idle_ms >= 0:
             for channel_id, used_ms in self._last_used.items():

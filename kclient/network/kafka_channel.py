@@ -1,4 +1,4 @@
-"""One connection: its transport, its authentication, and the frames on their way."""
+"""Connection with its transport layer, its authenticator and the frames in transfer."""
 
 import contextlib
 import os
@@ -19,17 +19,17 @@ from kclient.network.transport_layer import TransportLayer
 
 
 class KafkaChannel:
-    """A connection as a `Selector` sees it, on clients and servers alike (Kafka: KafkaChannel).
+    """Connection that a `Selector` serves, of a client or a server (Kafka: KafkaChannel).
 
     At most one frame is being written and one being read at a time.
 
     Attributes:
-        id: Name given by whoever opened it: a node id on a client, a connection id on a server.
-        transport: Where bytes go and come from.
-        authenticator: The exchange before the first request.
-        state: How far the connection got.
-        address: The peer, in words, for messages.
-        mute_state: Why it is not read from, if it is not.
+        id: Name of the channel: a node id on a client, a connection id on a server.
+        transport: Transport layer that reads and writes the bytes.
+        authenticator: Authentication that precedes the first request.
+        state: State of the connection.
+        address: Address of the peer as text, for messages.
+        mute_state: Whether it is muted, and why.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class KafkaChannel:
         self._receive: NetworkReceive | None = None
 
     def ready(self) -> bool:
-        """Return whether requests may flow."""
+        """Return whether the channel can carry requests."""
         return self.state is State.READY
 
     def finish_connect(self) -> None:
-        """Take note of the end of a connect attempt.
+        """Record the end of a connection attempt.
 
         Raises:
-            OSError: It failed.
+            OSError: The attempt failed.
         """
         failure = self.transport.socket.connect_error()
         if failure:
@@ -67,10 +67,10 @@ class KafkaChannel:
         self.state = State.AUTHENTICATE
 
     def prepare(self) -> None:
-        """Take the next step of handshake and authentication.
+        """Run the next step of handshake and authentication.
 
         Raises:
-            KafkaError: Either failed for good.
+            KafkaError: One of them failed; a retry fails as well.
             EOFError: The peer closed the connection.
             OSError: The connection broke.
         """
@@ -101,7 +101,7 @@ class KafkaChannel:
         return waits
 
     def set_send(self, send: NetworkSend) -> None:
-        """Take a frame to write.
+        """Set the frame to write.
 
         Raises:
             IllegalStateError: Another frame is still being written.
@@ -115,11 +115,11 @@ class KafkaChannel:
         return self._send
 
     def write(self) -> int:
-        """Write what the socket takes now; return the number of bytes."""
+        """Write as much as the socket accepts now; return the number of bytes."""
         return self._send.write_to(self.transport) if self._send is not None else 0
 
     def take_completed_send(self) -> NetworkSend | None:
-        """Return the frame just written to its end, once."""
+        """Return the frame if it is written completely, once."""
         send = self._send
         if send is None or not send.completed():
             return None
@@ -127,13 +127,13 @@ class KafkaChannel:
         return send
 
     def read(self) -> int:
-        """Read what is there, up to the end of one frame; return the number of bytes."""
+        """Read the available bytes, up to the end of one frame; return their number."""
         if self._receive is None:
             self._receive = NetworkReceive(self.id, self._max_receive_size, self._memory_pool)
         return self._receive.read_from(self.transport)
 
     def take_completed_receive(self) -> NetworkReceive | None:
-        """Return the frame just read to its end, once."""
+        """Return the frame if it is received completely, once."""
         receive = self._receive
         if receive is None or not receive.completed():
             return None
@@ -141,42 +141,42 @@ class KafkaChannel:
         return receive
 
     def waits_for_memory(self) -> bool:
-        """Return whether reading waits until the pool has memory again."""
+        """Return whether reading waits for memory of the pool."""
         return self._receive is not None and self._receive.waits_for_memory()
 
     def progress(self) -> str:
-        """Say how far the present frame was read, or nothing between two frames."""
+        """Return how much of the present frame was read, for error texts; empty between frames."""
         receive = self._receive
         return receive.progress() if receive is not None and receive.started() else ""
 
     def is_muted(self) -> bool:
-        """Return whether the channel is not read from at present."""
+        """Return whether the channel is not read at present."""
         return self.mute_state is not ChannelMuteState.NOT_MUTED
 
     def mute(self) -> None:
-        """Stop reading; no effect if it is muted already. Call `Selector.mute` instead."""
+        """Stop reading; idempotent. For `Selector.mute` only, which updates the poller as well."""
         if self.mute_state is ChannelMuteState.NOT_MUTED:
             self.mute_state = ChannelMuteState.MUTED
 
     def maybe_unmute(self) -> bool:
-        """Read again unless a response or a throttle is pending; return whether it is unmuted."""
+        """Resume reading unless a response or a throttle is pending; return whether it resumed."""
         if self.mute_state is ChannelMuteState.MUTED:
             self.mute_state = ChannelMuteState.NOT_MUTED
         return self.mute_state is ChannelMuteState.NOT_MUTED
 
     def handle_mute_event(self, event: ChannelMuteEvent) -> None:
-        """Follow the table of `kclient.network.channel_mute_state`.
+        """Apply an event; see the table in `kclient.network.channel_mute_state`.
 
         Raises:
-            IllegalStateError: The event cannot happen in the present state.
+            IllegalStateError: The event is not allowed in the present state.
         """
         self.mute_state = next_mute_state(self.mute_state, event)
 
     def close(self) -> None:
-        """Close the connection and give back the memory of a half-read frame; idempotent."""
+        """Close the connection and release the memory of a partly read frame; idempotent."""
         if self._receive is not None:
             self._receive.release()
             self._receive = None
         self.authenticator.close()
-        with contextlib.suppress(OSError):  # closing a broken connection may complain; it is closed
+        with contextlib.suppress(OSError):  # closing a broken socket may fail; it is closed anyway
             self.transport.close()

@@ -1,4 +1,4 @@
-"""A bound on the bytes held by requests that were received and not answered yet."""
+"""Memory pools that bound the bytes of received requests."""
 
 from typing import Protocol
 
@@ -7,46 +7,46 @@ from kclient.common.runtime import Lock
 
 
 class MemoryPool(Protocol):
-    """Keeps account of receive memory (Kafka: MemoryPool)."""
+    """Counter of receive memory (Kafka: MemoryPool)."""
 
     def try_allocate(self, size: int) -> bool:
-        """Take `size` bytes and return True, or take nothing and return False."""
+        """Allocate `size` bytes and return True, or allocate nothing and return False."""
         ...
 
     def release(self, size: int) -> None:
-        """Give back `size` bytes that were taken before."""
+        """Release `size` allocated bytes."""
         ...
 
     def available(self) -> int:
-        """Return how many bytes may still be taken."""
+        """Return the number of bytes left."""
         ...
 
 
 class UnlimitedMemoryPool:
-    """No bound beyond the size of a single frame, which is what clients use."""
+    """Pool without a bound, for clients; the size of a single frame is bounded elsewhere."""
 
     def try_allocate(self, size: int) -> bool:
         """Always succeed."""
         return size >= 0
 
     def release(self, size: int) -> None:
-        """Nothing is counted, so nothing is given back."""
+        """Do nothing: no bytes are counted."""
 
     def available(self) -> int:
-        """Return the largest number a Kafka size can be."""
+        """Return the largest int64."""
         return 2**63 - 1
 
 
 class SimpleMemoryPool:
-    """A counter that hands out memory while any is left (Kafka: SimpleMemoryPool).
+    """Counter that allocates while any memory is left (Kafka: SimpleMemoryPool).
 
-    One request may overdraw it: were a frame refused because it is larger than what is left, a
-    large frame could starve behind small ones. Hence at most one frame more than `capacity`.
-    Each network thread takes memory from a pool of its own; whichever thread has handled a request
-    releases its memory, so that the lock guards the counter.
+    One request may overdraw the pool by at most one frame. If a frame larger than the rest were
+    refused, small frames could starve it.
+    Each network thread has a pool of its own; the thread that handled a request releases its
+    memory, so that the lock guards the counter.
 
     Attributes:
-        capacity: Bytes to hand out, as ``queued.max.request.bytes``.
+        capacity: Bytes of the pool, ``queued.max.request.bytes``.
     """
 
     def __init__(self, capacity: int, lock: Lock) -> None:
@@ -57,7 +57,7 @@ class SimpleMemoryPool:
         self._available = capacity
 
     def try_allocate(self, size: int) -> bool:
-        """Take `size` bytes if any byte is left."""
+        """Allocate `size` bytes if any byte is left."""
         with self._lock:
             if self._available <= 0:
                 return False
@@ -65,7 +65,7 @@ class SimpleMemoryPool:
             return True
 
     def release(self, size: int) -> None:
-        """Give back `size` bytes."""
+        """Release `size` bytes."""
         with self._lock:
             self._available += size
 

@@ -1,4 +1,4 @@
-"""Name look-ups in threads of their own: the system's resolver blocks for as long as it likes."""
+"""Name look-ups in threads of their own, since the system's resolver blocks without a deadline."""
 
 import threading
 from collections import deque
@@ -9,11 +9,11 @@ from kclient.common.runtime import Address
 Resolve = Callable[[str, int], list[Address]]
 
 MAX_THREADS = 8
-"""Look-ups at a time; more wait for their turn."""
+"""Threads of one resolver; further look-ups are queued."""
 
 
 class NameLookUp:
-    """A name look-up, under way or ended (a `kclient.common.runtime.LookUp`)."""
+    """Name look-up, in progress or ended (a `kclient.common.runtime.LookUp`)."""
 
     __slots__ = ("_outcome", "host", "on_done", "port")
 
@@ -25,7 +25,7 @@ class NameLookUp:
 
     @classmethod
     def ended(cls, host: str, port: int, outcome: list[Address] | OSError) -> "NameLookUp":
-        """Return a look-up that needed no waiting."""
+        """Return a look-up that has ended."""
         look_up = cls(host, port)
         look_up.end(outcome)
         return look_up
@@ -39,10 +39,10 @@ class NameLookUp:
         return self._outcome is not None
 
     def addresses(self) -> list[Address]:
-        """Return every address of the name, in the resolver's order.
+        """Return the addresses of the name, in the resolver's order.
 
         Raises:
-            OSError: The name has none, or the look-up has not ended.
+            OSError: The name has no address, or the look-up has not ended.
         """
         if self._outcome is None:
             raise OSError(f"the look-up of {self.host} has not ended")
@@ -52,37 +52,36 @@ class NameLookUp:
 
 
 class NameResolver:
-    """Looks names up in the background.
+    """Looks names up in background threads.
 
-    Threads start when there is something to look up and end when there is nothing more. A name
-    that is looked up already is not looked up a second time, so that one whose look-up hangs holds
-    one thread, however often it is retried. Nothing waits for these threads, neither a `close` nor
-    the end of the process.
+    Threads start when a look-up is queued and end when the queue is empty. A name with a look-up in
+    progress is not looked up a second time, so that a look-up that hangs holds one thread, however
+    often it is retried. No `close` waits for these threads, nor does the end of the process.
     """
 
     def __init__(self, resolve: Resolve, max_threads: int = MAX_THREADS) -> None:
-        """Take the function that looks a name up, which blocks until it is done."""
+        """Take the blocking function that looks a name up."""
         self._resolve = resolve
         self._max_threads = max_threads
         # guards: everything below
         self._lock = threading.Lock()
-        self._under_way: dict[tuple[str, int], NameLookUp] = {}
+        self._in_progress: dict[tuple[str, int], NameLookUp] = {}
         self._queue: deque[NameLookUp] = deque()
         self._threads = 0
 
     def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> NameLookUp:
-        """Start looking a name up, or join a look-up that is under way.
+        """Start to look a name up, or join the look-up in progress.
 
         Raises:
-            OSError: The system gives no thread.
+            OSError: No thread can be started.
         """
         with self._lock:
-            look_up = self._under_way.get((host, port))
+            look_up = self._in_progress.get((host, port))
             if look_up is not None:
-                if on_done not in look_up.on_done:  # a client that tries again, as long as it hangs
+                if on_done not in look_up.on_done:  # a client retries while the look-up hangs
                     look_up.on_done.append(on_done)
                 return look_up
-            look_up = self._under_way[host, port] = NameLookUp(host, port)
+            look_up = self._in_progress[host, port] = NameLookUp(host, port)
             look_up.on_done.append(on_done)
             self._queue.append(look_up)
             needs_thread = self._threads < self._max_threads
@@ -95,10 +94,10 @@ class NameResolver:
         thread = threading.Thread(target=self._run, name="kclient-resolver", daemon=True)
         try:
             thread.start()
-        except BaseException as error:  # Ctrl-C included: the name must not stay under way
+        except BaseException as error:  # Ctrl-C included: the name must not stay in progress
             with self._lock:
                 self._threads -= 1
-                self._under_way.pop((look_up.host, look_up.port), None)
+                self._in_progress.pop((look_up.host, look_up.port), None)
                 if look_up in self._queue:
                     self._queue.remove(look_up)
             if isinstance(error, RuntimeError):
@@ -114,7 +113,7 @@ class NameResolver:
                 look_up = self._queue.popleft()
             outcome = self._outcome(look_up)
             with self._lock:
-                self._under_way.pop((look_up.host, look_up.port), None)
+                self._in_progress.pop((look_up.host, look_up.port), None)
                 look_up.end(outcome)
             for on_done in look_up.on_done:
                 on_done()

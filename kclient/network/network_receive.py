@@ -1,4 +1,4 @@
-"""One frame on its way in."""
+"""Incoming frame, read in as many steps as its bytes arrive in."""
 
 import struct
 
@@ -13,14 +13,14 @@ _ZEROS = memoryview(bytes(1024 * 1024))
 
 
 class NetworkReceive:
-    """A frame being read from one channel (Kafka: NetworkReceive).
+    """Frame that is read from a channel (Kafka: NetworkReceive).
 
-    The buffer grows with the bytes that arrived, never with the size that was claimed: a peer
-    that claims 100 MB and sends nothing costs 64 KiB.
+    The buffer grows with the bytes that arrived, not with the claimed size: a peer that claims
+    100 MB and sends nothing costs 64 KiB.
 
     Attributes:
-        source: Id of the channel it came from.
-        payload: The frame without its size prefix, once complete.
+        source: Id of the channel.
+        payload: Complete frame without its size prefix.
     """
 
     __slots__ = (
@@ -61,17 +61,17 @@ class NetworkReceive:
         return self._size > 0 and not self._reserved
 
     def progress(self) -> str:
-        """Say how much of the frame has arrived, for error messages."""
+        """Return how much of the frame has arrived, for error texts."""
         if self._size < 0:
             return f"after {self._filled} of the 4 bytes of a frame's size"
         return f"after {self._filled} of a frame's {self._size} bytes"
 
     def read_from(self, transport: TransportLayer) -> int:
-        """Read what is there, up to the end of the frame; return the number of bytes.
+        """Read the available bytes, up to the end of the frame; return their number.
 
         Raises:
-            InvalidReceiveError: The size is negative or over the limit, or the peer speaks another
-                protocol.
+            InvalidReceiveError: The size is negative or exceeds the limit, or the peer speaks
+                another protocol.
             EOFError: The peer closed the connection.
             OSError: The connection broke.
         """
@@ -85,8 +85,8 @@ class NetworkReceive:
         while self._filled < self._size:
             if self._filled == len(self._view):
                 self._grow()
-            with self._view[self._filled :] as room:  # no view may be left when the buffer grows
-                count = transport.read_into(room)
+            with self._view[self._filled :] as free:  # no view may be left when the buffer grows
+                count = transport.read_into(free)
             if not count:
                 return read
             read += count
@@ -95,7 +95,7 @@ class NetworkReceive:
         return read
 
     def release(self) -> None:
-        """Give the memory back to the pool; the payload must not be used any more."""
+        """Return the memory to the pool; the payload must not be used afterwards."""
         if self._reserved:
             self._pool.release(self._reserved)
             self._reserved = 0
@@ -111,9 +111,9 @@ class NetworkReceive:
     def _checked_size(self) -> int:
         size = _SIZE.unpack(self._prefix)[0]
         if self._prefix[0]:  # negative, or 16 MiB at least
-            stranger = foreign_peer(bytes(self._prefix))
-            if stranger is not None:
-                raise InvalidReceiveError(f"the peer answered with {stranger}")
+            protocol = foreign_peer(bytes(self._prefix))
+            if protocol is not None:
+                raise InvalidReceiveError(f"the peer sent {protocol}")
         if not 0 <= size <= self._max_size:
             raise InvalidReceiveError(
                 f"frame size: got {size}, expected 0 to {self._max_size} bytes"
@@ -129,7 +129,7 @@ class NetworkReceive:
         return True
 
     def _grow(self) -> None:
-        """Double the buffer, which the system does without copying where it is large."""
+        """Double the buffer; the allocator extends a large one without a copy."""
         self._view.release()
         missing = min(self._size, 2 * len(self._buffer)) - len(self._buffer)
         while missing:

@@ -1,4 +1,4 @@
-"""One frame on its way out."""
+"""Outgoing frame, written in as many steps as the socket needs."""
 
 import struct
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ _MAX_GATHER = 64  # parts given to one system call; the system's own limit is 10
 
 
 class NetworkSend:
-    """A frame for one channel, with how much of it was written (Kafka: NetworkSend).
+    """Frame for a channel, and the number of bytes written (Kafka: NetworkSend).
 
     Attributes:
-        channel_id: Whom it is for.
+        channel_id: Id of the channel.
         size: Bytes on the wire, size prefix included.
-        awaits_reply: Whether the sender cares for the reply only, so that a `Selector.poll` need
-            not return just to tell that the frame was written.
+        awaits_reply: Whether the sender waits for the response only, so that `Selector.poll` need
+            not return when the frame is written.
     """
 
     __slots__ = ("_next", "_offset", "_parts", "_written", "awaits_reply", "channel_id", "size")
@@ -45,7 +45,7 @@ class NetworkSend:
         return self._written == self.size
 
     def write_to(self, transport: TransportLayer) -> int:
-        """Write as much as the transport takes now; return the number of bytes.
+        """Write as much as the transport accepts now; return the number of bytes.
 
         Raises:
             OSError: The connection broke.
@@ -76,13 +76,13 @@ class NetworkSend:
         return gathered
 
     def _advance(self, taken: int) -> None:
-        # Steps over empty parts as well: writing nothing would look like a full socket.
+        # Skips empty parts as well: a write of 0 bytes looks like a full socket.
         position = self._offset + taken
         while self._next < len(self._parts):
             length = len(self._parts[self._next])
             if position < length:
                 break
             position -= length
-            self._parts[self._next] = b""  # sent: the memory or the file may go
+            self._parts[self._next] = b""  # drop the reference to the memory or file that was sent
             self._next += 1
         self._offset = position

@@ -1,4 +1,4 @@
-"""Many connections, one thread: moves frames in and out as sockets allow."""
+"""Selector: non-blocking input and output of many connections in one thread."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,17 +20,17 @@ DEFAULT_MAX_RECEIVE_SIZE = 100 * 1024 * 1024
 class Selector:
     """Opens, accepts and serves connections for one network thread (Kafka: Selector).
 
-    Each `poll` does what input and output is possible now and leaves the results in the lists
-    below, which hold until the next `poll`. At most one frame per channel is received in a `poll`.
-    Only `wakeup` may be called from another thread.
+    Each `poll` does the input and output that is possible now. Its results are in the lists below
+    until the next `poll`. At most one frame per channel is received in a `poll`. Only `wakeup` may
+    be called from another thread.
 
     Attributes:
-        completed_sends: Frames written to their end.
-        completed_receives: Frames received, in the order of their arrival on each channel.
+        completed_sends: Frames that were written completely.
+        completed_receives: Frames that were received, in order of arrival on each channel.
         connected: Channels whose connection was established.
         disconnected: Channels that ended without `close_channel`, each with its reason.
-        failed_sends: Frames whose channel ended before they were written completely.
-        waiting: Whether a `poll` waits, or the exception of a signal handler ended it there.
+        failed_sends: Frames that were not written completely when their channel ended.
+        waiting: Whether a `poll` waits, or an exception of a signal handler interrupted the wait.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class Selector:
         self._watch = ChannelWatch(net.poller())
         self._idle = IdleExpiryManager(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
-        self._given: dict[str, KafkaChannel] = {}  # new, or got a frame, since the last poll
+        self._to_serve: dict[str, KafkaChannel] = {}  # accepted, or given a frame, since last poll
         self._buffered: dict[str, KafkaChannel] = {}  # hold bytes that the poller cannot see
-        self._starved: dict[str, KafkaChannel] = {}  # wait for memory to read a frame into
+        self._out_of_memory: dict[str, KafkaChannel] = {}  # wait for memory to read a frame into
         self._closed = False
 
     def connect(
         self, channel_id: str, address: Address, send_buffer: int = -1, receive_buffer: int = -1
     ) -> None:
-        """Start connecting; `connected` or `disconnected` tells the outcome after a later `poll`.
+        """Start connecting; a later `poll` adds the channel to `connected` or `disconnected`.
 
         Args:
             channel_id: Name of the new channel.
@@ -91,10 +91,10 @@ class Selector:
             raise
 
     def register(self, channel_id: str, stream: StreamSocket) -> None:
-        """Serve a connection that was accepted.
+        """Add an accepted connection.
 
         Raises:
-            OSError: The peer is gone already; the socket was closed.
+            OSError: The peer has closed the connection; the socket was closed.
             IllegalStateError: A channel of this name exists.
         """
         _check_new(channel_id, self._channels)
@@ -105,32 +105,32 @@ class Selector:
             raise
         channel = self._add(channel_id, stream, address)
         channel.state = State.AUTHENTICATE
-        self._given[channel_id] = channel
+        self._to_serve[channel_id] = channel
 
     def send(self, send: NetworkSend) -> None:
-        """Give a frame to its channel, to be written by the next `poll`.
+        """Queue a frame, to be written by the next `poll`.
 
         Raises:
             IllegalStateError: There is no such channel, or it is still writing another frame.
         """
         channel = self._channel_or_fail(send.channel_id)
         channel.set_send(send)
-        self._given[channel.id] = channel
+        self._to_serve[channel.id] = channel
 
     def poll(self, timeout_ms: float, now_ms: float) -> None:
-        """Do what input and output is possible, waiting at most `timeout_ms` for the first.
+        """Do the input and output that is possible; wait at most `timeout_ms` for the first.
 
         Args:
             timeout_ms: Longest wait; 0 does not wait.
-            now_ms: The caller's time; connections count their idleness from it.
+            now_ms: Present time, for the idle time of connections.
         """
         for results in (self.completed_sends, self.completed_receives, self.failed_sends):
             results.clear()
         self.connected.clear()
         self.disconnected.clear()
-        self._write_given(now_ms)
-        self._feed_starved()
-        if self._buffered or self.disconnected or _awaited(self.completed_sends):
+        self._write_queued(now_ms)
+        self._resume_reads()
+        if self._buffered or self.disconnected or _is_reported(self.completed_sends):
             timeout_ms = 0
         self.waiting = True
         ready = self._watch.poll(timeout_ms)
@@ -141,9 +141,9 @@ class Selector:
         for channel, events in ready:
             self._idle.touch(channel.id, now_ms)
             unseen = buffered.pop(channel.id, None)
-            self._guarded(channel, events if unseen is None else events | READABLE)
+            self._serve_or_drop(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
-            self._guarded(channel, READABLE)
+            self._serve_or_drop(channel, READABLE)
         self._close_idle(now_ms)
 
     def wakeup(self) -> None:
@@ -158,13 +158,13 @@ class Selector:
             try:
                 self.close_channel(channel_id)
             except (LookupError, OSError, ValueError) as error:
-                # Ctrl-C struck while it was being watched or closed; the others are closed as well.
+                # Ctrl-C interrupted its registration or closing; the others are closed as well.
                 self._log.info("channel %s: %s", channel_id, error)
         self._watch.close()
-        self._closed = True  # at last, so that one that was interrupted may be called again
+        self._closed = True  # last: an interrupted close may be repeated
 
     def close_channel(self, channel_id: str) -> None:
-        """Close one channel; it will not appear in `disconnected`. Unknown names are no error."""
+        """Close one channel, without an entry in `disconnected`; unknown names are ignored."""
         channel = self._channels.get(channel_id)
         if channel is not None:
             channel.state = State.LOCAL_CLOSE
@@ -178,15 +178,15 @@ class Selector:
         self._watch.refresh(channel)
 
     def unmute(self, channel_id: str) -> bool:
-        """Read again, unless a response or a throttle is pending; return whether it is unmuted."""
+        """Resume reading unless a response or a throttle is pending; return whether it resumed."""
         channel = self._channel_or_fail(channel_id)
         unmuted = channel.maybe_unmute()
         if unmuted:
-            self._settle(channel)
+            self._update_interest(channel)
         return unmuted
 
     def is_channel_ready(self, channel_id: str) -> bool:
-        """Return whether the channel exists and requests may flow."""
+        """Return whether the channel exists and can carry requests."""
         channel = self._channels.get(channel_id)
         return channel is not None and channel.ready()
 
@@ -201,35 +201,35 @@ class Selector:
     def _channel_or_fail(self, channel_id: str) -> KafkaChannel:
         channel = self._channels.get(channel_id)
         if channel is None:
-            raise IllegalStateError(f"channel {channel_id}: there is none of this name")
+            raise IllegalStateError(f"channel {channel_id}: no channel of this name")
         return channel
 
     def _add(self, channel_id: str, stream: StreamSocket, address: Address) -> KafkaChannel:
         channel = self._builder.build_channel(
             channel_id, stream, self._max_receive_size, self._pool
         )
-        channel.address = _in_words(address)
+        channel.address = format_address(address)
         self._channels[channel_id] = channel
         self._watch.add(channel)
         self._idle.touch(channel_id, self._clock.monotonic_ms())
         return channel
 
-    def _write_given(self, now_ms: float) -> None:
-        """Write at once what was given since the last poll: mostly that needs no waiting."""
-        given, self._given = self._given, {}
-        for channel in given.values():
+    def _write_queued(self, now_ms: float) -> None:
+        """Write the queued frames first: most sockets take a frame without waiting."""
+        queued, self._to_serve = self._to_serve, {}
+        for channel in queued.values():
             if channel.state is not State.NOT_CONNECTED:
                 self._idle.touch(channel.id, now_ms)
-                self._guarded(channel, WRITABLE)
+                self._serve_or_drop(channel, WRITABLE)
 
-    def _feed_starved(self) -> None:
-        """Let channels read on that waited for memory, once there is some."""
-        if self._starved and self._pool.available() > 0:
-            self._buffered.update(self._starved)
-            self._starved = {}
+    def _resume_reads(self) -> None:
+        """Resume the reads that waited for memory, if the pool has some."""
+        if self._out_of_memory and self._pool.available() > 0:
+            self._buffered.update(self._out_of_memory)
+            self._out_of_memory = {}
 
-    def _guarded(self, channel: KafkaChannel, events: int) -> None:
-        """Serve a channel, and end it with its reason where that fails."""
+    def _serve_or_drop(self, channel: KafkaChannel, events: int) -> None:
+        """Serve a channel; on an error, close it and record the reason."""
         try:
             self._serve(channel, events)
         except KafkaError as error:
@@ -241,7 +241,7 @@ class Selector:
             reason.__cause__ = error
             self._drop(channel, reason)
         else:
-            self._settle(channel)
+            self._update_interest(channel)
 
     def _serve(self, channel: KafkaChannel, events: int) -> None:
         if channel.state is State.NOT_CONNECTED:
@@ -262,10 +262,10 @@ class Selector:
             if send is not None:
                 self.completed_sends.append(send)
 
-    def _settle(self, channel: KafkaChannel) -> None:
-        """Arrange for whatever the channel waits for next."""
+    def _update_interest(self, channel: KafkaChannel) -> None:
+        """Register what the channel waits for next: memory, buffered bytes or its socket."""
         if channel.waits_for_memory():
-            self._starved[channel.id] = channel
+            self._out_of_memory[channel.id] = channel
         elif channel.transport.has_buffered() and not channel.is_muted():
             self._buffered[channel.id] = channel
         self._watch.refresh(channel)
@@ -286,8 +286,8 @@ class Selector:
         self._remove(channel)
 
     def _remove(self, channel: KafkaChannel) -> None:
-        for place in (self._given, self._buffered, self._starved):
-            place.pop(channel.id, None)
+        for waiting in (self._to_serve, self._buffered, self._out_of_memory):
+            waiting.pop(channel.id, None)
         self._idle.remove(channel.id)
         try:
             self._watch.remove(channel)
@@ -298,21 +298,22 @@ class Selector:
 
 def _check_new(channel_id: str, channels: Mapping[str, KafkaChannel]) -> None:
     if channel_id in channels:
-        raise IllegalStateError(f"channel {channel_id}: there is one of this name already")
+        raise IllegalStateError(f"channel {channel_id}: a channel of this name exists")
 
 
-def _awaited(sends: Iterable[NetworkSend]) -> bool:
-    """Return whether somebody waits to hear that one of these frames was written."""
+def _is_reported(sends: Iterable[NetworkSend]) -> bool:
+    """Return whether the caller needs to know that one of these frames was written."""
     return any(not send.awaits_reply for send in sends)
 
 
-def _in_words(address: Address) -> str:
+def format_address(address: Address) -> str:
+    """Return ``host:port``, with brackets around an IPv6 address."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _ended(channel: KafkaChannel, what: str) -> DisconnectedError:
-    """Return the reason in words, with how far the connection or the frame had got."""
+    """Return the reason, with the progress of the connection attempt or of the frame."""
     if channel.state is State.NOT_CONNECTED:
         return DisconnectedError(f"could not connect: {what}")
     progress = channel.progress()

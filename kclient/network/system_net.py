@@ -1,4 +1,7 @@
-"""Real TCP sockets, name resolution and readiness; nothing else in the package imports `socket`."""
+"""`Net` of the operating system: TCP sockets, name resolution, readiness.
+
+No other module of the package imports `socket`.
+"""
 
 import contextlib
 import errno
@@ -23,7 +26,7 @@ _LAST_PORT = 65_535
 
 
 class SystemStreamSocket(socket.socket):
-    """A non-blocking TCP socket; reading and writing are the base class's, without a detour."""
+    """Non-blocking TCP socket; reads and writes are the methods of `socket.socket` itself."""
 
     def connect_error(self) -> int:
         """Return the errno of a finished connect attempt; 0 if it succeeded."""
@@ -31,33 +34,33 @@ class SystemStreamSocket(socket.socket):
         if failed:
             return failed
         try:
-            # A connect to a closed port of this very machine may meet itself, when the kernel
-            # picks that port as the source: nobody listens there.
-            met_itself = self.getsockname() == self.getpeername()
+            # A connection to a closed port of this machine may connect to itself, when the kernel
+            # picks that port as the source; there is no listener.
+            is_self_connected = self.getsockname() == self.getpeername()
         except OSError as error:
             return error.errno or errno.ENOTCONN
-        return errno.ECONNREFUSED if met_itself else 0
+        return errno.ECONNREFUSED if is_self_connected else 0
 
     def peer_address(self) -> Address:
-        """Return the other side's address."""
+        """Return the peer's address."""
         return _address(self.getpeername())
 
     def local_address(self) -> Address:
-        """Return this side's address."""
+        """Return the local address."""
         return _address(self.getsockname())
 
     def reset(self) -> None:
-        """Close the socket so that the peer sees a reset instead of an end; idempotent."""
+        """Close the connection with a TCP reset; idempotent."""
         if self.fileno() >= 0:
             self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.close()
 
 
 def _keep_descriptors(descriptor: int) -> None:
-    """Raise EMFILE if a new connection would take one of the process's last descriptors.
+    """Raise EMFILE if a new connection would use one of the process's last descriptors.
 
-    The system hands out the lowest free number, so that a new one's number tells how many are
-    in use.
+    The system assigns the lowest free number, so that the number of a new descriptor shows how many
+    are in use.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
@@ -66,11 +69,11 @@ def _keep_descriptors(descriptor: int) -> None:
     os.close(probe)
     kept = min(_KEPT_DESCRIPTORS, limit // 4)
     if probe >= limit - kept:
-        raise OSError(errno.EMFILE, f"{kept} of {limit} descriptors are kept for files")
+        raise OSError(errno.EMFILE, f"{kept} of {limit} descriptors are reserved for files")
 
 
 class SystemListener:
-    """A listening, non-blocking TCP socket."""
+    """Listening, non-blocking TCP socket."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._socket = listening
@@ -84,21 +87,21 @@ class SystemListener:
         """Return the next connection; raise `BlockingIOError` when there is none.
 
         Raises:
-            OSError: EMFILE where only the descriptors are left that are kept for files: whoever
-                connects must not take those from the connections that are served.
+            OSError: EMFILE if only the descriptors reserved for files are left: new connections
+                must not use them up.
         """
         _keep_descriptors(self._socket.fileno())
         accepted, _ = self._socket.accept()
         stream = SystemStreamSocket(fileno=accepted.detach())
         try:
             _prepare(stream)
-        except OSError:  # the peer was gone before we got to it
+        except OSError:  # the peer has closed the connection
             stream.close()
             raise
         return stream
 
     def local_address(self) -> Address:
-        """Return the bound address, with the real port where 0 was asked for."""
+        """Return the bound address, with the port that was assigned for 0."""
         return self._address
 
     def close(self) -> None:
@@ -107,19 +110,19 @@ class SystemListener:
 
 
 class SystemPoller:
-    """Readiness of many sockets, by the best means the machine has."""
+    """Readiness of many sockets, by the best mechanism of the system."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._bell = _make_bell()
         self._selector.register(self._bell.fileno(), READABLE, None)
-        # Sources watched for nothing: the selectors module knows no empty interest.
+        # Sources without interest: the selectors module has no empty interest.
         self._unwatched: dict[int, object] = {}
 
     def register(self, source: StreamSocket | Listener, events: int, data: object) -> None:
         """Watch `source` for `events`, a sum of READABLE and WRITABLE; 0 watches for nothing."""
         if data is None:
-            raise ValueError("data: got None, expected an object to hand back")
+            raise ValueError("data: got None, expected an object that poll() returns")
         if events:
             self._selector.register(source.fileno(), events, data)
         else:
@@ -144,7 +147,7 @@ class SystemPoller:
             self._selector.unregister(descriptor)
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
-        """Return (data, ready events) pairs, waiting at most `timeout_ms`; None waits for ever."""
+        """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
         timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
         ready = []
         for key, events in self._selector.select(timeout):
@@ -165,7 +168,7 @@ class SystemPoller:
 
 
 class _Bell(Protocol):
-    """A descriptor that turns readable when it is rung, from any thread."""
+    """Descriptor that `ring` makes readable, from any thread."""
 
     def fileno(self) -> int: ...
     def ring(self) -> None: ...
@@ -174,19 +177,19 @@ class _Bell(Protocol):
 
 
 class _PipeBell:
-    """A bell made of descriptors that no other process can write to: an eventfd or a pipe."""
+    """Bell of descriptors that no other process can write to: an eventfd or a pipe."""
 
-    _closed = True  # one whose making was interrupted has nothing to let go of
+    _closed = True  # until the descriptors exist
 
     def __init__(self, make: Iterator[tuple[int, int]]) -> None:
-        """Take the reading and the writing end from `make`, which makes them with no Python in it.
+        """Take the reading and the writing end from `make`, which runs no Python code.
 
-        So there is no place between making and keeping them where Ctrl-C could lose them.
+        Hence Ctrl-C cannot come between the creation of the descriptors and their assignment.
         """
         self._made: list[tuple[int, int]] = []
         self._closed = False
-        # guards: the descriptors against a ring that comes while they are being closed, when their
-        # numbers may already belong to somebody else's file.
+        # guards: the descriptors against a ring during close, when their numbers may already be
+        # those of other files.
         self._lock = threading.Lock()
         self._made.extend(make)
         ((self._reader, self._writer),) = self._made
@@ -199,7 +202,7 @@ class _PipeBell:
         return self._reader
 
     def ring(self) -> None:
-        with self._lock, contextlib.suppress(BlockingIOError):  # full: it is ringing already
+        with self._lock, contextlib.suppress(BlockingIOError):  # full: it is readable already
             if not self._closed:
                 os.write(self._writer, _ONE)
 
@@ -210,22 +213,22 @@ class _PipeBell:
 
     def close(self) -> None:
         with self._lock:
-            self._let_go()
+            self._close_descriptors()
 
-    def _let_go(self) -> None:
+    def _close_descriptors(self) -> None:
         if not self._closed:
             self._closed = True
             for descriptor in {end for ends in self._made for end in ends}:
                 os.close(descriptor)
 
     def __del__(self) -> None:
-        # Unlike sockets, bare descriptors do not close themselves. Nobody can ring any more; the
-        # lock may be taken for ever where a process was forked in the midst of it.
-        self._let_go()
+        # Unlike sockets, bare descriptors are not closed with their object. No caller is left, and
+        # after a fork the lock may be held by a thread of the parent: do not acquire it.
+        self._close_descriptors()
 
 
 class _SocketBell:
-    """A bell for systems whose pipes cannot be polled: two connected loopback sockets."""
+    """Bell for systems whose pipes cannot be polled: two connected loopback sockets."""
 
     def __init__(self) -> None:
         self._reader, self._writer = _verified_socketpair()
@@ -234,7 +237,7 @@ class _SocketBell:
         return self._reader.fileno()
 
     def ring(self) -> None:
-        with contextlib.suppress(OSError):  # full, or closed meanwhile
+        with contextlib.suppress(OSError):  # full, or closed
             self._writer.send(b"\1")
 
     def silence(self) -> None:
@@ -262,67 +265,67 @@ def _make_bell() -> _Bell:
 
 
 def _verified_socketpair() -> tuple[socket.socket, socket.socket]:
-    """Return two connected sockets, sure that no other process slipped in between.
+    """Return two sockets that are connected to each other.
 
-    Where the system has no socketpair, Python builds one from a listener that anybody on the
-    machine may connect to first (CVE-2024-3219); both ends must name each other.
+    Where the system has no socketpair, Python emulates it with a listener that another process of
+    the machine may connect to first (CVE-2024-3219); the addresses of both ends must match.
     """
     reader, writer = socket.socketpair()
     if reader.getpeername() != writer.getsockname():
         reader.close()
         writer.close()
-        raise ConnectionError("the wake-up connection was taken by another process")
+        raise ConnectionError("the wake-up connection was opened by another process")
     reader.settimeout(0.0)
     writer.settimeout(0.0)
     return reader, writer
 
 
 class SystemNet:
-    """The machine's network."""
+    """Network of this machine."""
 
     def __init__(self) -> None:
         self._resolver = NameResolver(self.resolve)
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """Return every address of a name, in the resolver's order.
+        """Return the addresses of a name, in the resolver's order.
 
-        Blocks for as long as the system's resolver does.
+        Blocks as long as the system's resolver does.
 
         Raises:
-            OSError: The name has no address, or the port is none; the resolver would take it as
-                another one.
+            OSError: The name has no address, or the port is out of range, which the resolver would
+                reduce to another port.
         """
         return _resolve(host, port)
 
     def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
-        """Start to look a name up in a thread of its own; an IP address needs none.
+        """Start to look a name up in a thread of its own; an IP address is returned at once.
 
         Args:
             host: Name or IP address.
-            port: Port that the addresses are to have.
-            on_done: Called once when the look-up ends, from any thread; not called where it has
-                ended when this returns.
+            port: Port of the returned addresses.
+            on_done: Called once when the look-up ends, from any thread; not called if it has ended
+                when this returns.
 
         Raises:
-            OSError: The system gives no thread.
+            OSError: No thread can be started.
         """
         try:
             return NameLookUp.ended(host, port, _resolve(host, port, socket.AI_NUMERICHOST))
         except socket.gaierror:
-            return self._resolver.look_up(host, port, on_done)  # it is a name
+            return self._resolver.look_up(host, port, on_done)  # a name, not an address
         except OSError as error:
             return NameLookUp.ended(host, port, error)
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
-        """Start connecting; the result turns writable when the attempt has ended.
+        """Start connecting; the socket becomes writable when the attempt has ended.
 
         Args:
-            address: Where to; an IP address, not a name.
+            address: IP address and port.
             send_buffer: Bytes of the kernel's send buffer, -1 for its default.
             receive_buffer: Bytes of the kernel's receive buffer, -1 for its default.
 
         Raises:
-            OSError: The attempt ended at once, without success.
+            OSError: The attempt failed at once.
         """
         stream = SystemStreamSocket(_family(address), socket.SOCK_STREAM)
         try:
@@ -336,15 +339,15 @@ class SystemNet:
         return stream
 
     def listen(self, address: Address, backlog: int) -> Listener:
-        """Bind and listen; port 0 takes a free port.
+        """Bind and listen; port 0 binds a free port.
 
         Raises:
-            OSError: The address is taken, or not one of this machine's.
+            OSError: The address is in use, or is not local.
         """
         listening = socket.socket(_family(address), socket.SOCK_STREAM)
         try:
             if os.name == "posix":
-                # Elsewhere this option lets two processes share a port.
+                # On other systems this option allows two processes to bind one port.
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
             listening.listen(backlog)
@@ -364,7 +367,7 @@ def _resolve(host: str, port: int, flags: int = 0) -> list[Address]:
         raise OSError(f"{port} is not a port, expected 0 to {_LAST_PORT}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
-    except UnicodeError as error:  # a label too long or empty; raised before any look-up
+    except UnicodeError as error:  # a label is too long or empty; raised before any look-up
         raise OSError(f"{host!r:.80} is not a host name: {error}") from error
     return list(dict.fromkeys(_address(entry[4]) for entry in found))
 
@@ -376,7 +379,7 @@ def _family(address: Address) -> socket.AddressFamily:
 def _address(sockaddr: tuple[object, ...]) -> Address:
     host, port = str(sockaddr[0]), int(str(sockaddr[1]))
     if len(sockaddr) == 4 and sockaddr[3] and "%" not in host:
-        host = f"{host}%{sockaddr[3]}"  # a link-local address means nothing without its interface
+        host = f"{host}%{sockaddr[3]}"  # a link-local address is incomplete without its interface
     return host, port
 
 

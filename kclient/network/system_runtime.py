@@ -1,4 +1,4 @@
-"""The real world: the machine's clock, randomness, threads, network and files."""
+"""`Runtime` of the operating system: clock, randomness, threads, network and files."""
 
 import random
 
@@ -9,9 +9,9 @@ from kclient.network.system_net import SystemNet
 
 
 def system_runtime() -> Runtime:
-    """Return the doors to this machine.
+    """Return the runtime of this machine.
 
-    Randomness is the operating system's: ids made from it cannot be guessed, and a forked child
-    does not repeat its parent's.
+    Random numbers are the operating system's: ids made from them cannot be guessed, and a forked
+    child does not repeat those of its parent.
     """
     return Runtime(SystemClock(), random.SystemRandom(), SystemTasks(), SystemNet(), SystemFiles())

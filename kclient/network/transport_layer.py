@@ -1,4 +1,4 @@
-"""Bytes in and out of one connection: in plaintext here, encrypted by another of the same shape."""
+"""Transport layers: byte input and output of a connection, in plaintext here."""
 
 import os
 from collections.abc import Sequence
@@ -13,33 +13,33 @@ _SENDFILE = getattr(os, "sendfile", None)
 
 
 class TransportLayer(Protocol):
-    """What a channel needs of a connection (Kafka: TransportLayer).
+    """Byte stream of a channel (Kafka: TransportLayer).
 
-    Reads and writes never block: they return 0 when nothing can be moved now. At the end of the
-    stream they raise `EOFError`; any other trouble is an `OSError`, or a `KafkaError` where the
-    layer knows better.
+    Reads and writes never block: they return 0 when the socket is not ready. At the end of the
+    stream they raise `EOFError`, on other failures `OSError`, or `KafkaError` for failures of the
+    layer's own protocol.
     """
 
     socket: StreamSocket
 
     def ready(self) -> bool:
-        """Return whether the layer's own handshake is over."""
+        """Return whether the layer's own handshake is complete."""
         ...
 
     def handshake(self) -> None:
-        """Take the next step of the handshake; does nothing once ready."""
+        """Run the next step of the handshake; does nothing when ready."""
         ...
 
     def read_into(self, buffer: memoryview) -> int:
-        """Read up to the buffer's size; return the number of bytes, 0 for none now."""
+        """Read up to the buffer's size; return the number of bytes."""
         ...
 
     def write(self, parts: Sequence[WireBytes]) -> int:
-        """Write from the parts in order; return the number of bytes taken, 0 for none now."""
+        """Write from the parts in order; return the number of bytes written."""
         ...
 
     def write_file(self, part: FileSlice, offset: int) -> int:
-        """Write a file slice from `offset` on; return the number of bytes taken, 0 for none now."""
+        """Write a file slice from `offset` on; return the number of bytes written."""
         ...
 
     def wants_write(self) -> bool:
@@ -47,11 +47,11 @@ class TransportLayer(Protocol):
         ...
 
     def has_buffered(self) -> bool:
-        """Return whether bytes were taken off the socket that nobody has read yet."""
+        """Return whether the layer holds bytes that were received and not read yet."""
         ...
 
     def peer_address(self) -> Address:
-        """Return the other side's address."""
+        """Return the peer's address."""
         ...
 
     def close(self) -> None:
@@ -60,20 +60,20 @@ class TransportLayer(Protocol):
 
 
 class PlaintextTransportLayer:
-    """A connection as it is (Kafka: PlaintextTransportLayer)."""
+    """Unencrypted connection (Kafka: PlaintextTransportLayer)."""
 
     def __init__(self, stream: StreamSocket) -> None:
         self.socket = stream
 
     def ready(self) -> bool:
-        """Plaintext needs no handshake."""
+        """Return True: there is no handshake."""
         return True
 
     def handshake(self) -> None:
-        """Plaintext needs no handshake."""
+        """Do nothing."""
 
     def read_into(self, buffer: memoryview) -> int:
-        """Read up to the buffer's size; return the number of bytes, 0 for none now."""
+        """Read up to the buffer's size; return the number of bytes."""
         try:
             count = self.socket.recv_into(buffer)
         except BlockingIOError:
@@ -83,14 +83,14 @@ class PlaintextTransportLayer:
         return count
 
     def write(self, parts: Sequence[WireBytes]) -> int:
-        """Write from the parts in order; return the number of bytes taken, 0 for none now."""
+        """Write from the parts in order; return the number of bytes written."""
         try:
             return self.socket.sendmsg(parts)
         except BlockingIOError:
             return 0
 
     def write_file(self, part: FileSlice, offset: int) -> int:
-        """Write a file slice from `offset` on, past Python's memory where the system can."""
+        """Write a file slice from `offset` on, by sendfile if the system has it."""
         target, source = self.socket.fileno(), part.file.fileno()
         left = part.length - offset
         if _SENDFILE is None or target < 0 or source < 0:
@@ -105,15 +105,15 @@ class PlaintextTransportLayer:
         return count
 
     def wants_write(self) -> bool:
-        """Plaintext writes only what it is given."""
+        """Return False."""
         return False
 
     def has_buffered(self) -> bool:
-        """Plaintext keeps nothing back."""
+        """Return False: nothing is buffered."""
         return False
 
     def peer_address(self) -> Address:
-        """Return the other side's address."""
+        """Return the peer's address."""
         return self.socket.peer_address()
 
     def close(self) -> None:
@@ -122,6 +122,6 @@ class PlaintextTransportLayer:
 
 
 def _check_not_short(count: int, part: FileSlice) -> None:
-    """Refuse a file that ended early: its frame's size prefix is already on the wire."""
+    """Raise if the file ended early: the frame's size prefix is already on the wire."""
     if not count:
-        raise OSError(f"{part.file.path}: shorter than the slice that was to be sent")
+        raise OSError(f"{part.file.path}: shorter than the slice to send")

@@ -62,9 +62,9 @@ class WatchedRequest(Request):
         """Tell of the answer."""
         self._told(self, message, version)
 
-    def respond_nothing(self) -> None:
+    def complete_without_response(self) -> None:
         """Answer a request that asks for no response."""
-        self._original.respond_nothing()
+        self._original.complete_without_response()
 
     def close_connection(self) -> None:
         """Close the connection the request came over."""
@@ -75,6 +75,6 @@ class WatchedRequest(Request):
         self._original.release()
 
     @property
-    def is_answered(self) -> bool:
+    def is_completed(self) -> bool:
         """Whether an answer was given."""
-        return self._original.is_answered
+        return self._original.is_completed

@@ -39,10 +39,10 @@ def ends(failure: int) -> Callable[[VirtualSocket], None]:
 
 
 HOSTILE = {
-    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer answered with HTTP"),
-    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer answered with a TLS alert"),
-    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer answered with SSH"),
-    "smtp": (says(b"220 mail.example.org\r\n"), "the peer answered with text"),
+    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer sent HTTP"),
+    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer sent a TLS alert"),
+    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer sent SSH"),
+    "smtp": (says(b"220 mail.example.org\r\n"), "the peer sent text"),
     "negative": (says(b"\xff\xff\xff\xff"), "frame size: got -1"),
     "huge": (says(b"\x7f\xff\xff\xff"), "frame size: got 2147483647"),
     "empty": (says(b"\x00\x00\x00\x00"), "response header: got 0 bytes"),
@@ -85,7 +85,7 @@ def test_each_address_has_its_own_cause() -> None:
     world.net.black_holes.add(("10.0.0.4", 9092))
     world.poll_for(20_000)
     text = str(world.client.bootstrap_error())
-    assert "10.0.0.1:9092: the peer answered with SSH" in text
+    assert "10.0.0.1:9092: the peer sent SSH" in text
     assert "nowhere.example:9092: could not look up nowhere.example: Name or service" in text
     assert "10.0.0.3:1: could not connect: Connection refused" in text
     assert "10.0.0.4:9092: could not connect within 1" in text

@@ -1,4 +1,4 @@
-"""A channel whose authentication takes steps, succeeds or fails."""
+"""Channels with an authentication in several steps."""
 
 import pytest
 
@@ -17,7 +17,7 @@ HERE = ("10.0.0.1", 9092)
 
 
 class TwoSteps:
-    """An exchange of two steps, the second of which may fail."""
+    """Authenticator with two steps, the second of which may fail."""
 
     def __init__(self, failure: KafkaError | None = None) -> None:
         self.steps = 0
@@ -72,7 +72,7 @@ def connect(authenticator: TwoSteps) -> tuple[Selector, float]:
     return selector, clock.now_ms
 
 
-def test_requests_flow_only_after_the_exchange() -> None:
+def test_channel_is_ready_after_authentication() -> None:
     authenticator = TwoSteps()
     selector, _ = connect(authenticator)
     assert selector.is_channel_ready("1")
@@ -90,7 +90,9 @@ def test_requests_flow_only_after_the_exchange() -> None:
         (ProtocolError("no such message"), State.AUTHENTICATE),
     ],
 )
-def test_a_refused_proof_is_told_from_a_broken_exchange(failure: KafkaError, state: State) -> None:
+def test_authentication_failure_differs_from_protocol_error(
+    failure: KafkaError, state: State
+) -> None:
     authenticator = TwoSteps(failure)
     selector, _ = connect(authenticator)
     assert selector.disconnected["1"].state is state

@@ -1,4 +1,4 @@
-"""The table of mute states, walked as a server walks it."""
+"""Transitions of the mute states."""
 
 import itertools
 
@@ -24,7 +24,7 @@ S = ChannelMuteState
         [E.REQUEST_RECEIVED, E.THROTTLE_STARTED, E.THROTTLE_ENDED, E.RESPONSE_SENT],
     ],
 )
-def test_a_request_ends_where_it_began(events: list[ChannelMuteEvent]) -> None:
+def test_mute_state_returns_to_muted_after_each_request(events: list[ChannelMuteEvent]) -> None:
     state = S.MUTED
     for event in events:
         state = next_mute_state(state, event)
@@ -33,7 +33,7 @@ def test_a_request_ends_where_it_began(events: list[ChannelMuteEvent]) -> None:
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(S, E)))
-def test_every_pair_either_has_a_row_or_is_refused(
+def test_transition_without_row_is_refused(
     state: ChannelMuteState, event: ChannelMuteEvent
 ) -> None:
     if (state, event) in TRANSITIONS:

@@ -1,4 +1,4 @@
-"""Look-ups run in few threads of their own, and nothing waits for one that hangs."""
+"""Name look-ups in background threads, some of which hang."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ WAIT_S = 20.0
 
 
 class Resolver:
-    """A system's resolver that blocks for names that begin with ``hang`` until it is released."""
+    """System resolver that blocks on names that begin with ``hang`` until it is released."""
 
     def __init__(self) -> None:
         self.released = threading.Event()
@@ -48,7 +48,7 @@ def bell() -> tuple[threading.Event, Callable[[], None]]:
     return rung, rung.set
 
 
-def test_a_name_is_looked_up_in_the_background(system: Resolver) -> None:
+def test_name_is_looked_up_in_background(system: Resolver) -> None:
     rung, ring = bell()
     look_up = NameResolver(system).look_up("kafka", 9092, ring)
     assert rung.wait(WAIT_S)
@@ -56,7 +56,7 @@ def test_a_name_is_looked_up_in_the_background(system: Resolver) -> None:
     assert look_up.addresses() == [("10.0.0.1", 9092)]
 
 
-def test_a_failure_is_the_outcome(system: Resolver) -> None:
+def test_failed_look_up_raises_resolver_error(system: Resolver) -> None:
     rung, ring = bell()
     look_up = NameResolver(system).look_up("unknown", 9092, ring)
     assert rung.wait(WAIT_S)
@@ -64,7 +64,7 @@ def test_a_failure_is_the_outcome(system: Resolver) -> None:
         look_up.addresses()
 
 
-def test_a_name_whose_look_up_hangs_holds_one_thread(system: Resolver) -> None:
+def test_hanging_look_up_holds_one_thread(system: Resolver) -> None:
     resolver = NameResolver(system)
     looked_up = [resolver.look_up("hang", 9092, lambda: None) for _ in range(100)]
     assert system.began.acquire(timeout=WAIT_S)
@@ -82,10 +82,10 @@ def test_a_name_whose_look_up_hangs_holds_one_thread(system: Resolver) -> None:
     rung, ring = bell()
     resolver.look_up("hang", 9092, ring)
     assert rung.wait(WAIT_S)
-    assert system.hosts == ["hang", "kafka", "hang"], "an outcome is not kept for later"
+    assert system.hosts == ["hang", "kafka", "hang"], "the outcome is not cached"
 
 
-def test_so_many_threads_and_no_more(system: Resolver) -> None:
+def test_look_ups_are_queued_when_all_threads_are_busy(system: Resolver) -> None:
     resolver = NameResolver(system, max_threads=2)
     for number in range(5):
         resolver.look_up(f"hang {number}", 9092, lambda: None)
@@ -100,7 +100,7 @@ def test_so_many_threads_and_no_more(system: Resolver) -> None:
     assert len(system.hosts) == 6
 
 
-def test_a_system_without_threads_fails_the_look_up_alone(
+def test_look_up_fails_when_no_thread_can_start(
     system: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = NameResolver(system)
@@ -119,7 +119,7 @@ def test_a_system_without_threads_fails_the_look_up_alone(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_an_ip_address_needs_no_thread(host: str) -> None:
+def test_ip_address_needs_no_thread(host: str) -> None:
     rung, ring = bell()
     look_up = SystemNet().look_up(host, 9092, ring)
     assert look_up.done()
@@ -128,7 +128,7 @@ def test_an_ip_address_needs_no_thread(host: str) -> None:
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65_536), ("a" * 70 + ".example", 1)])
-def test_an_invalid_address_fails_without_a_look_up(host: str, port: int) -> None:
+def test_invalid_address_fails_without_look_up(host: str, port: int) -> None:
     look_up = SystemNet().look_up(host, port, lambda: None)
     assert look_up.done()
     with pytest.raises(OSError, match=r"expected 0 to 65535|not a host name"):
@@ -166,14 +166,14 @@ assert took(lambda: consumer.poll(0.5)) < 5
 assert took(lambda: producer.send("t", b"x")) < 5
 assert took(lambda: producer.close(5)) < 5
 assert took(lambda: consumer.close(5)) < 5
-print("the end")
+print("done")
 """
 
 
-def test_a_resolver_that_hangs_holds_up_neither_calls_nor_the_end_of_the_process() -> None:
+def test_hanging_resolver_delays_neither_calls_nor_process_exit() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
     )
     assert ran.returncode == 0, ran.stderr
     assert "could not look up kafka.example within" in ran.stdout
-    assert ran.stdout.endswith("the end\n")
+    assert ran.stdout.endswith("done\n")

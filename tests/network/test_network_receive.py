@@ -1,4 +1,4 @@
-"""Frames on their way in: any chunking, any lie about the size, bounded memory."""
+"""Incoming frames: in any chunks, with invalid sizes, in bounded memory."""
 
 import struct
 import threading
@@ -20,7 +20,7 @@ LIMIT = 100 * 1024 * 1024
 
 
 class Feed:
-    """A transport that has received these chunks and then nothing more."""
+    """Transport layer that has received the given chunks."""
 
     socket: StreamSocket
 
@@ -73,7 +73,7 @@ def frame(body: bytes) -> bytes:
     st.integers(0, 300_000),
     st.lists(st.integers(1, 100_000), max_size=6),
 )
-def test_any_chunking_gives_the_same_frame(size: int, cuts: list[int]) -> None:
+def test_frame_is_reassembled_from_any_chunks(size: int, cuts: list[int]) -> None:
     body = (b"0123456789abcdef" * 18751)[:size]
     data = frame(body)
     chunks = []
@@ -87,7 +87,7 @@ def test_any_chunking_gives_the_same_frame(size: int, cuts: list[int]) -> None:
     assert bytes(got.payload) == body
 
 
-def test_reading_resumes_where_it_stopped_and_leaves_the_next_frame_alone() -> None:
+def test_read_stops_at_end_of_frame() -> None:
     feed = Feed()
     got = receive()
     for byte in frame(b"abc"):
@@ -102,7 +102,7 @@ def test_reading_resumes_where_it_stopped_and_leaves_the_next_frame_alone() -> N
 
 @pytest.mark.fault("P2")
 @pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1])
-def test_a_size_outside_the_limits_is_refused(size: int) -> None:
+def test_size_outside_limits_is_refused(size: int) -> None:
     with pytest.raises(InvalidReceiveError, match=f"frame size: got {size}, expected 0 to"):
         receive().read_from(Feed(struct.pack(">i", size)))
 
@@ -119,18 +119,18 @@ def test_a_size_outside_the_limits_is_refused(size: int) -> None:
         (b"220 ", "text"),
     ],
 )
-def test_other_protocols_are_named(prefix: bytes, named: str) -> None:
-    with pytest.raises(InvalidReceiveError, match=f"the peer answered with {named}"):
+def test_error_names_protocol_of_peer(prefix: bytes, named: str) -> None:
+    with pytest.raises(InvalidReceiveError, match=f"the peer sent {named}"):
         receive(2**31 - 1).read_from(Feed(prefix))
 
 
 @given(st.integers(0, LIMIT))
-def test_no_legal_size_is_taken_for_another_protocol(size: int) -> None:
+def test_valid_size_is_never_taken_for_another_protocol(size: int) -> None:
     assert foreign_peer(struct.pack(">i", size)) is None
 
 
 @pytest.mark.fault("P2")
-def test_memory_grows_with_the_bytes_received_not_with_those_claimed() -> None:
+def test_buffer_grows_with_received_bytes_not_claimed_size() -> None:
     tracemalloc.start()
     try:
         got = receive()
@@ -145,7 +145,7 @@ def test_memory_grows_with_the_bytes_received_not_with_those_claimed() -> None:
     assert received < 6 * 1024 * 1024
 
 
-def test_progress_is_told_in_words() -> None:
+def test_progress_names_received_and_expected_bytes() -> None:
     got = receive()
     assert not got.started()
     got.read_from(Feed(b"\x00\x00"))
@@ -154,16 +154,16 @@ def test_progress_is_told_in_words() -> None:
     assert got.progress() == "after 3 of a frame's 10 bytes"
 
 
-def test_memory_is_counted_when_threads_release_at_the_same_time() -> None:
+def test_concurrent_releases_are_all_counted() -> None:
     pool = SimpleMemoryPool(10, threading.RLock())
     releasing = threading.Thread(target=lambda: pool.release(3))
 
     class Size(int):
-        """A size during whose addition another thread releases memory."""
+        """Size whose addition makes another thread release memory."""
 
         def __radd__(self, other: int) -> int:
             releasing.start()
-            releasing.join(0.2)  # with a lock it waits until the addition is over
+            releasing.join(0.2)  # with a lock it waits until the addition is complete
             return other + int(self)
 
     assert pool.try_allocate(10)
@@ -172,7 +172,7 @@ def test_memory_is_counted_when_threads_release_at_the_same_time() -> None:
     assert pool.available() == 10
 
 
-def test_a_frame_waits_for_memory_and_gives_it_back() -> None:
+def test_receive_waits_for_pool_memory_and_releases_it() -> None:
     pool = SimpleMemoryPool(10, threading.RLock())
     first = NetworkReceive("1", LIMIT, pool)
     first.read_from(Feed(frame(b"x" * 50)))

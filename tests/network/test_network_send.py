@@ -1,4 +1,4 @@
-"""Frames on their way out: parts in order, whatever the socket takes at a time."""
+"""Outgoing frames, written by partial writes."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from kclient.network.transport_layer import PlaintextTransportLayer
 
 
 class Sink:
-    """A socket that takes a given number of bytes at a time."""
+    """Socket that accepts a given number of bytes per write."""
 
-    def __init__(self, takes: Callable[[], int]) -> None:
+    def __init__(self, accepts: Callable[[], int]) -> None:
         self.data = b""
         self.calls = 0
-        self._takes = takes
+        self._accepts = accepts
 
     def fileno(self) -> int:
         return -1
@@ -31,7 +31,7 @@ class Sink:
 
     def sendmsg(self, buffers: Sequence[WireBytes], /) -> int:
         self.calls += 1
-        joined = b"".join(bytes(part) for part in buffers)[: self._takes()]
+        joined = b"".join(bytes(part) for part in buffers)[: self._accepts()]
         if not joined:
             raise BlockingIOError
         self.data += joined
@@ -58,10 +58,10 @@ def everything() -> int:
     st.lists(st.binary(max_size=50), max_size=8),
     st.lists(st.integers(0, 40), min_size=1, max_size=20),
 )
-def test_parts_arrive_in_order_whatever_the_socket_takes(
-    parts: list[bytes], takes: list[int]
+def test_parts_are_written_in_order_by_partial_writes(
+    parts: list[bytes], accepted: list[int]
 ) -> None:
-    pattern = [*takes, 7]
+    pattern = [*accepted, 7]
     sink = Sink(lambda: pattern[sink.calls % len(pattern)])
     send = NetworkSend("1", parts)
     transport = PlaintextTransportLayer(sink)
@@ -73,13 +73,13 @@ def test_parts_arrive_in_order_whatever_the_socket_takes(
     assert sink.data == struct.pack(">i", len(body)) + body
 
 
-def test_a_frame_costs_one_system_call() -> None:
+def test_frame_is_written_by_one_system_call() -> None:
     sink = Sink(everything)
     NetworkSend("1", [b"header", b"", b"records" * 100]).write_to(PlaintextTransportLayer(sink))
     assert sink.calls == 1
 
 
-def test_a_closed_pipe_of_many_parts_is_written_in_groups() -> None:
+def test_many_parts_are_written_in_groups() -> None:
     sink = Sink(everything)
     send = NetworkSend("1", [b"x"] * 1000)
     send.write_to(PlaintextTransportLayer(sink))
@@ -94,7 +94,7 @@ def file_slice(tmp_path: Path) -> FileSlice:
     return FileSlice(SystemFiles().open(path), 10, 1000)
 
 
-def test_a_file_slice_is_read_where_the_socket_has_no_descriptor(file_slice: FileSlice) -> None:
+def test_file_slice_is_read_if_socket_has_no_descriptor(file_slice: FileSlice) -> None:
     sink = Sink(lambda: 333)
     parts: list[WirePart] = [b"ab", file_slice, b"yz"]
     send = NetworkSend("1", parts)
@@ -104,7 +104,7 @@ def test_a_file_slice_is_read_where_the_socket_has_no_descriptor(file_slice: Fil
     file_slice.file.close()
 
 
-def test_a_file_that_is_shorter_than_promised_breaks_the_connection(
+def test_file_shorter_than_slice_fails_write(
     file_slice: FileSlice,
 ) -> None:
     file_slice.file.truncate(500)

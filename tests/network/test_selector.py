@@ -1,4 +1,4 @@
-"""The selector over an in-memory network in virtual time."""
+"""`Selector` on an in-memory network in virtual time."""
 
 import threading
 
@@ -17,7 +17,7 @@ HERE: Address = ("10.0.0.1", 9092)
 
 
 class Echo:
-    """Sends every byte back."""
+    """Peer that sends every byte back."""
 
     def connected(self, socket: VirtualSocket) -> None: ...
 
@@ -25,24 +25,24 @@ class Echo:
         socket.deliver(data)
 
 
-class Saying:
-    """Says something as soon as it is spoken to, then ends the stream if told to."""
+class Replying:
+    """Peer that replies to the first bytes and then ends the stream if `end` is set."""
 
-    def __init__(self, words: bytes, end: int | None = None) -> None:
-        self._words = words
+    def __init__(self, reply: bytes, end: int | None = None) -> None:
+        self._reply = reply
         self._end = end
 
     def connected(self, socket: VirtualSocket) -> None: ...
 
     def received(self, socket: VirtualSocket, data: bytes) -> None:
-        if self._words:
-            socket.deliver(self._words)
+        if self._reply:
+            socket.deliver(self._reply)
         if self._end is not None:
             socket.end(self._end)
 
 
 class World:
-    """A selector with the network around it."""
+    """Selector with its network."""
 
     def __init__(self, **settings: float) -> None:
         self.home = VirtualHome()
@@ -70,7 +70,7 @@ class World:
         self.selector.send(NetworkSend(name, [body]))
 
 
-def test_a_frame_goes_out_and_comes_back() -> None:
+def test_frame_is_sent_and_received() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.connect()
@@ -83,7 +83,7 @@ def test_a_frame_goes_out_and_comes_back() -> None:
     assert world.received == [b"hello"]
 
 
-def test_a_send_that_awaits_a_reply_does_not_end_the_poll_early() -> None:
+def test_poll_waits_for_response_of_completed_send() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.connect()
@@ -94,7 +94,7 @@ def test_a_send_that_awaits_a_reply_does_not_end_the_poll_early() -> None:
 
 
 @pytest.mark.fault("C8")
-def test_one_byte_at_a_time_gives_the_same_bytes() -> None:
+def test_frame_is_received_byte_by_byte() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.net.rechunk(IP, HERE[0])
@@ -104,9 +104,9 @@ def test_one_byte_at_a_time_gives_the_same_bytes() -> None:
     assert world.received == [b"hello, broker"]
 
 
-def test_one_frame_of_a_channel_at_a_time() -> None:
+def test_poll_receives_one_frame_per_channel() -> None:
     world = World()
-    world.net.peers[HERE] = lambda: Saying(b"\x00\x00\x00\x01a\x00\x00\x00\x01b\x00\x00\x00\x01c")
+    world.net.peers[HERE] = lambda: Replying(b"\x00\x00\x00\x01a\x00\x00\x00\x01b\x00\x00\x00\x01c")
     world.connect()
     world.ask(b"speak")
     world.poll(times=2)
@@ -115,7 +115,7 @@ def test_one_frame_of_a_channel_at_a_time() -> None:
     assert world.received == [b"a", b"b", b"c"]
 
 
-def test_a_muted_channel_is_not_read() -> None:
+def test_muted_channel_is_not_read() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.connect()
@@ -129,7 +129,7 @@ def test_a_muted_channel_is_not_read() -> None:
     assert world.received == [b"hello"]
 
 
-def test_a_full_socket_makes_the_rest_wait() -> None:
+def test_send_waits_while_socket_buffer_is_full() -> None:
     world = World()
 
     class Quiet(Echo):
@@ -139,7 +139,7 @@ def test_a_full_socket_makes_the_rest_wait() -> None:
 
     world.net.peers[HERE] = Quiet
     world.connect()
-    world.net.partition(HERE[0], IP, one_way=True)  # nobody tells that the bytes were read
+    world.net.partition(HERE[0], IP, one_way=True)  # acknowledgements of the bytes are lost
     world.ask(b"hello")
     world.poll()
     assert world.sent == 0
@@ -151,19 +151,19 @@ def test_a_full_socket_makes_the_rest_wait() -> None:
 
 @pytest.mark.fault("C6")
 @pytest.mark.parametrize(
-    ("words", "end", "reason"),
+    ("reply", "end", "reason"),
     [
         (b"", 0, "the peer closed the connection"),
         (b"\x00\x00\x00\x64abc", 0, "the peer closed the connection after 3 of a frame's 100"),
         (b"\x00\x00", 0, "the peer closed the connection after 2 of the 4 bytes"),
         (b"", 104, "Connection reset by peer"),
-        (b"HTTP/1.1 400 Bad Request", None, "the peer answered with HTTP"),
+        (b"HTTP/1.1 400 Bad Request", None, "the peer sent HTTP"),
         (b"\xff\xff\xff\xff", None, "frame size: got -1"),
     ],
 )
-def test_the_end_of_a_connection_has_a_reason(words: bytes, end: int | None, reason: str) -> None:
+def test_disconnected_channel_has_reason(reply: bytes, end: int | None, reason: str) -> None:
     world = World()
-    world.net.peers[HERE] = lambda: Saying(words, end)
+    world.net.peers[HERE] = lambda: Replying(reply, end)
     world.connect()
     world.ask(b"hello")
     world.poll()
@@ -175,10 +175,10 @@ def test_the_end_of_a_connection_has_a_reason(words: bytes, end: int | None, rea
     assert world.selector.channel("1") is None
     world.poll()
     assert world.selector.disconnected == {}
-    assert world.net.open_sockets <= 1  # the far end alone may still be open
+    assert world.net.open_sockets <= 1  # only the peer's socket may still be open
 
 
-def test_a_refused_connection_has_a_reason() -> None:
+def test_refused_connection_has_reason() -> None:
     world = World()
     world.connect()
     state = world.selector.disconnected["1"]
@@ -187,7 +187,7 @@ def test_a_refused_connection_has_a_reason() -> None:
     assert isinstance(state.reason.__cause__, ConnectionRefusedError)
 
 
-def test_a_send_whose_channel_ends_is_told() -> None:
+def test_unfinished_send_of_closed_channel_is_reported() -> None:
     world = World()
 
     class Slamming(Echo):
@@ -204,7 +204,7 @@ def test_a_send_whose_channel_ends_is_told() -> None:
     assert list(world.selector.disconnected) == ["1"]
 
 
-def test_idle_connections_are_closed_the_longest_unused_first() -> None:
+def test_only_idle_connection_is_closed() -> None:
     world = World(idle_ms=1000)
     world.net.peers[HERE] = Echo
     world.connect("a")
@@ -219,7 +219,7 @@ def test_idle_connections_are_closed_the_longest_unused_first() -> None:
     assert world.selector.is_channel_ready("a")
 
 
-def test_frames_wait_for_memory_without_spinning() -> None:
+def test_poll_does_not_spin_while_pool_is_empty() -> None:
     world = World(memory=4)
     world.net.peers[HERE] = Echo
     world.connect("a")
@@ -232,13 +232,13 @@ def test_frames_wait_for_memory_without_spinning() -> None:
     before = world.net.clock.now_ms
     world.poll(50, times=4)
     assert world.received == [b"first"]
-    assert world.net.clock.now_ms - before >= 100  # it waited, rather than trying again at once
+    assert world.net.clock.now_ms - before >= 100  # it waited instead of spinning
     holding.release()
     world.poll()
     assert world.received == [b"first", b"second"]
 
 
-def test_wakeup_ends_the_wait() -> None:
+def test_wakeup_ends_poll() -> None:
     world = World()
     before = world.net.clock.now_ms
     world.selector.wakeup()
@@ -246,20 +246,20 @@ def test_wakeup_ends_the_wait() -> None:
     assert world.net.clock.now_ms == before
 
 
-def test_wrong_use_is_refused() -> None:
+def test_illegal_calls_are_refused() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.connect()
-    with pytest.raises(IllegalStateError, match="one of this name"):
+    with pytest.raises(IllegalStateError, match="a channel of this name exists"):
         world.selector.connect("1", HERE)
-    with pytest.raises(IllegalStateError, match="none of this name"):
+    with pytest.raises(IllegalStateError, match="no channel of this name"):
         world.ask(b"", "2")
     world.ask(b"x")
     with pytest.raises(IllegalStateError, match="still being written"):
         world.ask(b"y")
 
 
-def test_closing_is_final_and_silent() -> None:
+def test_local_close_is_not_reported() -> None:
     world = World()
     world.net.peers[HERE] = Echo
     world.connect()
@@ -274,7 +274,7 @@ def test_closing_is_final_and_silent() -> None:
     assert world.net.open_sockets == 0
 
 
-def test_a_server_answers_on_accepted_connections() -> None:
+def test_accepted_connection_serves_requests() -> None:
     world = World()
     address = (IP, 9092)
     listener = world.runtime.net.listen(address, 10)

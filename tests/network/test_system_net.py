@@ -1,4 +1,4 @@
-"""Real sockets on loopback."""
+"""Sockets of the operating system on loopback."""
 
 import errno
 import gc
@@ -56,7 +56,7 @@ def connected(net: SystemNet, poller: SystemPoller) -> tuple[StreamSocket, Strea
     return near, far
 
 
-def test_two_ends_meet(net: SystemNet, poller: SystemPoller) -> None:
+def test_connected_sockets_exchange_bytes(net: SystemNet, poller: SystemPoller) -> None:
     near, far = connected(net, poller)
     buffer = bytearray(10)
     with pytest.raises(BlockingIOError):
@@ -74,7 +74,7 @@ def test_two_ends_meet(net: SystemNet, poller: SystemPoller) -> None:
     far.close()
 
 
-def test_the_other_side_sees_a_reset(net: SystemNet, poller: SystemPoller) -> None:
+def test_reset_is_seen_by_peer(net: SystemNet, poller: SystemPoller) -> None:
     near, far = connected(net, poller)
     near.reset()
     near.reset()
@@ -87,7 +87,7 @@ def test_the_other_side_sees_a_reset(net: SystemNet, poller: SystemPoller) -> No
     far.reset()
 
 
-def test_watching_for_nothing_and_again_for_something(net: SystemNet, poller: SystemPoller) -> None:
+def test_poller_interest_can_be_empty(net: SystemNet, poller: SystemPoller) -> None:
     near, far = connected(net, poller)
     poller.register(near, 0, "near")
     assert poller.poll(0) == []
@@ -104,7 +104,7 @@ def test_watching_for_nothing_and_again_for_something(net: SystemNet, poller: Sy
     near.close()
 
 
-def test_a_closed_port_refuses(net: SystemNet, poller: SystemPoller) -> None:
+def test_closed_port_refuses_connection(net: SystemNet, poller: SystemPoller) -> None:
     listener = net.listen(LOOPBACK, 1)
     address = listener.local_address()
     listener.close()
@@ -118,7 +118,7 @@ def test_a_closed_port_refuses(net: SystemNet, poller: SystemPoller) -> None:
     near.close()
 
 
-def test_a_connection_to_itself_counts_as_refused() -> None:
+def test_self_connection_counts_as_refused() -> None:
     with SystemStreamSocket(socket.AF_INET, socket.SOCK_STREAM) as stream:
         stream.bind(LOOPBACK)
         stream.connect(stream.getsockname())
@@ -126,7 +126,7 @@ def test_a_connection_to_itself_counts_as_refused() -> None:
         assert stream.connect_error() == errno.ECONNREFUSED
 
 
-def test_names_are_looked_up(net: SystemNet) -> None:
+def test_resolve_returns_distinct_addresses(net: SystemNet) -> None:
     addresses = net.resolve("localhost", 9092)
     assert ("127.0.0.1", 9092) in addresses or ("::1", 9092) in addresses
     assert len(set(addresses)) == len(addresses)
@@ -137,20 +137,20 @@ def test_names_are_looked_up(net: SystemNet) -> None:
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 70_000, 2**31 - 1])
-def test_a_port_that_is_none_is_not_taken_for_another(net: SystemNet, port: int) -> None:
-    """A broker may tell any number in its metadata; the resolver would look at 16 bits of it."""
+def test_port_out_of_range_is_refused(net: SystemNet, port: int) -> None:
+    """A broker may advertise any number; the resolver would use its low 16 bits."""
     with pytest.raises(OSError, match=f"{port} is not a port"):
         net.resolve("127.0.0.1", port)
 
 
-def test_a_taken_port_is_refused(net: SystemNet) -> None:
+def test_port_in_use_is_refused(net: SystemNet) -> None:
     listener = net.listen(LOOPBACK, 1)
     with pytest.raises(OSError, match="in use"):
         net.listen(listener.local_address(), 1)
     listener.close()
 
 
-def test_wakeup_ends_a_wait_of_another_thread(poller: SystemPoller) -> None:
+def test_wakeup_ends_poll_of_another_thread(poller: SystemPoller) -> None:
     began = time.monotonic()
     waiting = threading.Thread(target=lambda: poller.poll(20_000))
     waiting.start()
@@ -160,7 +160,7 @@ def test_wakeup_ends_a_wait_of_another_thread(poller: SystemPoller) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_wakeups_are_neither_lost_nor_piled_up(poller: SystemPoller) -> None:
+def test_many_wakeups_end_one_poll(poller: SystemPoller) -> None:
     for _ in range(100_000):
         poller.wakeup()
     began = time.monotonic()
@@ -169,7 +169,7 @@ def test_wakeups_are_neither_lost_nor_piled_up(poller: SystemPoller) -> None:
     assert poller.poll(0) == []
 
 
-def test_a_late_wakeup_harms_nobody() -> None:
+def test_wakeup_after_close_has_no_effect() -> None:
     poller = SystemPoller()
     poller.close()
     poller.close()
@@ -178,7 +178,7 @@ def test_a_late_wakeup_harms_nobody() -> None:
     os.close(path_descriptor)
 
 
-def test_a_forgotten_poller_leaves_no_descriptor_behind() -> None:
+def test_unclosed_poller_leaks_no_descriptor() -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
@@ -187,7 +187,7 @@ def test_a_forgotten_poller_leaves_no_descriptor_behind() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_file_slice_goes_out_by_sendfile(
+def test_file_slice_is_sent_by_sendfile(
     net: SystemNet, poller: SystemPoller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = os.urandom(3_000_000)
@@ -214,7 +214,7 @@ def test_a_file_slice_goes_out_by_sendfile(
     file.close()
 
 
-def test_the_real_runtime_is_whole() -> None:
+def test_system_runtime_is_complete() -> None:
     runtime = system_runtime()
     assert runtime.clock.wall_ms() > 1_700_000_000_000
     assert 0 <= runtime.random.random() < 1
@@ -222,16 +222,16 @@ def test_the_real_runtime_is_whole() -> None:
 
 
 @pytest.mark.fault("W19")
-def test_the_child_of_a_fork_ends_although_a_lock_was_taken_at_the_time() -> None:
+def test_forked_child_exits_although_wakeup_lock_was_held() -> None:
     poller = SystemPoller()
     bell = poller._bell
     assert isinstance(bell, _PipeBell)
-    with bell._lock:  # as another thread's ring would hold it
+    with bell._lock:  # as a ring in another thread holds it
         child = os.fork()
         if child == 0:
-            threading.Timer(10, os._exit, (1,)).start()  # a hang is told as a failure
+            threading.Timer(10, os._exit, (1,)).start()  # a hang fails the test
             del poller
-            bell.__del__()  # as the interpreter does at its end
+            bell.__del__()  # as the interpreter does at exit
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     poller.wakeup()

@@ -42,9 +42,9 @@ def claims(size: int) -> Act:
 
 
 HOSTILE: dict[str, tuple[Act, str]] = {
-    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer answered with HTTP"),
-    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer answered with a TLS alert"),
-    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer answered with SSH"),
+    "http": (says(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "the peer sent HTTP"),
+    "tls": (says(b"\x15\x03\x03\x00\x02\x02\x46"), "the peer sent a TLS alert"),
+    "ssh": (says(b"SSH-2.0-OpenSSH_9.6\r\n"), "the peer sent SSH"),
     "negative": (says(b"\xff\xff\xff\xff"), "frame size: got -1"),
     "empty": (says(b"\x00\x00\x00\x00"), "response header: got 0 bytes"),
     "huge": (says(b"\x7f\xff\xff\xff"), "frame size: got 2147483647"),
@@ -54,7 +54,7 @@ HOSTILE: dict[str, tuple[Act, str]] = {
     "cut": (says(b"\x00\x00\x01\x00abc"), "closed the connection after 3 of a frame's 256 bytes"),
     "eof": (lambda _: None, "the peer closed the connection"),
     "reset": (resets, "Connection reset by peer"),
-    "bytewise": (trickles, "the peer answered with HTTP"),
+    "bytewise": (trickles, "the peer sent HTTP"),
 }
 """What peers do that hang up afterwards, with a part of what is to be said of them."""
 

@@ -1,4 +1,4 @@
-"""Takes new connections and deals them out to the processors."""
+"""Acceptor: accepts new connections and distributes them to the processors."""
 
 import itertools
 import logging
@@ -15,11 +15,11 @@ _PAUSE_MS = 500.0
 
 
 class Acceptor:
-    """One listener's accepting end (Kafka: Acceptor).
+    """Accepts the connections of one listener (Kafka: Acceptor).
 
-    Where the quota of connections is used up, or they come too fast, or the process is nearly out
-    of descriptors, further ones wait in the system's backlog; where an address has too many, its
-    next one is closed at once.
+    New connections wait in the system's backlog while the broker has ``max.connections``, while the
+    creation rate is exceeded, and while few descriptors are left. A connection from an address with
+    too many is closed at once.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Acceptor:
         self._running = True
         self._watched: bool | None = None
         self._paused_until_ms = 0.0
-        self._short = False
-        quotas.notify_room(poller.wakeup)
+        self._out_of_descriptors = False
+        quotas.on_below_limit(poller.wakeup)
 
     def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
-        """Accept what comes in within the time; return whether to go on."""
+        """Accept the connections that arrive within the time; return whether to continue."""
         pause_ms = max(0.0, self._paused_until_ms - now_ms)
-        self._watch(accepting=not pause_ms and self._quotas.has_room())
+        self._watch(accepting=not pause_ms and self._quotas.is_below_limit())
         if self._poller.poll(min(timeout_ms, pause_ms) if pause_ms else timeout_ms):
             self._accept_all(now_ms)
         return self._running
@@ -68,7 +68,7 @@ class Acceptor:
         self._watched = accepting
 
     def _accept_all(self, now_ms: float) -> None:
-        while self._quotas.has_room():
+        while self._quotas.is_below_limit():
             wait_ms = self._rate.wait_ms(now_ms)
             if wait_ms:
                 self._paused_until_ms = now_ms + wait_ms
@@ -78,29 +78,29 @@ class Acceptor:
             except BlockingIOError:
                 return
             except ConnectionError:
-                continue  # it was gone before it was taken
+                continue  # closed by the client before it was accepted
             except OSError as error:
                 self._pause(now_ms, error)
                 return
-            self._short = False
-            self._rate.note_created()
-            self._deal(connection)
+            self._out_of_descriptors = False
+            self._rate.record_created()
+            self._assign(connection)
 
     def _pause(self, now_ms: float, error: OSError) -> None:
-        """Out of descriptors or memory: the connections that exist must go on being served."""
-        level = logging.DEBUG if self._short else logging.WARNING  # once is enough
-        _log.log(level, "new connections have to wait: %s", error)
-        self._short = True
+        """Pause accepting when out of descriptors or memory; open connections are still served."""
+        level = logging.DEBUG if self._out_of_descriptors else logging.WARNING  # warn once
+        _log.log(level, "not accepting connections for %.0f ms: %s", _PAUSE_MS, error)
+        self._out_of_descriptors = True
         self._paused_until_ms = now_ms + _PAUSE_MS
 
-    def _deal(self, connection: StreamSocket) -> None:
+    def _assign(self, connection: StreamSocket) -> None:
         try:
             address = connection.peer_address()[0]
         except OSError:
             connection.close()
             return
         if not self._quotas.try_add(address):
-            _log.info("refusing a connection from %s: it has max.connections.per.ip", address)
+            _log.info("refusing a connection from %s: max.connections.per.ip is reached", address)
             connection.close()
             return
         if not next(self._processors).accept(connection, address):

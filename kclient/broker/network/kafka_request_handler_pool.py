@@ -1,4 +1,4 @@
-"""Threads that take requests from the channel and handle them."""
+"""Request handler threads, which take requests from the request channel."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _POLL_MS = 300.0
 
 
 class KafkaRequestHandler:
-    """One handler (Kafka: KafkaRequestHandler)."""
+    """Request handler of one thread (Kafka: KafkaRequestHandler)."""
 
     def __init__(self, channel: RequestChannel, handle: Callable[[Request], None]) -> None:
         self._channel = channel
@@ -20,30 +20,30 @@ class KafkaRequestHandler:
         self._running = True
 
     def run_once(self) -> bool:
-        """Handle the next request, if one comes soon; return whether to go on."""
+        """Handle the next request, if one arrives in time; return whether to continue."""
         self.step(_POLL_MS)
         return self._running
 
     def step(self, timeout_ms: float) -> bool:
-        """Handle the next request, if one comes in time; return whether one did."""
+        """Handle the next request, if one arrives in time; return whether one did."""
         request = self._channel.receive_request(timeout_ms)
         if request is None:
             return False
         try:
             self._handle(request)
-        except Exception:  # noqa: BLE001 (else the thread ends, and no later request is handled)
+        except Exception:  # noqa: BLE001 (otherwise the thread would end)
             _log.exception("%r could not be handled", request)
-            if not request.is_answered:
+            if not request.is_completed:
                 request.close_connection()
         return True
 
     def stop(self) -> None:
-        """End after the request in hand."""
+        """End after the present request."""
         self._running = False
 
 
 class KafkaRequestHandlerPool:
-    """The handlers of one broker (Kafka: KafkaRequestHandlerPool)."""
+    """Request handlers of one broker (Kafka: KafkaRequestHandlerPool)."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class KafkaRequestHandlerPool:
             self._tasks.append(tasks.spawn(f"{self._name}-{number}", handler.run_once))
 
     def step(self) -> bool:
-        """Handle one waiting request without waiting, for a broker without threads.
+        """Handle one queued request without waiting, for a broker without threads.
 
         Returns:
             Whether there was one.
@@ -71,7 +71,7 @@ class KafkaRequestHandlerPool:
         return any(handler.step(0.0) for handler in self._handlers)
 
     def shutdown(self, timeout: float) -> None:
-        """End every handler, waiting up to `timeout` seconds for each."""
+        """Stop the handlers; wait up to `timeout` seconds for each."""
         for handler in self._handlers:
             handler.stop()
         self._channel.close()

@@ -1,4 +1,4 @@
-"""One network thread of the broker: its connections, what they ask and what they are told."""
+"""Processor: network thread of the broker, with its connections."""
 
 import itertools
 import logging
@@ -19,15 +19,15 @@ _log = logging.getLogger(__name__)
 _POLL_MS = 300.0
 
 RequestParser = Callable[[ResponseSink, NetworkReceive, str, float], Request]
-"""Makes a request of a frame; raises KafkaError where the frame is none that is served."""
+"""Parses a frame; raises KafkaError if it is no request that the broker serves."""
 
 
 class Processor:
-    """Owns connections and their selector (Kafka: Processor).
+    """Serves the connections of one selector (Kafka: Processor).
 
-    A connection is not read from while a request of it is in work, so that its answers keep the
-    order of its requests. The condition guards the two queues that other threads fill, and
-    `_polling`, which tells them whether the selector has to be woken.
+    A connection is muted while one of its requests is processed, so that responses keep the order
+    of the requests. The condition guards the two queues that other threads fill, and `_polling`,
+    which shows them whether the selector must be woken.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Processor:
         self._connection_index = itertools.count()
 
     def accept(self, connection: StreamSocket, address: str) -> bool:
-        """Take over a new connection; False on the way out. May be called by any thread."""
+        """Add a new connection; return False after `stop`. May be called by any thread."""
         with self._condition:
             if not self._running:
                 return False
@@ -65,7 +65,7 @@ class Processor:
         return True
 
     def enqueue_response(self, response: Response) -> None:
-        """Take a response to one of this processor's requests; may be called by any thread."""
+        """Queue a response to one of this processor's requests; may be called by any thread."""
         with self._condition:
             self._responses.append(response)
             wake = self._polling
@@ -73,22 +73,22 @@ class Processor:
             self._selector.wakeup()
 
     def run_once(self, now_ms: float, timeout_ms: float = _POLL_MS) -> bool:
-        """Take one turn: connections, responses, network, requests.
+        """Run one iteration: new connections, responses, input and output, requests.
 
         Args:
             now_ms: Monotonic time.
-            timeout_ms: Longest wait where nothing is to be done.
+            timeout_ms: Longest wait if there is nothing to do.
 
         Returns:
-            Whether to go on.
+            Whether to continue.
         """
         try:
-            self._turn(now_ms, timeout_ms)
-        except Exception:  # noqa: BLE001 (one connection's trouble must not end all the others)
-            _log.exception("processor %d: unexpected error; going on", self.id)
+            self._iterate(now_ms, timeout_ms)
+        except Exception:  # noqa: BLE001 (an error of one connection must not end the others)
+            _log.exception("processor %d: unexpected error", self.id)
         return self._running
 
-    def _turn(self, now_ms: float, timeout_ms: float) -> None:
+    def _iterate(self, now_ms: float, timeout_ms: float) -> None:
         self._configure_new_connections()
         self._process_responses()
         self._dispatch_waiting()
@@ -111,9 +111,9 @@ class Processor:
         """Close every connection; call it after the last `run_once`."""
         with self._condition:
             self._running = False
-            unborn = list(self._new_connections)
+            unconfigured = list(self._new_connections)
             self._new_connections.clear()
-        for connection, address in unborn:
+        for connection, address in unconfigured:
             connection.close()
             self._quotas.remove(address)
         self._selector.close()
@@ -122,7 +122,7 @@ class Processor:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is something to do that no socket will tell of."""
+        """Whether there is work that no socket event announces."""
         return bool(self._responses or self._new_connections or self._waiting)
 
     def _poll(self, now_ms: float, timeout_ms: float) -> None:
@@ -140,7 +140,7 @@ class Processor:
             try:
                 self._selector.register(channel_id, connection)
             except OSError as error:
-                _log.warning("%s: cannot be watched: %s", channel_id, error)
+                _log.warning("%s: could not be registered: %s", channel_id, error)
                 connection.close()
                 self._quotas.remove(address)
             else:
@@ -152,7 +152,7 @@ class Processor:
                 response = self._responses.popleft()
             channel_id = response.connection_id
             if self._selector.channel(channel_id) is None:
-                continue  # the client has gone
+                continue  # the client has closed the connection
             if response.close:
                 self._close_connection(channel_id)
             elif response.parts is None:
@@ -169,13 +169,13 @@ class Processor:
         try:
             request = self._parse(self, receive, address, now_ms)
             self._selector.mute(channel_id)
-            self._tell(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
+            self._handle_mute_event(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):
                 self._waiting.append(request)
         except KafkaError as error:
             _log.warning("%s: closing the connection: %s", channel_id, error)
             self._refuse(receive)
-        except Exception:  # noqa: BLE001 (whatever it is, it concerns this connection alone)
+        except Exception:  # noqa: BLE001 (the error concerns this connection alone)
             _log.exception("%s: closing the connection", channel_id)
             self._refuse(receive)
 
@@ -184,17 +184,17 @@ class Processor:
         self._close_connection(receive.source)
 
     def _dispatch_waiting(self) -> None:
-        """Offer again what the handlers had no room for; its connections are muted meanwhile."""
+        """Dispatch the requests that found the queue full; their channels stay muted."""
         while self._waiting and self._dispatch(self._waiting[0]):
             self._waiting.popleft()
 
     def _process_sent(self, channel_id: str) -> None:
-        """Read from a connection again, whose request was answered or needs no answer."""
+        """Unmute a connection whose response was sent or whose request has none."""
         if self._selector.channel(channel_id) is not None:
-            self._tell(channel_id, ChannelMuteEvent.RESPONSE_SENT)
+            self._handle_mute_event(channel_id, ChannelMuteEvent.RESPONSE_SENT)
             self._selector.unmute(channel_id)
 
-    def _tell(self, channel_id: str, event: ChannelMuteEvent) -> None:
+    def _handle_mute_event(self, channel_id: str, event: ChannelMuteEvent) -> None:
         channel = self._selector.channel(channel_id)
         if channel is not None:
             channel.handle_mute_event(event)

@@ -1,4 +1,4 @@
-"""Requests on their way from the network to the handlers, and the form their answers take."""
+"""Requests and responses between the network threads and the request handlers."""
 
 import logging
 from collections import deque
@@ -19,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a handler decided (Kafka: RequestChannel.Response and its kinds).
+    """Outcome of a request (Kafka: RequestChannel.Response and its subclasses).
 
     Attributes:
-        connection_id: Whose request it answers.
-        parts: The frame, or None where the request gets no answer.
-        close: Whether the connection is to be closed instead.
+        connection_id: Connection of the request.
+        parts: Response frame, or None if the request has no response.
+        close: Whether to close the connection instead.
     """
 
     connection_id: str
@@ -33,26 +33,26 @@ class Response:
 
 
 class ResponseSink(Protocol):
-    """Whoever owns the connection a request came over."""
+    """Owner of a request's connection."""
 
     def enqueue_response(self, response: Response) -> None:
-        """Take a response; may be called by any thread."""
+        """Queue a response; may be called by any thread."""
         ...
 
 
 class Request:
-    """One request with where it came from (Kafka: RequestChannel.Request).
+    """Request and its origin (Kafka: RequestChannel.Request).
 
     Attributes:
-        connection_id: Connection it came over.
-        client_address: The client's IP address.
+        connection_id: Connection that it was received on.
+        client_address: IP address of the client.
         header: Request header.
-        body: Decoded request; None where the header alone decides the answer.
-        received_ms: When it was complete, on the monotonic clock.
+        body: Decoded request; None if the header alone determines the response.
+        received_ms: Monotonic time at which it was received completely.
     """
 
     __slots__ = (
-        "_answered",
+        "_completed",
         "_receive",
         "_sink",
         "body",
@@ -78,56 +78,56 @@ class Request:
         self.received_ms = received_ms
         self._sink = sink
         self._receive: NetworkReceive | None = receive
-        self._answered = False
+        self._completed = False
 
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
-        """Send the answer, in the request's version unless another is given."""
+        """Send the response, in the request's version unless another is given."""
         chosen = self.header.api_version if version is None else version
         try:
             parts = encode_response(message, chosen, self.header.correlation_id)
         except KafkaError:
-            # The client waits for an answer that cannot be given: it must not wait for ever.
-            _log.exception("%r: the answer cannot be encoded; closing the connection", self)
+            # Without a response the client would wait until its request timeout.
+            _log.exception("%r: the response cannot be encoded; closing the connection", self)
             self.close_connection()
         else:
-            self._answer(Response(self.connection_id, parts))
+            self._complete(Response(self.connection_id, parts))
 
-    def respond_nothing(self) -> None:
-        """Answer a request that asks for no response."""
-        self._answer(Response(self.connection_id))
+    def complete_without_response(self) -> None:
+        """Complete a request that has no response, such as Produce with acks=0."""
+        self._complete(Response(self.connection_id))
 
     def close_connection(self) -> None:
-        """Close the connection the request came over."""
-        self._answer(Response(self.connection_id, close=True))
+        """Close the connection of the request."""
+        self._complete(Response(self.connection_id, close=True))
 
     def release(self) -> None:
-        """Give the request's memory back; its body must not be read any more."""
+        """Return the request's memory to the pool; its body must not be read afterwards."""
         receive, self._receive = self._receive, None
         if receive is not None:
             receive.release()
 
-    def _answer(self, response: Response) -> None:
-        if self._answered:
-            _log.error("%s was answered twice; the second answer is dropped", self)
+    def _complete(self, response: Response) -> None:
+        if self._completed:
+            _log.error("%s: got a second response, expected one; it is discarded", self)
             return
-        self._answered = True
+        self._completed = True
         self._sink.enqueue_response(response)
 
     @property
-    def is_answered(self) -> bool:
-        """Whether an answer was given."""
-        return self._answered
+    def is_completed(self) -> bool:
+        """Whether a response was queued."""
+        return self._completed
 
     def __repr__(self) -> str:
         return f"Request({self.header!r}, connection {self.connection_id})"
 
 
 Dispatch = Callable[[Request], bool]
-"""Takes a request to be handled; False if there is no room for it now."""
+"""Queues or handles a request; returns False if the queue is full."""
 
 
 class RequestChannel:
-    """A bounded queue between network threads and handler threads (Kafka: RequestChannel).
+    """Bounded queue between network threads and request handlers (Kafka: RequestChannel).
 
     The condition guards the queue and the closed flag.
     """
@@ -148,19 +148,19 @@ class RequestChannel:
             return True
 
     def receive_request(self, timeout_ms: float) -> Request | None:
-        """Return the next request, or None if none comes within the time."""
+        """Return the next request, or None if none arrives within the time."""
         with self._condition:
             if not self._queue and not self._closed:
                 self._condition.wait(timeout_ms / 1000.0)
             return self._queue.popleft() if self._queue else None
 
     def close(self) -> None:
-        """Refuse further requests and wake every handler."""
+        """Refuse further requests and wake all handlers."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
 
     def size(self) -> int:
-        """Return the number of waiting requests."""
+        """Return the number of queued requests."""
         with self._condition:
             return len(self._queue)

@@ -1,4 +1,4 @@
-"""The broker's network: one acceptor, some processors, and their threads."""
+"""Socket server: the broker's acceptor, its processors, and their threads."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class SocketServer:
-    """Owns the listening socket and the network threads (Kafka: SocketServer)."""
+    """Listening socket and network threads of a broker (Kafka: SocketServer)."""
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, parse: RequestParser) -> None:
         self._config = config
@@ -36,22 +36,22 @@ class SocketServer:
         self._tasks: list[Task] = []
 
     def bind(self) -> Endpoint:
-        """Take the listening port, without accepting anybody yet; return the listener bound.
+        """Bind the listening port, without accepting connections; return the bound endpoint.
 
         Raises:
-            OSError: The address is taken, or not one of this machine's.
+            OSError: The address is in use, or is not local.
         """
         wanted = self._config.listener
         addresses = self._runtime.net.resolve(wanted.host, wanted.port)
         backlog = self._config["socket.listen.backlog.size"]
-        # "localhost" may stand for ::1 as well; of several addresses the IPv4 one is expected.
+        # "localhost" may resolve to ::1 as well; most clients try the IPv4 address.
         address = min(addresses, key=lambda found: ":" in found[0])
         listener = self._runtime.net.listen(address, backlog)
         self._listener = listener
         return wanted._replace(port=listener.local_address()[1])
 
     def prepare(self, dispatch: Dispatch) -> None:
-        """Get ready to accept connections and hand their requests to `dispatch`.
+        """Create acceptor and processors, which pass requests to `dispatch`.
 
         Raises:
             IllegalStateError: `bind` was not called before.
@@ -65,14 +65,14 @@ class SocketServer:
         self._acceptor = Acceptor(self._listener, poller, self._processors, self._quotas, rate)
 
     def start(self) -> None:
-        """Start the threads; without them, `step` has to be called."""
+        """Start the threads; without them, call `step`."""
         for processor in self._processors:
             self._spawn(f"kclient-network-{processor.id}", processor.run_once)
         if self._acceptor is not None:
             self._spawn("kclient-acceptor", self._acceptor.run_once)
 
     def step(self, now_ms: float) -> bool:
-        """Do what can be done without waiting; return whether there is more to do at once."""
+        """Run one iteration without waiting; return whether there is more to do at once."""
         if self._acceptor is not None:
             self._acceptor.run_once(now_ms, 0.0)
         for processor in self._processors:
@@ -80,7 +80,7 @@ class SocketServer:
         return any(processor.is_busy for processor in self._processors)
 
     def stop_accepting(self, timeout: float) -> None:
-        """Take no more connections; those that exist are still served."""
+        """Stop accepting connections; open ones are still served."""
         if self._acceptor is not None:
             self._acceptor.stop()
             self._join("kclient-acceptor", timeout)
@@ -91,7 +91,7 @@ class SocketServer:
         self._listener = None
 
     def shutdown(self, timeout: float) -> None:
-        """Close every connection and end every network thread."""
+        """Close all connections and end the network threads."""
         self.stop_accepting(timeout)
         for processor in self._processors:
             processor.stop()

@@ -101,7 +101,7 @@ class KafkaApis:
                 self._respond(request, answer)
 
     def _fail(self, api: ServedApi, request: Request, body: RequestMessage, code: int) -> None:
-        if request.is_answered:
+        if request.is_completed:
             return
         answer = api.error_answer(body, code)
         if answer is None:

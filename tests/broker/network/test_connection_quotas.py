@@ -10,7 +10,7 @@ def quotas(total: int, per_address: int) -> ConnectionQuotas:
     return ConnectionQuotas(total, per_address, threading.Condition())
 
 
-def test_counts_by_address() -> None:
+def test_quota_counts_connections_by_address() -> None:
     counted = quotas(10, 2)
     assert [counted.try_add("a"), counted.try_add("a"), counted.try_add("a")] == [True, True, False]
     assert counted.try_add("b")
@@ -19,44 +19,44 @@ def test_counts_by_address() -> None:
     assert counted.total() == 3
 
 
-def test_tells_of_room_once_there_is_some_again() -> None:
+def test_callback_runs_once_when_count_falls_below_limit() -> None:
     counted = quotas(2, 2)
-    told: list[int] = []
-    counted.notify_room(lambda: told.append(counted.total()))
+    reported: list[int] = []
+    counted.on_below_limit(lambda: reported.append(counted.total()))
     counted.try_add("a")
-    assert counted.has_room()
+    assert counted.is_below_limit()
     counted.try_add("b")
-    assert not counted.has_room()
+    assert not counted.is_below_limit()
     counted.remove("a")
     counted.remove("b")
-    assert told == [1]
-    assert counted.has_room()
+    assert reported == [1]
+    assert counted.is_below_limit()
 
 
 @pytest.mark.fault("B14")
-def test_connections_come_at_a_rate() -> None:
+def test_creation_rate_limits_new_connections() -> None:
     rate = CreationRate(10)
-    came = [now_ms for now_ms in range(1000, 4000) if not rate.wait_ms(now_ms) and note(rate)]
-    # Ten at once, then one every 100 ms; what was not used in a quiet time is not saved up.
+    came = [now_ms for now_ms in range(1000, 4000) if not rate.wait_ms(now_ms) and record(rate)]
+    # Ten at once, then one every 100 ms; the burst never exceeds ten.
     assert came[:10] == list(range(1000, 1010))
     gaps = {later - earlier for earlier, later in itertools.pairwise(came[10:])}
     assert gaps <= {99, 100, 101}
     assert rate.wait_ms(60_000) == 0.0
-    burst = sum(1 for _ in range(30) if not rate.wait_ms(60_000) and note(rate))
+    burst = sum(1 for _ in range(30) if not rate.wait_ms(60_000) and record(rate))
     assert burst == 10
 
 
 @pytest.mark.parametrize("per_second", [3, 7, 100, 999, 5000])
-def test_after_the_wait_that_it_tells_one_may_come(per_second: int) -> None:
-    """However late it is: a machine that is up for a year counts in steps of microseconds."""
+def test_connection_is_allowed_after_returned_wait(per_second: int) -> None:
+    """At any time: the clock of a machine that is up for a year has steps of microseconds."""
     for now_ms in (0.1, 123_456.7, 3.2e10 / 3):
         rate, later_ms = CreationRate(per_second), now_ms
         for _ in range(per_second + 50):
             later_ms += rate.wait_ms(later_ms)
             assert rate.wait_ms(later_ms) == 0.0
-            rate.note_created()
+            rate.record_created()
 
 
-def note(rate: CreationRate) -> bool:
-    rate.note_created()
+def record(rate: CreationRate) -> bool:
+    rate.record_created()
     return True

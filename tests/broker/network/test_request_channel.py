@@ -32,7 +32,7 @@ def request(sink: Sink | None = None, version: int = 1) -> Request:
     return Request(sink or Sink(), receive, "127.0.0.1", header, None, 0.0)
 
 
-def test_the_queue_is_bounded_and_keeps_order() -> None:
+def test_queue_is_bounded_and_keeps_order() -> None:
     channel = RequestChannel(2, threading.Condition())
     first, second = request(), request()
     assert channel.send_request(first)
@@ -44,7 +44,7 @@ def test_the_queue_is_bounded_and_keeps_order() -> None:
     assert channel.receive_request(1.0) is None
 
 
-def test_a_closed_channel_takes_nothing_and_lets_go_of_handlers() -> None:
+def test_closed_channel_refuses_requests_and_wakes_handlers() -> None:
     channel = RequestChannel(2, threading.Condition())
     channel.send_request(request())
     channel.close()
@@ -53,7 +53,7 @@ def test_a_closed_channel_takes_nothing_and_lets_go_of_handlers() -> None:
     assert channel.receive_request(1e9) is None
 
 
-def test_the_pool_handles_and_ends() -> None:
+def test_pool_handles_requests_and_shuts_down() -> None:
     channel = RequestChannel(100, threading.Condition())
     handled: list[Request] = []
     done = threading.Event()
@@ -74,13 +74,13 @@ def test_the_pool_handles_and_ends() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("kclient-request-handler")]
 
 
-def test_a_request_whose_handling_fails_costs_no_handler(
+def test_handler_survives_failed_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     channel = RequestChannel(100, threading.Condition())
     sink = Sink()
     failing, completed, later = request(sink), request(), request()
-    completed.respond_nothing()
+    completed.complete_without_response()
     done = threading.Event()
 
     def handle(given: Request) -> None:
@@ -98,28 +98,28 @@ def test_a_request_whose_handling_fails_costs_no_handler(
     assert caplog.text.count("could not be handled") == 2
 
 
-def test_a_second_answer_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+def test_second_response_is_discarded(caplog: pytest.LogCaptureFixture) -> None:
     sink = Sink()
-    asked = request(sink)
-    asked.respond_nothing()
-    asked.close_connection()
+    given = request(sink)
+    given.complete_without_response()
+    given.close_connection()
     assert sink.responses == [Response("connection")]
-    assert "answered twice" in caplog.text
+    assert "got a second response" in caplog.text
 
 
-def test_an_answer_that_cannot_be_encoded_closes_the_connection(
+def test_response_that_cannot_be_encoded_closes_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sink = Sink()
     part = ListOffsetsPartitionResponse(leader_epoch=3)  # not in version 1
-    answer = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[part])])
+    response = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[part])])
     with caplog.at_level(logging.ERROR):
-        request(sink).respond(answer)
+        request(sink).respond(response)
     assert sink.responses == [Response("connection", close=True)]
     assert "leader_epoch" in caplog.text
 
 
-def test_answers_carry_the_correlation_id() -> None:
+def test_response_carries_correlation_id() -> None:
     sink = Sink()
     request(sink).respond(ListOffsetsResponse())
     (response,) = sink.responses

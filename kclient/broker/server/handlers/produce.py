@@ -115,7 +115,7 @@ class _Production:
             if failed:
                 self._request.close_connection()
             else:
-                self._request.respond_nothing()
+                self._request.complete_without_response()
             return
         answer = ProduceResponse(
             responses=[
