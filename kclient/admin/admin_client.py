@@ -1,4 +1,4 @@
-"""`AdminClient`: topics, groups and the cluster, seen and changed."""
+"""`AdminClient`: administration of topics, groups and the cluster."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
-from kclient.admin.admin_config import parse_admin_config
-from kclient.admin.admin_options import AdminOptions
+from kclient.admin.admin_config import AdminOptions, parse_admin_config
 from kclient.admin.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -53,17 +52,16 @@ _CLIENT_ID = "kclient-admin"
 class AdminClient(ProcessBound):
     """Administers a cluster (Kafka: Admin).
 
-    Every call blocks until the cluster has answered or its timeout (seconds; by default
-    ``default.api.timeout.ms``) has passed, and retries what is retriable in between. With a
-    timeout of 0 it sends its first request and raises `KafkaTimeoutError`. A call for
-    several items raises the first failed item's error, whose notes name the other failures. The
-    client may be shared by threads; their calls take turns. Where a call takes a list, it takes a
-    single item, too. Inside a running event loop they raise
-    EventLoopError, all but `close`.
+    A call blocks until it has its result or its timeout (seconds; by default
+    ``default.api.timeout.ms``) expires. Retriable errors are retried until then. With a timeout of
+    0 it sends its first request and raises `KafkaTimeoutError`. A call for several items raises
+    the error of the first that failed, with a note for each other one. A parameter that takes a
+    list also takes a single item. Threads may share the client; their calls run one after the
+    other. Inside a running event loop every call but `close` raises `EventLoopError`.
 
     Args:
         config: Options by dotted name, as an alternative to keywords.
-        runtime: Doors to the world; the real ones if not given.
+        runtime: Clock, sockets and threads to use; by default the system's.
         **options: Options by keyword, such as ``bootstrap_servers="localhost:9092"``.
 
     Raises:
@@ -99,10 +97,10 @@ class AdminClient(ProcessBound):
             log_context=log_context,
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
-        self._ask = Requester(connect, metadata, self._runtime.clock, backoff)
-        # guards: the two below; whose turn it is has the network client to itself
+        self._requester = Requester(connect, metadata, self._runtime.clock, backoff)
+        # guards: _current_call, _closed. The current call has exclusive use of _requester.
         self._turn = self._runtime.tasks.condition()
-        self._turn_of: object | None = None  # what one call is known by
+        self._current_call: object | None = None  # identity of the call that runs
         self._closed = False
 
     # -- topics ----------------------------------------------------------------------------
@@ -119,7 +117,7 @@ class AdminClient(ProcessBound):
         Raises:
             TopicExistsError: A topic of that name exists.
             InvalidArgumentError: A name or a count is illegal.
-            KafkaTimeoutError: No answer in time.
+            KafkaTimeoutError: The timeout expired.
         """
         wanted = check_list("topics", topics, NewTopic)
         for topic in wanted:
@@ -128,7 +126,7 @@ class AdminClient(ProcessBound):
             "create_topics",
             timeout,
             lambda end: topic_calls.create_topics(
-                self._ask, wanted, end, validate_only=validate_only
+                self._requester, wanted, end, validate_only=validate_only
             ),
         )
 
@@ -140,7 +138,9 @@ class AdminClient(ProcessBound):
         """
         checked = [check_topic_name(name) for name in check_list("names", names, str)]
         self._call(
-            "delete_topics", timeout, lambda end: topic_calls.delete_topics(self._ask, checked, end)
+            "delete_topics",
+            timeout,
+            lambda end: topic_calls.delete_topics(self._requester, checked, end),
         )
 
     def list_topics(
@@ -150,7 +150,9 @@ class AdminClient(ProcessBound):
         return self._call(
             "list_topics",
             timeout,
-            lambda end: topic_calls.list_topics(self._ask, end, include_internal=include_internal),
+            lambda end: topic_calls.list_topics(
+                self._requester, end, include_internal=include_internal
+            ),
         )
 
     def describe_topics(
@@ -165,7 +167,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_topics",
             timeout,
-            lambda end: topic_calls.describe_topics(self._ask, checked, end),
+            lambda end: topic_calls.describe_topics(self._requester, checked, end),
         )
 
     def create_partitions(
@@ -175,49 +177,53 @@ class AdminClient(ProcessBound):
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Raise topics' numbers of partitions to the given totals.
+        """Increase the partition counts of topics to the given totals.
 
         Raises:
-            InvalidPartitionsError: A total is not larger than the present number.
+            InvalidPartitionsError: A total is not larger than the current count.
         """
         check_total_counts(total_counts)
         self._call(
             "create_partitions",
             timeout,
             lambda end: topic_calls.create_partitions(
-                self._ask, total_counts, end, validate_only=validate_only
+                self._requester, total_counts, end, validate_only=validate_only
             ),
         )
 
     # -- cluster ---------------------------------------------------------------------------
 
     def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
-        """Describe the cluster: its id, its controller, its brokers."""
+        """Return the id, the controller and the brokers of the cluster."""
         return self._call(
-            "describe_cluster", timeout, lambda end: cluster_calls.describe_cluster(self._ask, end)
+            "describe_cluster",
+            timeout,
+            lambda end: cluster_calls.describe_cluster(self._requester, end),
         )
 
     def describe_topic_configs(
         self, topic: str, *, timeout: float | None = None
     ) -> dict[str, ConfigEntry]:
-        """Return a topic's settings by dotted name."""
+        """Return a topic's configuration by dotted name."""
         check_topic_name(topic)
         return self._call(
             "describe_topic_configs",
             timeout,
-            lambda end: cluster_calls.describe_configs(self._ask, cluster_calls.TOPIC, topic, end),
+            lambda end: cluster_calls.describe_configs(
+                self._requester, cluster_calls.TOPIC, topic, end
+            ),
         )
 
     def describe_broker_configs(
         self, broker_id: int, *, timeout: float | None = None
     ) -> dict[str, ConfigEntry]:
-        """Return a broker's settings by dotted name."""
+        """Return a broker's configuration by dotted name."""
         check_int("broker_id", broker_id, 0)
         return self._call(
             "describe_broker_configs",
             timeout,
             lambda end: cluster_calls.describe_configs(
-                self._ask, cluster_calls.BROKER, str(broker_id), end
+                self._requester, cluster_calls.BROKER, str(broker_id), end
             ),
         )
 
@@ -229,7 +235,9 @@ class AdminClient(ProcessBound):
         """List the groups, all of them or those in the given states, such as "Stable"."""
         wanted = check_states(states)
         return self._call(
-            "list_groups", timeout, lambda end: group_calls.list_groups(self._ask, wanted, end)
+            "list_groups",
+            timeout,
+            lambda end: group_calls.list_groups(self._requester, wanted, end),
         )
 
     def describe_consumer_groups(
@@ -244,7 +252,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_consumer_groups",
             timeout,
-            lambda end: group_calls.describe_groups(self._ask, wanted, end),
+            lambda end: group_calls.describe_groups(self._requester, wanted, end),
         )
 
     def list_consumer_group_offsets(
@@ -254,9 +262,9 @@ class AdminClient(ProcessBound):
         *,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return a group's committed positions, for all partitions or for the given ones.
+        """Return a group's committed offsets, for all partitions or for the given ones.
 
-        Partitions without a committed position are left out.
+        Partitions without a committed offset are omitted.
         """
         check_group_id(group_id)
         wanted = None
@@ -267,13 +275,13 @@ class AdminClient(ProcessBound):
         return self._call(
             "list_consumer_group_offsets",
             timeout,
-            lambda end: group_calls.list_offsets(self._ask, group_id, wanted, end),
+            lambda end: group_calls.list_offsets(self._requester, group_id, wanted, end),
         )
 
     def delete_consumer_groups(
         self, group_ids: str | Iterable[str], *, timeout: float | None = None
     ) -> None:
-        """Delete groups with their positions.
+        """Delete groups with their committed offsets.
 
         Raises:
             GroupNotEmptyError: A group has members.
@@ -283,31 +291,31 @@ class AdminClient(ProcessBound):
         self._call(
             "delete_consumer_groups",
             timeout,
-            lambda end: group_calls.delete_groups(self._ask, wanted, end),
+            lambda end: group_calls.delete_groups(self._requester, wanted, end),
         )
 
-    # -- life ------------------------------------------------------------------------------
+    # -- lifecycle ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close every connection; idempotent. A call under way in another thread ends first."""
+        """Close every connection, after the call that runs, if any; idempotent."""
         if self._is_foreign():
-            self._closed = True  # the connections are the parent's
+            self._closed = True  # the connections belong to the parent process
             return
         with self._turn:
             self._closed = True
-            busy = self._turn_of is not None
+            busy = self._current_call is not None
             self._turn.notify_all()
-        if not busy:  # else that call closes them when it ends
-            self._ask.close()
+        if not busy:  # otherwise the running call closes them when it ends
+            self._requester.close()
 
     def __enter__(self) -> Self:
-        """Return the client, to be closed at the end of the block.
+        """Return the client; the end of the block closes it.
 
         Raises:
-            ClosedError: It was closed.
+            ClosedError: The client is closed.
         """
         if self._closed:
-            raise ClosedError("admin client: it was closed")
+            raise ClosedError("admin client: closed")
         return self
 
     def __exit__(
@@ -319,7 +327,7 @@ class AdminClient(ProcessBound):
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        # The end of the interpreter takes modules away before it calls this.
+        # At interpreter exit modules may be gone, hence the argument `warn`.
         if getattr(self, "_closed", True) or self._is_foreign():
             return
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
@@ -331,13 +339,13 @@ class AdminClient(ProcessBound):
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
-        end_ms = self._ask.deadline(timeout_ms)
+        end_ms = self._requester.deadline(timeout_ms)
         me = object()
         try:
             self._take_turn(me, timeout_ms)
-            return self._ask.drive(lambda: call(end_ms))
+            return self._requester.drive(lambda: call(end_ms))
         finally:
-            # Ctrl-C may strike anywhere, here too: the next call must find the turn free.
+            # Ctrl-C may interrupt this, too. The next call must find no current call.
             try:
                 self._end_turn(me)
             except BaseException:
@@ -345,25 +353,25 @@ class AdminClient(ProcessBound):
                 raise
 
     def _is_foreign(self) -> bool:
-        """Return whether this is a child of the process that made the client."""
+        """Return whether this process was forked from the one that created the client."""
         return self._runtime.tasks.process_id() != self._process_id
 
     def _take_turn(self, me: object, timeout_ms: float) -> None:
         with self._turn:
             if not self._turn.wait_for(
-                lambda: self._closed or self._turn_of is None, timeout_ms / 1000.0
+                lambda: self._closed or self._current_call is None, timeout_ms / 1000.0
             ):
-                raise KafkaTimeoutError("admin client: another thread's call is still under way")
+                raise KafkaTimeoutError("admin client: a call of another thread is still running")
             if self._closed:
-                raise ClosedError("admin client: it was closed")
-            self._turn_of = me
+                raise ClosedError("admin client: closed")
+            self._current_call = me
 
     def _end_turn(self, me: object) -> None:
-        """Let the next call have its turn; done once more, it finishes what was interrupted."""
+        """Admit the next call. Idempotent, so that an interrupted run can be repeated."""
         with self._turn:
-            if self._turn_of is not me:
+            if self._current_call is not me:
                 return
             if self._closed:
-                self._ask.close()
+                self._requester.close()
             self._turn.notify()
-            self._turn_of = None
+            self._current_call = None

@@ -1,9 +1,10 @@
-"""What can be set on an admin client: Kafka's keys with the defaults of the Java client 4.x."""
+"""Configuration of the admin client, with the defaults of the Java client 4.x."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from kclient.client.client_config import common_keys
+from kclient.client.client_options import ClientOptions
 from kclient.common.config_def import ConfigDef, whole_number
 from kclient.common.java_only_keys import java_only_keys
 
@@ -14,11 +15,17 @@ ADMIN_CONFIG = ConfigDef(
         whole_number(
             "default.api.timeout.ms",
             60_000,
-            "How long a call may take, retries included, where it is given no timeout.",
+            "Default timeout of a call, retries included.",
         ),
         *java_only_keys(),
     ],
 )
+
+
+class AdminOptions(ClientOptions, total=False):
+    """Keyword options of `AdminClient`, for type checkers."""
+
+    default_api_timeout_ms: int
 
 
 def parse_admin_config(given: Mapping[str, object]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What AdminClient returns."""
+"""Results of the methods of `AdminClient`."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ class TopicListing(NamedTuple):
 
     Attributes:
         name: Topic name.
-        topic_id: The id as 22 characters of base64url, or None where the broker told none.
-        is_internal: Whether it belongs to Kafka itself.
+        topic_id: The id as 22 characters of base64url, or None if the broker did not send one.
+        is_internal: Whether it is one of Kafka's own.
     """
 
     name: str
@@ -24,9 +24,9 @@ class TopicPartitionInfo(NamedTuple):
 
     Attributes:
         partition: Partition number.
-        leader: Broker id of the leader, or None while there is none.
+        leader: Broker id of the leader, or None while the partition has no leader.
         replicas: Broker ids that hold a copy, the preferred leader first.
-        isr: Broker ids whose copy is up to date.
+        isr: Broker ids of the in-sync replicas.
     """
 
     partition: int
@@ -45,7 +45,7 @@ class TopicDescription(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """A topic as it was created; counts are -1 where an old broker did not tell."""
+    """A created topic; counts are -1 if the broker is too old to send them."""
 
     name: str
     topic_id: str | None
@@ -66,10 +66,10 @@ class ConfigEntry(NamedTuple):
 
     Attributes:
         name: Dotted name.
-        value: The value as text; None where it is secret or unset.
-        is_default: Whether nobody has set it.
+        value: The value as text; None if it is sensitive or not set.
+        is_default: Whether it is the built-in default.
         is_read_only: Whether it cannot be changed at run time.
-        is_sensitive: Whether the value is kept back.
+        is_sensitive: Whether the broker withholds the value.
     """
 
     name: str
@@ -85,8 +85,8 @@ class GroupListing(NamedTuple):
     Attributes:
         group_id: Name of the group.
         protocol_type: "consumer" for consumers; "" for a group that only commits.
-        state: "Stable", "Empty" and so on; None where an old broker did not tell.
-        group_type: "classic" or "consumer"; None where an old broker did not tell.
+        state: "Stable", "Empty" and so on; None if the broker is too old to send it.
+        group_type: "classic" or "consumer"; None if the broker is too old to send it.
     """
 
     group_id: str
@@ -106,13 +106,13 @@ class MemberDescription(NamedTuple):
 
 
 class ConsumerGroupDescription(NamedTuple):
-    """A group, its members and what each of them reads (Kafka: ConsumerGroupDescription).
+    """A group, its members and their assignments (Kafka: ConsumerGroupDescription).
 
     Attributes:
         group_id: Name of the group.
         state: "Stable", "Empty", "Dead" and so on.
-        partition_assignor: Assignor of the present generation, "" for none.
-        coordinator: The broker in charge.
+        partition_assignor: Assignor of the current generation, "" for none.
+        coordinator: Broker that coordinates the group.
         members: The members.
     """
 

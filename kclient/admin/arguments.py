@@ -1,6 +1,6 @@
-"""Checks of what callers of the admin client pass, before anything is asked.
+"""Checks of the arguments of the admin client's methods, made before any request.
 
-Each raises `InvalidTypeError` or `InvalidArgumentError` that says what was expected.
+Each raises `InvalidTypeError` or `InvalidArgumentError` with the expected form.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ _MAX_INT = 2**31 - 1
 
 
 def milliseconds(timeout: object) -> float:
-    """Return a timeout given in seconds in milliseconds; raises what `check_seconds` raises."""
+    """Convert a timeout from seconds to milliseconds; raises what `check_seconds` raises."""
     return check_seconds("timeout", timeout) * 1000.0
 
 
 def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:
-    """Return a list of one item or more; a single item is taken as a list of one.
+    """Return a non-empty list; a single item becomes a list of one.
 
     Args:
         what: The argument's name.
@@ -40,7 +40,7 @@ def check_list(what: str, items: T | Iterable[T], kind: type[T]) -> list[T]:
 
 
 def check_group_id(group_id: object) -> str:
-    """Return the name of a group."""
+    """Return a valid group id."""
     if not isinstance(group_id, str):
         raise InvalidTypeError(f"group_id: got {describe(group_id)}, expected a str")
     if not group_id:
@@ -49,7 +49,7 @@ def check_group_id(group_id: object) -> str:
 
 
 def check_new_topic(topic: object) -> None:
-    """Refuse a topic that no broker would create."""
+    """Reject a topic that no broker would create."""
     if not isinstance(topic, NewTopic):
         raise InvalidTypeError(f"topics: got {describe(topic)}, expected a NewTopic")
     check_topic_name(topic.name)
@@ -68,12 +68,12 @@ def _check_configs(what: str, configs: object) -> None:
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidTypeError(
                 f"{what}: got {name!r:.80}: {describe(value)}, expected a str for each name; write "
-                "numbers and switches as Kafka's documentation does"
+                "numbers and booleans as in Kafka's documentation"
             )
 
 
 def check_total_counts(total_counts: object) -> None:
-    """Refuse what is no number of partitions for each of some topics."""
+    """Reject anything but a non-empty mapping of topic to partition count."""
     if not isinstance(total_counts, Mapping):
         raise InvalidTypeError(
             f"total_counts: got {describe(total_counts)}, expected a dict of topic to total"
@@ -86,7 +86,7 @@ def check_total_counts(total_counts: object) -> None:
 
 
 def check_int(what: str, number: object, low: int, more: str = "") -> None:
-    """Refuse what is no whole number from `low` on that fits the protocol."""
+    """Reject anything but an int from `low` to the maximum of an int32."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise InvalidTypeError(f"{what}: got {describe(number)}, expected an int >= {low}{more}")
     if not low <= number <= _MAX_INT:
@@ -96,7 +96,7 @@ def check_int(what: str, number: object, low: int, more: str = "") -> None:
 
 
 def check_partition(partition: object) -> None:
-    """Refuse what is no topic with a partition's number."""
+    """Reject anything but a TopicPartition, or an equal tuple."""
     if not isinstance(partition, tuple) or len(partition) != 2:
         raise InvalidTypeError(f"partitions: got {describe(partition)}, expected a TopicPartition")
     topic, number = partition
@@ -105,7 +105,7 @@ def check_partition(partition: object) -> None:
 
 
 def check_states(states: object) -> list[str]:
-    """Return names of states in which groups are wanted."""
+    """Return a valid list of group states."""
     if isinstance(states, str) or not isinstance(states, Iterable):
         raise InvalidTypeError(f"states: got {describe(states)}, expected a list of names")
     names = list(states)

@@ -1,8 +1,7 @@
-"""Calls about the cluster and its settings."""
+"""Admin calls for the cluster and for configurations."""
 
 from kclient.admin.admin_types import ClusterDescription, ConfigEntry
-from kclient.admin.outcomes import item_error
-from kclient.admin.requester import Requester
+from kclient.admin.requester import Requester, item_error
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
@@ -23,32 +22,32 @@ BROKER = 4
 _DEFAULT_SOURCE = 5
 
 
-def describe_cluster(ask: Requester, deadline_ms: float) -> ClusterDescription:
+def describe_cluster(requester: Requester, deadline_ms: float) -> ClusterDescription:
     """Describe the cluster."""
 
-    def read(answer: DescribeClusterResponse) -> ClusterDescription:
-        error = error_for_code(answer.error_code, answer.error_message)
+    def read(response: DescribeClusterResponse) -> ClusterDescription:
+        error = error_for_code(response.error_code, response.error_message)
         if error is not None:
             raise error
         nodes = tuple(
             Node(broker.broker_id, broker.host, broker.port, broker.rack)
-            for broker in answer.brokers
+            for broker in response.brokers
         )
-        controller = next((node for node in nodes if node.id == answer.controller_id), None)
-        return ClusterDescription(answer.cluster_id, controller, nodes)
+        controller = next((node for node in nodes if node.id == response.controller_id), None)
+        return ClusterDescription(response.cluster_id, controller, nodes)
 
     builder = SimpleBuilder(DescribeClusterRequest())
-    return ask.ask_any(builder, DescribeClusterResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, DescribeClusterResponse, read, deadline_ms)
 
 
 def describe_configs(
-    ask: Requester, kind: int, name: str, deadline_ms: float
+    requester: Requester, kind: int, name: str, deadline_ms: float
 ) -> dict[str, ConfigEntry]:
-    """Describe the settings of one topic or broker, by dotted name."""
+    """Return the configuration of one topic or broker, by dotted name."""
 
-    def read(answer: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
+    def read(response: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
         entries: dict[str, ConfigEntry] = {}
-        for result in answer.results:
+        for result in response.results:
             error = item_error(f"resource {name!r}", result.error_code, result.error_message)
             if error is not None:
                 raise error
@@ -60,12 +59,14 @@ def describe_configs(
     )
     builder = SimpleBuilder(DescribeConfigsRequest(resources=[resource]))
     if kind != BROKER:
-        return ask.ask_any(builder, DescribeConfigsResponse, read, deadline_ms)
-    node = next((n for n in describe_cluster(ask, deadline_ms).nodes if str(n.id) == name), None)
+        return requester.send_to_least_loaded(builder, DescribeConfigsResponse, read, deadline_ms)
+    node = next(
+        (n for n in describe_cluster(requester, deadline_ms).nodes if str(n.id) == name), None
+    )
     if node is None:
-        return ask.ask_any(builder, DescribeConfigsResponse, read, deadline_ms)
-    # Only the broker itself knows its static settings.
-    return ask.ask_node(node, builder, DescribeConfigsResponse, read, deadline_ms)
+        return requester.send_to_least_loaded(builder, DescribeConfigsResponse, read, deadline_ms)
+    # A broker returns its static configuration for itself only.
+    return requester.send_to_node(node, builder, DescribeConfigsResponse, read, deadline_ms)
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:

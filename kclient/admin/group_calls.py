@@ -1,4 +1,4 @@
-"""Calls about consumer groups and their positions."""
+"""Admin calls for consumer groups and their committed offsets."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,8 +8,7 @@ from kclient.admin.admin_types import (
     MemberDescription,
 )
 from kclient.admin.cluster_calls import describe_cluster
-from kclient.admin.outcomes import item_error, raise_failures
-from kclient.admin.requester import Requester
+from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
@@ -38,30 +37,32 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 
-Positions = dict[TopicPartition, OffsetAndMetadata]
+CommittedOffsets = dict[TopicPartition, OffsetAndMetadata]
 
 _STATES_FILTER = 4
 _DEAD = "Dead"
 
 
-def list_groups(ask: Requester, states: Sequence[str], deadline_ms: float) -> list[GroupListing]:
+def list_groups(
+    requester: Requester, states: Sequence[str], deadline_ms: float
+) -> list[GroupListing]:
     """List the groups of every broker."""
     found: dict[str, GroupListing] = {}
-    for node in describe_cluster(ask, deadline_ms).nodes:
-        for group in _groups_of(ask, node, states, deadline_ms):
+    for node in describe_cluster(requester, deadline_ms).nodes:
+        for group in _groups_of(requester, node, states, deadline_ms):
             found[group.group_id] = group
     return list(found.values())
 
 
 def _groups_of(
-    ask: Requester, node: Node, states: Sequence[str], deadline_ms: float
+    requester: Requester, node: Node, states: Sequence[str], deadline_ms: float
 ) -> list[GroupListing]:
-    """List the groups that a broker is in charge of."""
+    """List the groups of which a broker is the coordinator."""
     request = ListGroupsRequest(states_filter=list(states))
     builder = SimpleBuilder(request, oldest=_STATES_FILTER if states else None)
 
-    def read(answer: ListGroupsResponse) -> list[GroupListing]:
-        error = error_for_code(answer.error_code)
+    def read(response: ListGroupsResponse) -> list[GroupListing]:
+        error = error_for_code(response.error_code)
         if error is not None:
             raise error
         return [
@@ -71,22 +72,24 @@ def _groups_of(
                 group.group_state or None,
                 group.group_type.lower() or None,
             )
-            for group in answer.groups
+            for group in response.groups
         ]
 
-    return ask.ask_node(node, builder, ListGroupsResponse, read, deadline_ms)
+    return requester.send_to_node(node, builder, ListGroupsResponse, read, deadline_ms)
 
 
 def describe_groups(
-    ask: Requester, group_ids: Iterable[str], deadline_ms: float
+    requester: Requester, group_ids: Iterable[str], deadline_ms: float
 ) -> dict[str, ConsumerGroupDescription]:
     """Describe groups by name."""
-    return {group_id: _describe_group(ask, group_id, deadline_ms) for group_id in group_ids}
+    return {group_id: _describe_group(requester, group_id, deadline_ms) for group_id in group_ids}
 
 
-def _describe_group(ask: Requester, group_id: str, deadline_ms: float) -> ConsumerGroupDescription:
-    def read(node: Node, answer: DescribeGroupsResponse) -> ConsumerGroupDescription:
-        group = next(group for group in answer.groups if group.group_id == group_id)
+def _describe_group(
+    requester: Requester, group_id: str, deadline_ms: float
+) -> ConsumerGroupDescription:
+    def read(node: Node, response: DescribeGroupsResponse) -> ConsumerGroupDescription:
+        group = next(group for group in response.groups if group.group_id == group_id)
         error = item_error(f"group {group_id!r}", group.error_code, group.error_message)
         if error is not None and not isinstance(error, GroupIdNotFoundError):
             raise error
@@ -99,21 +102,23 @@ def _describe_group(ask: Requester, group_id: str, deadline_ms: float) -> Consum
         )
 
     builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
-    described = ask.ask_coordinator(group_id, builder, DescribeGroupsResponse, read, deadline_ms)
+    described = requester.send_to_coordinator(
+        group_id, builder, DescribeGroupsResponse, read, deadline_ms
+    )
     if described.state == _DEAD:
-        _refuse_other_type(ask, described, deadline_ms)
+        _raise_if_other_type(requester, described, deadline_ms)
     return described
 
 
-def _refuse_other_type(
-    ask: Requester, described: ConsumerGroupDescription, deadline_ms: float
+def _raise_if_other_type(
+    requester: Requester, described: ConsumerGroupDescription, deadline_ms: float
 ) -> None:
-    """Raise if a group is not dead at all, but of a type that DescribeGroups does not know."""
-    for group in _groups_of(ask, described.coordinator, (), deadline_ms):
+    """Raise if a group reported as dead exists with a type DescribeGroups does not support."""
+    for group in _groups_of(requester, described.coordinator, (), deadline_ms):
         if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
             raise UnsupportedVersionError(
-                f"group {group.group_id!r}: it is of type {group.group_type!r}, of which this "
-                "version can list the state and the offsets but not the members"
+                f"group {group.group_id!r}: its type is {group.group_type!r}; this version can "
+                "list its state and its offsets, but not its members"
             )
 
 
@@ -135,20 +140,20 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescri
     )
 
 
-def delete_groups(ask: Requester, group_ids: Iterable[str], deadline_ms: float) -> None:
+def delete_groups(requester: Requester, group_ids: Iterable[str], deadline_ms: float) -> None:
     """Delete groups that have no members."""
     failures: dict[str, KafkaError] = {}
     for group_id in group_ids:
         try:
-            _delete_group(ask, group_id, deadline_ms)
+            _delete_group(requester, group_id, deadline_ms)
         except KafkaError as error:
             failures[group_id] = error
     raise_failures(failures)
 
 
-def _delete_group(ask: Requester, group_id: str, deadline_ms: float) -> None:
-    def read(_: Node, answer: DeleteGroupsResponse) -> None:
-        for result in answer.results:
+def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> None:
+    def read(_: Node, response: DeleteGroupsResponse) -> None:
+        for result in response.results:
             error = item_error(
                 f"group {result.group_id!r}", result.error_code, result.error_message
             )
@@ -156,29 +161,30 @@ def _delete_group(ask: Requester, group_id: str, deadline_ms: float) -> None:
                 raise error
 
     builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
-    ask.ask_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
+    requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
 
 
 def list_offsets(
-    ask: Requester,
+    requester: Requester,
     group_id: str,
     partitions: Sequence[TopicPartition] | None,
     deadline_ms: float,
-) -> Positions:
-    """Return a group's committed positions; partitions without one are left out."""
+) -> CommittedOffsets:
+    """Return a group's committed offsets, without partitions that have none."""
 
-    def read(_: Node, answer: OffsetFetchResponse) -> Positions:
-        return _positions(answer, group_id)
+    def read(_: Node, response: OffsetFetchResponse) -> CommittedOffsets:
+        return _committed_offsets(response, group_id)
 
-    return ask.ask_coordinator(
+    return requester.send_to_coordinator(
         group_id, _OffsetFetch(group_id, partitions), OffsetFetchResponse, read, deadline_ms
     )
 
 
 class _OffsetFetch:
-    """Asks for one group: in fields of the request up to version 7, in a list from 8 on.
+    """Builder of an OffsetFetch request for one group.
 
-    Version 10 wants topic ids, which a caller who names topics may not have; 9 is enough.
+    Up to version 7 the group is in fields of the request, from 8 on in a list. Version 10 requires
+    topic ids, which are not known here, so version 9 is the highest used.
     """
 
     api_key = ApiKey.OFFSET_FETCH
@@ -195,7 +201,7 @@ class _OffsetFetch:
                 self._wanted.setdefault(partition.topic, []).append(partition.partition)
 
     def build(self, version: int) -> OffsetFetchRequest:
-        """Return the request as it stands in a version."""
+        """Build the request for a version."""
         wanted = None if self._wanted is None else self._wanted.items()
         if version >= 8:
             topics = (
@@ -219,25 +225,25 @@ class _OffsetFetch:
         return OffsetFetchRequest(group_id=self._group_id, topics=old)
 
 
-def _positions(answer: OffsetFetchResponse, group_id: str) -> Positions:
-    error = error_for_code(answer.error_code)
+def _committed_offsets(response: OffsetFetchResponse, group_id: str) -> CommittedOffsets:
+    error = error_for_code(response.error_code)
     found: list[tuple[str, OffsetFetchResponsePartition | OffsetFetchResponsePartitions]] = [
-        (topic.name, partition) for topic in answer.topics for partition in topic.partitions
+        (topic.name, partition) for topic in response.topics for partition in topic.partitions
     ]
-    for group in answer.groups:
+    for group in response.groups:
         error = error or error_for_code(group.error_code)
         found += [(topic.name, part) for topic in group.topics for part in topic.partitions]
     if error is not None:
         raise error
-    positions: Positions = {}
+    offsets: CommittedOffsets = {}
     for name, partition in found:
-        problem = item_error(f"group {group_id!r}, {name}", partition.error_code, None)
-        if problem is not None:
-            raise problem
+        error_of_item = item_error(f"group {group_id!r}, {name}", partition.error_code, None)
+        if error_of_item is not None:
+            raise error_of_item
         if partition.committed_offset >= 0:
-            positions[TopicPartition(name, partition.partition_index)] = OffsetAndMetadata(
+            offsets[TopicPartition(name, partition.partition_index)] = OffsetAndMetadata(
                 partition.committed_offset,
                 partition.metadata or "",
                 partition.committed_leader_epoch,
             )
-    return positions
+    return offsets

@@ -1,6 +1,6 @@
-"""Asks a broker and waits for its answer, again if need be, until a deadline."""
+"""Requests of the admin client: sent, awaited and retried until a deadline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from kclient.client.client_response import ClientResponse
@@ -10,7 +10,11 @@ from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.request_builder import RequestBuilder
-from kclient.common.broker_errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from kclient.common.broker_errors import (
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    error_for_code,
+)
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
@@ -21,20 +25,20 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 _POLL_MS = 1_000.0
-_LONGEST_WAIT_MS = 2**31 - 1  # what requests have room for
+_LONGEST_WAIT_MS = 2**31 - 1  # maximum of the requests' timeout field
 
-# A producer waits for a topic to appear; to an administrator its absence is the answer.
-_ANSWERS = (UnknownTopicOrPartitionError, UnknownTopicIdError)
+# Retriable for a producer, which waits for a topic to appear. Final for the admin client.
+_FINAL_ERRORS = (UnknownTopicOrPartitionError, UnknownTopicIdError)
 
 Choose = Callable[[float], Node | None]
-"""Chooses the broker to ask at a time; None if there is none yet."""
+"""Chooses the broker at the given time (ms). None if no broker is known yet."""
 
 
 class Requester:
-    """Drives the network in the caller's thread (the caller holds AdminClient's lock).
+    """Sends requests and polls the network in the caller's thread, one call at a time.
 
-    Whatever is retriable is retried with a growing wait, at the same kind of broker chosen anew:
-    a lost connection, a coordinator that has moved, a controller that has changed.
+    A retriable error is retried with exponential backoff. The broker is chosen again for each
+    attempt, since the controller or the coordinator may have moved.
     """
 
     def __init__(
@@ -44,32 +48,32 @@ class Requester:
         clock: Clock,
         backoff: ExponentialBackoff,
     ) -> None:
-        """Begin without a connection.
+        """Create the first network client, without a connection.
 
         Args:
-            connect: Makes the network client, and another where one was interrupted.
-            metadata: What is known of the cluster.
-            clock: The time.
-            backoff: How long to wait before another try.
+            connect: Creates a network client: the first one, and one after each interrupted call.
+            metadata: Metadata of the cluster.
+            clock: Clock of deadlines and backoffs.
+            backoff: Wait before each retry.
         """
         self._connect = connect
         self._client = connect()
-        self._old: list[NetworkClient] = []  # interrupted, and to be closed
+        self._interrupted: list[NetworkClient] = []  # of interrupted calls, to be closed
         self._in_call = False
         self._metadata = metadata
         self._clock = clock
         self._backoff = backoff
 
     def drive(self, call: Callable[[], T]) -> T:
-        """Make a call, with new connections if Ctrl-C cut the one before short.
+        """Run a call; with new connections if Ctrl-C interrupted the previous one.
 
-        It may have left a frame half handed over, or an answer half taken.
+        Its connections may hold a request or a response that is only partly transferred.
         """
         if self._in_call:
-            self._old.append(self._client)
+            self._interrupted.append(self._client)
             self._client = self._connect()
             self._in_call = False
-        close_interrupted(self._old)
+        close_interrupted(self._interrupted)
         self._in_call = True
         try:
             result = call()
@@ -81,48 +85,48 @@ class Requester:
 
     def close(self) -> None:
         """Close every connection."""
-        close_interrupted(self._old)
+        close_interrupted(self._interrupted)
         if self._in_call:
             close_interrupted([self._client])
         else:
             self._client.close()
 
     def deadline(self, timeout_ms: float) -> float:
-        """Return the time at which a call that starts now has to end."""
+        """Return the deadline of a call that starts now."""
         return self._clock.monotonic_ms() + timeout_ms
 
     def remaining_ms(self, deadline_ms: float) -> int:
-        """Return how long a broker may take for its part of a call."""
+        """Return the time left until the deadline, as a request's timeout field takes it."""
         return max(1, min(int(deadline_ms - self._clock.monotonic_ms()), _LONGEST_WAIT_MS))
 
-    def ask_any(
+    def send_to_least_loaded(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
     ) -> T:
-        """Send to the least loaded broker, once one is known (Kafka: LeastLoadedNodeProvider).
+        """Send to the least loaded broker (Kafka: LeastLoadedNodeProvider); return the result.
 
         Args:
-            builder: The request.
-            kind: Class of the answer.
-            read: Turns the answer into a result; a retriable error it raises is retried.
-            deadline_ms: When to give up.
+            builder: Builds the request for the version in use.
+            kind: Class of the response.
+            read: Converts the response into the result. A retriable error it raises is retried.
+            deadline_ms: Deadline of all attempts.
 
         Raises:
             KafkaTimeoutError: The deadline passed; its cause is the last failure.
-            KafkaError: The broker refused.
+            KafkaError: The broker returned an error that is not retriable.
         """
         return self._retried(self._least_loaded_node, builder, kind, read, deadline_ms)
 
-    def ask_controller(
+    def send_to_controller(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
     ) -> T:
-        """Ask the broker that takes changes to the cluster; see `ask_any`."""
+        """Send to the controller; see `send_to_least_loaded`."""
 
         def choose(now_ms: float) -> Node | None:
             return self._metadata.cluster().controller or self._least_loaded_node(now_ms)
 
         return self._retried(choose, builder, kind, read, deadline_ms)
 
-    def ask_node(
+    def send_to_node(
         self,
         node: Node,
         builder: RequestBuilder,
@@ -130,10 +134,10 @@ class Requester:
         read: Callable[[R], T],
         deadline_ms: float,
     ) -> T:
-        """Ask one broker; see `ask_any`."""
+        """Send to a given broker; see `send_to_least_loaded`."""
         return self._retried(lambda _: node, builder, kind, read, deadline_ms)
 
-    def ask_coordinator(
+    def send_to_coordinator(
         self,
         group_id: str,
         builder: RequestBuilder,
@@ -141,27 +145,27 @@ class Requester:
         read: Callable[[Node, R], T],
         deadline_ms: float,
     ) -> T:
-        """Ask the broker in charge of a group, found anew for each try; see `ask_any`."""
+        """Send to a group's coordinator, looked up for each attempt; see `send_to_least_loaded`."""
 
         def attempt() -> T:
             node = self.find_coordinator(group_id, deadline_ms)
-            answer = self._once(lambda _: node, builder, kind, deadline_ms)
-            return read(node, answer)
+            response = self._once(lambda _: node, builder, kind, deadline_ms)
+            return read(node, response)
 
         return self._until(attempt, deadline_ms)
 
     def find_coordinator(self, group_id: str, deadline_ms: float) -> Node:
-        """Return the broker in charge of a group."""
-        return self.ask_any(
+        """Return the coordinator of a group."""
+        return self.send_to_least_loaded(
             FindGroupCoordinator(group_id),
             FindCoordinatorResponse,
-            lambda answer: coordinator_of(answer, group_id),
+            lambda response: coordinator_of(response, group_id),
             deadline_ms,
         )
 
     def _least_loaded_node(self, now_ms: float) -> Node | None:
-        # Not a bootstrap server: whether brokers can be reached at their advertised addresses must
-        # not depend on which connection is ready first.
+        # Never a bootstrap server: an unreachable advertised address must fail every call, not only
+        # those that happen to use it.
         if self._metadata.cluster().is_bootstrap:
             self._metadata.request_update()
             return None
@@ -185,7 +189,7 @@ class Requester:
             try:
                 return attempt()
             except KafkaError as error:
-                final = not error.retriable or isinstance(error, _ANSWERS)
+                final = not error.retriable or isinstance(error, _FINAL_ERRORS)
                 if final or self._clock.monotonic_ms() >= deadline_ms:
                     raise
                 problem = error
@@ -206,13 +210,13 @@ class Requester:
     ) -> R:
         node = self._ready_node(choose, builder, deadline_ms)
         now_ms = self._clock.monotonic_ms()
-        answers: list[ClientResponse] = []
+        responses: list[ClientResponse] = []
         request = self._client.new_client_request(
-            str(node.id), builder, now_ms, callback=answers.append
+            str(node.id), builder, now_ms, callback=responses.append
         )
         self._client.send(request, now_ms)
         what = f"{builder.api_key.name} at {node}"
-        return self._wait(lambda: answers[0] if answers else None, deadline_ms, what).body(kind)
+        return self._wait(lambda: responses[0] if responses else None, deadline_ms, what).body(kind)
 
     def _ready_node(self, choose: Choose, builder: RequestBuilder, deadline_ms: float) -> Node:
         def look() -> Node | None:
@@ -224,9 +228,9 @@ class Requester:
         return self._wait(look, deadline_ms, builder.api_key.name)
 
     def _wait(self, look: Callable[[], T | None], deadline_ms: float, what: str) -> T:
-        """Poll until `look` returns something; once even where the deadline has passed.
+        """Poll until `look` returns a value, at least once.
 
-        So calls with a timeout of 0 open connections and send their requests.
+        A call with a timeout of 0 opens its connection and sends its request this way.
         """
         is_last = False
         while (found := look()) is None:
@@ -243,6 +247,24 @@ class Requester:
         kind = (
             BootstrapError if why and self._metadata.cluster().is_bootstrap else KafkaTimeoutError
         )
-        error = kind(f"{what}: no answer in time{why}")
+        error = kind(f"{what}: no response in time{why}")
         error.__cause__ = unreached
         return error
+
+
+def item_error(what: str, code: int, message: str | None) -> KafkaError | None:
+    """Return the error of one item of a response, with the item's name; None without error."""
+    error = error_for_code(code, message)
+    if error is None:
+        return None
+    return type(error)(f"{what}: {error}")
+
+
+def raise_failures(failures: Mapping[str, KafkaError]) -> None:
+    """Raise the first item's error, with a note for each other failed item."""
+    if not failures:
+        return
+    first, *others = failures.values()
+    for other in others:
+        first.add_note(f"also failed: {other}")
+    raise first

@@ -1,4 +1,4 @@
-"""Calls about topics and partitions."""
+"""Admin calls for topics and partitions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,8 +8,7 @@ from kclient.admin.admin_types import (
     TopicListing,
     TopicPartitionInfo,
 )
-from kclient.admin.outcomes import item_error, raise_failures
-from kclient.admin.requester import Requester
+from kclient.admin.requester import Requester, item_error, raise_failures
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.types import NewTopic
@@ -40,19 +39,19 @@ from kclient.protocol.messages.metadata import (
 
 
 def create_topics(
-    ask: Requester, topics: Sequence[NewTopic], deadline_ms: float, *, validate_only: bool
+    requester: Requester, topics: Sequence[NewTopic], deadline_ms: float, *, validate_only: bool
 ) -> dict[str, CreatedTopic]:
-    """Create topics; return what was created by name."""
+    """Create topics; return the created topics by name."""
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics],
-        timeout_ms=ask.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(deadline_ms),
         validate_only=validate_only,
     )
 
-    def read(answer: CreateTopicsResponse) -> dict[str, CreatedTopic]:
+    def read(response: CreateTopicsResponse) -> dict[str, CreatedTopic]:
         failures: dict[str, KafkaError] = {}
         created: dict[str, CreatedTopic] = {}
-        for topic in answer.topics:
+        for topic in response.topics:
             error = item_error(f"topic {topic.name!r}", topic.error_code, topic.error_message)
             if error is not None:
                 failures[topic.name] = error
@@ -63,10 +62,10 @@ def create_topics(
         raise_failures(failures)
         return created
 
-    # Below version 4 a count of -1, the broker's default, cannot be said.
+    # Version 4 is the first that accepts -1, the broker's default, as a count.
     defaults = any(t.num_partitions == -1 and not t.replica_assignments for t in topics)
     builder = SimpleBuilder(request, oldest=4 if defaults else None)
-    return ask.ask_controller(builder, CreateTopicsResponse, read, deadline_ms)
+    return requester.send_to_controller(builder, CreateTopicsResponse, read, deadline_ms)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -90,28 +89,28 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def delete_topics(ask: Requester, names: Sequence[str], deadline_ms: float) -> None:
+def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float) -> None:
     """Delete topics by name."""
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in names],
         topic_names=list(names),
-        timeout_ms=ask.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(deadline_ms),
     )
 
-    def read(answer: DeleteTopicsResponse) -> None:
+    def read(response: DeleteTopicsResponse) -> None:
         failures: dict[str, KafkaError] = {}
-        for topic in answer.responses:
+        for topic in response.responses:
             name = topic.name or ""
             error = item_error(f"topic {name!r}", topic.error_code, topic.error_message)
             if error is not None:
                 failures[name] = error
         raise_failures(failures)
 
-    ask.ask_controller(_DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms)
+    requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms)
 
 
 class _DeleteTopics(SimpleBuilder):
-    """Names stand in one list up to version 5 and in another from version 6 on."""
+    """Builder of a DeleteTopics request, whose names moved to another list in version 6."""
 
     def build(self, version: int) -> DeleteTopicsRequest:
         request = self.request
@@ -122,30 +121,30 @@ class _DeleteTopics(SimpleBuilder):
 
 
 def list_topics(
-    ask: Requester, deadline_ms: float, *, include_internal: bool
+    requester: Requester, deadline_ms: float, *, include_internal: bool
 ) -> list[TopicListing]:
     """List every topic."""
 
-    def read(answer: MetadataResponse) -> list[TopicListing]:
+    def read(response: MetadataResponse) -> list[TopicListing]:
         return [
             TopicListing(topic.name or "", _id_text(topic.topic_id), topic.is_internal)
-            for topic in answer.topics
+            for topic in response.topics
             if include_internal or not topic.is_internal
         ]
 
     builder = _metadata_request(None)
-    return ask.ask_any(builder, MetadataResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(builder, MetadataResponse, read, deadline_ms)
 
 
 def describe_topics(
-    ask: Requester, names: Sequence[str], deadline_ms: float
+    requester: Requester, names: Sequence[str], deadline_ms: float
 ) -> dict[str, TopicDescription]:
     """Describe topics by name."""
 
-    def read(answer: MetadataResponse) -> dict[str, TopicDescription]:
+    def read(response: MetadataResponse) -> dict[str, TopicDescription]:
         failures: dict[str, KafkaError] = {}
         found: dict[str, TopicDescription] = {}
-        for topic in answer.topics:
+        for topic in response.topics:
             name = topic.name or ""
             error = item_error(f"topic {name!r}", topic.error_code, None)
             if error is not None:
@@ -155,12 +154,14 @@ def describe_topics(
         raise_failures(failures)
         return found
 
-    return ask.ask_any(_metadata_request(names), MetadataResponse, read, deadline_ms)
+    return requester.send_to_least_loaded(
+        _metadata_request(names), MetadataResponse, read, deadline_ms
+    )
 
 
 def _metadata_request(names: Sequence[str] | None) -> SimpleBuilder:
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-    # Version 4 is the first that can ask without creating the topics it asks for.
+    # Version 4 is the first that can prevent the creation of missing topics.
     return SimpleBuilder(MetadataRequest(topics=topics, allow_auto_topic_creation=False), oldest=4)
 
 
@@ -183,27 +184,29 @@ def _description(topic: MetadataResponseTopic) -> TopicDescription:
 
 
 def create_partitions(
-    ask: Requester, totals: Mapping[str, int], deadline_ms: float, *, validate_only: bool
+    requester: Requester, totals: Mapping[str, int], deadline_ms: float, *, validate_only: bool
 ) -> None:
-    """Raise topics' numbers of partitions to the given totals."""
+    """Increase the partition counts of topics to the given totals."""
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(name=name, count=total, assignments=None)
             for name, total in totals.items()
         ],
-        timeout_ms=ask.remaining_ms(deadline_ms),
+        timeout_ms=requester.remaining_ms(deadline_ms),
         validate_only=validate_only,
     )
 
-    def read(answer: CreatePartitionsResponse) -> None:
+    def read(response: CreatePartitionsResponse) -> None:
         failures: dict[str, KafkaError] = {}
-        for result in answer.results:
+        for result in response.results:
             error = item_error(f"topic {result.name!r}", result.error_code, result.error_message)
             if error is not None:
                 failures[result.name] = error
         raise_failures(failures)
 
-    ask.ask_controller(SimpleBuilder(request), CreatePartitionsResponse, read, deadline_ms)
+    requester.send_to_controller(
+        SimpleBuilder(request), CreatePartitionsResponse, read, deadline_ms
+    )
 
 
 def _id_text(topic_id: bytes) -> str | None:

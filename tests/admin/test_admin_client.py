@@ -41,7 +41,7 @@ def admin(cluster: EmbeddedCluster) -> Iterator[AdminClient]:
         yield client
 
 
-def test_a_topic_is_created_seen_grown_and_deleted(admin: AdminClient) -> None:
+def test_topic_is_created_described_extended_and_deleted(admin: AdminClient) -> None:
     created = admin.create_topics([NewTopic("grown", 2, configs={"retention.ms": "1000"})])
     assert created["grown"].num_partitions == 2
     assert admin.describe_topic_configs("grown")["retention.ms"].value == "1000"
@@ -57,9 +57,9 @@ def test_a_topic_is_created_seen_grown_and_deleted(admin: AdminClient) -> None:
 
 
 @pytest.mark.fault("W16")
-def test_a_call_that_ctrl_c_strikes_leaves_its_turn_to_the_next(admin: AdminClient) -> None:
+def test_call_interrupted_by_ctrl_c_does_not_block_the_next(admin: AdminClient) -> None:
     admin.describe_cluster()
-    # Of several calls one at least finds its connection ready; the others pass more places.
+    # At least one of several calls finds its connection ready; the others run more code.
     calls = [Interruption(1 << 30) for _ in range(4)]
     assert not any(call.during(admin.describe_cluster) for call in calls)
     reached = min(call.reached for call in calls)
@@ -78,7 +78,7 @@ def test_validation_creates_nothing(admin: AdminClient) -> None:
     assert "imagined" not in {topic.name for topic in admin.list_topics()}
 
 
-def test_each_failed_item_is_named(admin: AdminClient) -> None:
+def test_error_names_each_failed_item(admin: AdminClient) -> None:
     admin.create_topics([NewTopic("here"), NewTopic("there")])
     with pytest.raises(TopicExistsError, match="topic 'here'") as caught:
         admin.create_topics([NewTopic("here"), NewTopic("there")])
@@ -98,11 +98,11 @@ def test_the_cluster_is_described(admin: AdminClient, cluster: EmbeddedCluster) 
 
 
 def test_unknown_groups(admin: AdminClient) -> None:
-    assert admin.describe_consumer_groups(["nobody"])["nobody"].state == "Dead"
-    assert admin.list_consumer_group_offsets("nobody") == {}
-    assert admin.list_consumer_group_offsets("nobody", [TopicPartition("t", 0)]) == {}
-    with pytest.raises(GroupIdNotFoundError, match="group 'nobody'"):
-        admin.delete_consumer_groups(["nobody"])
+    assert admin.describe_consumer_groups(["unknown"])["unknown"].state == "Dead"
+    assert admin.list_consumer_group_offsets("unknown") == {}
+    assert admin.list_consumer_group_offsets("unknown", [TopicPartition("t", 0)]) == {}
+    with pytest.raises(GroupIdNotFoundError, match="group 'unknown'"):
+        admin.delete_consumer_groups(["unknown"])
 
 
 @pytest.mark.parametrize(
@@ -124,18 +124,20 @@ def test_wrong_use_fails_before_any_io(call: Any, kind: type[Exception], message
     assert message in str(caught.value)
 
 
-def test_an_unreachable_cluster_is_named_with_its_cause() -> None:
+def test_unreachable_bootstrap_server_is_reported_with_its_cause() -> None:
     with (
         AdminClient(bootstrap_servers="127.0.0.1:1") as admin,
         pytest.raises(KafkaTimeoutError) as caught,
     ):
         admin.list_topics(timeout=0.3)
     assert isinstance(caught.value.__cause__, BootstrapError)
-    assert str(caught.value).startswith("METADATA: no answer in time; no broker could be reached: ")
+    assert str(caught.value).startswith(
+        "METADATA: no response in time; no broker could be reached: "
+    )
     assert "127.0.0.1:1: could not connect: Connection refused" in str(caught.value)
 
 
-def test_a_single_item_stands_for_a_list_of_one(
+def test_single_item_is_accepted_as_a_list_of_one(
     cluster: EmbeddedCluster, admin: AdminClient
 ) -> None:
     place = TopicPartition("single", 0)
@@ -160,7 +162,7 @@ def test_options_are_checked() -> None:
         AdminClient(bootstrap_server="h:1")  # type: ignore[call-arg]  # refused by the typing, too
 
 
-def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:
+def test_closed_client_raises_closed_error(cluster: EmbeddedCluster) -> None:
     admin = AdminClient(bootstrap_servers=cluster.bootstrap_servers)
     admin.close()
     admin.close()
@@ -168,7 +170,7 @@ def test_a_closed_client_says_so(cluster: EmbeddedCluster) -> None:
         admin.list_topics()
 
 
-def test_a_call_waits_for_another_threads_no_longer_than_it_may() -> None:
+def test_call_times_out_while_another_thread_is_in_a_call() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         admin = AdminClient(bootstrap_servers=f"127.0.0.1:{silent.getsockname()[1]}")
         failures: list[Exception] = []
@@ -181,8 +183,8 @@ def test_a_call_waits_for_another_threads_no_longer_than_it_may() -> None:
 
         other = threading.Thread(target=ask)
         other.start()
-        silent.accept()[0].close()  # the other thread's call is under way
-        with pytest.raises(KafkaTimeoutError, match="another thread's call"):
+        silent.accept()[0].close()  # the other thread's call is running
+        with pytest.raises(KafkaTimeoutError, match="a call of another thread"):
             admin.list_topics(timeout=0)
         admin.close()
         with pytest.raises(ClosedError):
@@ -192,13 +194,13 @@ def test_a_call_waits_for_another_threads_no_longer_than_it_may() -> None:
 
 
 @pytest.mark.parametrize("timeout", [600.0, float("inf")])
-def test_a_very_long_timeout_is_as_good_as_none(admin: AdminClient, timeout: float) -> None:
+def test_very_long_timeouts_are_accepted(admin: AdminClient, timeout: float) -> None:
     name = f"patient-{timeout}"
     admin.create_topics([NewTopic(name)], timeout=timeout)
     admin.delete_topics([name], timeout=timeout)
 
 
-def test_a_forgotten_client_is_warned_of() -> None:
+def test_unclosed_client_emits_a_resource_warning() -> None:
     kept = [AdminClient(bootstrap_servers="127.0.0.1:1")]
     with pytest.warns(ResourceWarning, match="AdminClient.* was never closed"):
         kept.clear()

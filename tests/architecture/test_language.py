@@ -11,8 +11,12 @@ PAGE = ROOT / "docs" / "contributing" / "style.md"
 DONE = (
     "README.md",
     "SECURITY.md",
+    "kclient/admin",
+    "kclient/cli",
     "kclient/serialization",
+    "tests/admin",
     "tests/benchmarks",
+    "tests/cli",
     "tests/docs",
     "tests/serialization",
     "tests/typing",
