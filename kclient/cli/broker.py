@@ -1,4 +1,4 @@
-"""``kclient broker``: run one broker until SIGTERM or SIGINT."""
+"""``kclient broker``: runs one broker until SIGTERM or SIGINT."""
 
 import argparse
 import resource
@@ -51,13 +51,13 @@ def run(options: argparse.Namespace) -> int:
         settings[_REBALANCE_DELAY] = "0"
     broker = BrokerServer(BrokerConfig(settings), system_runtime())
     _raise_descriptor_limit()
-    # Blocked in this thread, and so in every thread it starts: the signal waits for sigwait.
+    # Threads inherit the mask, so that no thread of the broker receives the signal before sigwait.
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         return _serve(broker, without_delay=without_delay)
     finally:
         while signal.sigtimedwait(_SIGNALS, 0) is not None:
-            pass  # one that arrived while the broker was stopping
+            pass  # discard signals that arrived during the shutdown
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
@@ -74,7 +74,7 @@ def _serve(broker: BrokerServer, *, without_delay: bool) -> int:
 
 
 def _raise_descriptor_limit() -> None:
-    """Use as many descriptors as the system lets this process have: partitions take several."""
+    """Raise the limit of file descriptors to the maximum: each partition needs several."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

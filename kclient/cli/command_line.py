@@ -1,4 +1,4 @@
-"""The command line: one module per command."""
+"""Parser and runner of the command line."""
 
 import argparse
 import logging
@@ -13,7 +13,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.version import VERSION
 
 OUTPUT_CLOSED = 128 + signal.SIGPIPE
-"""Exit status where the reader of the output closed it, as with ``| head``."""
+"""Exit status if the reader of the output closed the pipe, as with ``| head``."""
 
 _COMMANDS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     broker.add_parser,
@@ -24,14 +24,14 @@ _COMMANDS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"
     produce.add_parser,
     consume.add_parser,
 )
-"""Each adds its parser, with its function as the default of `run`."""
+"""Functions that add a command's parser, with its function as the default of `run`."""
 
 
 def run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, run the command and return its exit status.
 
     Raises:
-        KeyboardInterrupt: SIGINT ended the command, which has printed what it did so far.
+        KeyboardInterrupt: SIGINT ended the command, after it printed its counts.
     """
     options = make_parser().parse_args(arguments)
     logging.basicConfig(
@@ -41,7 +41,7 @@ def run(arguments: Sequence[str] | None) -> int:
         status: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still in the buffer must not be written, and fail, when the interpreter exits.
+        # Discards the buffered output, which could not be written at interpreter exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OUTPUT_CLOSED
     except (KafkaError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Options that the client commands share."""
+"""Options shared by the client commands."""
 
 import argparse
 import math
@@ -9,7 +9,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.timeouts import LONGEST_S
 
 SERVERS_VARIABLE = "KCLIENT_BOOTSTRAP_SERVERS"
-"""Environment variable with the address for commands that are given no --bootstrap-server."""
+"""Environment variable with the default of --bootstrap-server."""
 
 _DEFAULT_SERVERS = "127.0.0.1:9092"
 _DEFAULT_TIMEOUT_S = 10.0
@@ -30,7 +30,7 @@ def add_connection_options(parser: argparse.ArgumentParser) -> None:
         type=seconds(LONGEST_S),
         default=_DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="fail when the cluster has not responded for so long (default: %(default)g)",
+        help="fail if the cluster does not respond within this time (default: %(default)g)",
     )
     parser.add_argument(
         "--config",
@@ -61,7 +61,7 @@ def producer_options(options: argparse.Namespace) -> dict[str, object]:
     timeouts: dict[str, object] = {"max.block.ms": timeout_ms}
     own = {key.replace("_", ".") for key in given}
     if not own & {"delivery.timeout.ms", "request.timeout.ms", "linger.ms"}:
-        # A record has time for a second attempt.
+        # Leaves a record time for a second attempt.
         timeouts["request.timeout.ms"] = max(1, timeout_ms // 2)
         timeouts["delivery.timeout.ms"] = max(timeout_ms, timeout_ms // 2 + 10)
     return {"bootstrap.servers": options.bootstrap_server, **timeouts, **given}
@@ -88,7 +88,7 @@ def key_values(option: str, pairs: list[str]) -> dict[str, object]:
 
 
 def whole_number(low: int) -> Callable[[str], int]:
-    """Return a parser of numbers from `low` to what the protocol can carry."""
+    """Return a parser of numbers from `low` to the maximum of an int32."""
 
     def parse(text: str) -> int:
         try:
@@ -105,7 +105,7 @@ def whole_number(low: int) -> Callable[[str], int]:
 
 
 def seconds(most: float) -> Callable[[str], float]:
-    """Return a parser of times above zero and at most `most` seconds."""
+    """Return a parser of seconds, more than 0 and at most `most`."""
 
     def parse(text: str) -> float:
         try:

@@ -1,17 +1,14 @@
 r"""``kclient consume``: print records as they arrive, one line each.
 
-In the text form a line has tab-separated fields. UTF-8 text stands for itself; backslash, tab,
+In the text form a line has tab-separated fields. UTF-8 text is unchanged; backslash, tab,
 newline and carriage return are written \\, \t, \n, \r, other control characters and bytes that are
 not UTF-8 \xNN, and null \N. In the JSON form bytes are a string where they are UTF-8 text, else an
 object {"base64": "..."}; null is null.
 """
 
 import argparse
-import base64
-import json
 import sys
 import time
-from collections.abc import Callable
 
 from kclient.admin.admin_client import AdminClient
 from kclient.cli.common_options import (
@@ -20,15 +17,12 @@ from kclient.cli.common_options import (
     seconds,
     whole_number,
 )
-from kclient.cli.text_form import escape
+from kclient.cli.record_format import TEXT_FORMATS, as_json
 from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
-from kclient.record import ConsumerRecord
 
 _IDLE_POLL_S = 0.5
 _DAY_S = 86_400.0
-
-Format = Callable[[ConsumerRecord], str]
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,12 +38,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--from-beginning", action="store_true", help="start at the oldest record, not at the end"
     )
-    parser.add_argument("--max-records", type=whole_number(1), help="stop after so many")
+    parser.add_argument(
+        "--max-records", type=whole_number(1), help="stop after this number of records"
+    )
     parser.add_argument(
         "--idle-timeout",
         type=seconds(_DAY_S),
         metavar="SECONDS",
-        help="stop after so long without a record",
+        help="stop after this time without a record",
     )
     parser.add_argument(
         "--format",
@@ -103,7 +99,7 @@ def _consume(
 
 
 def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
-    """Return the topics' partitions; fails where a topic does not exist."""
+    """Return the topics' partitions; raises if a topic does not exist."""
     with AdminClient(client_options(options)) as admin:
         described = admin.describe_topics(options.topic)
     return [
@@ -114,28 +110,28 @@ def _partitions(options: argparse.Namespace) -> list[TopicPartition]:
 
 
 class _Progress:
-    """Prints records and decides when it is enough.
+    """Prints records, and knows when the command is done.
 
     Attributes:
-        count: Records of the polls that were printed as a whole.
+        count: Records printed, counted by complete polls.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.count = 0
         self._most: int | None = options.max_records
         self._idle_timeout_s: float | None = options.idle_timeout
-        self._format = _as_json if options.format == "json" else _TEXT_FORMATS[options.show]
+        self._format = as_json if options.format == "json" else TEXT_FORMATS[options.show]
         self._last_record = time.monotonic()
 
     def is_over(self) -> bool:
-        """Return whether all wanted records were printed, or none arrived for the idle timeout."""
+        """Return whether the maximum was printed, or no record arrived within the idle timeout."""
         if self._most is not None and self.count >= self._most:
             return True
         idle_s = time.monotonic() - self._last_record
         return self._idle_timeout_s is not None and idle_s >= self._idle_timeout_s
 
     def poll(self, consumer: Consumer) -> None:
-        """Print the records of one poll; where that fails, they remain to be read."""
+        """Print the records of one poll. If that fails, reset the positions to before them."""
         left = None if self._most is None else self._most - self.count
         records = consumer.poll(_IDLE_POLL_S, max_records=left)
         if not records:
@@ -146,51 +142,8 @@ class _Progress:
                 sys.stdout.buffer.write(self._format(record).encode() + b"\n")
             sys.stdout.flush()
         except BaseException:
-            # What is committed when the consumer is closed must not include them.
+            # The commit at close must not include records that were not printed.
             for partition in records.partitions():
                 consumer.seek(partition, records.records(partition)[0].offset)
             raise
         self.count += len(records)
-
-
-def _value(record: ConsumerRecord) -> str:
-    return escape(record.value)
-
-
-def _key_value(record: ConsumerRecord) -> str:
-    return f"{escape(record.key)}\t{escape(record.value)}"
-
-
-def _all(record: ConsumerRecord) -> str:
-    headers = ",".join(
-        f"{escape(name.encode(), ',=')}={escape(data, ',')}" for name, data in record.headers
-    )
-    return (
-        f"{record.topic}-{record.partition}@{record.offset}\t{record.timestamp_ms}\t"
-        f"{_key_value(record)}\t{headers}"
-    )
-
-
-_TEXT_FORMATS: dict[str, Format] = {"value": _value, "key-value": _key_value, "all": _all}
-
-
-def _as_json(record: ConsumerRecord) -> str:
-    fields = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        "key": _json_bytes(record.key),
-        "value": _json_bytes(record.value),
-        "headers": [[name, _json_bytes(data)] for name, data in record.headers],
-    }
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

@@ -1,4 +1,4 @@
-"""``kclient dump-log``: show what the files of a log hold, and check them."""
+"""``kclient dump-log``: print the contents of log files, and check them."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ from kclient.protocol.messages.metadata_records import MetadataRecord
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient dump-log`` to the command line; options are named as Kafka's tool's."""
-    summary = "show what the files of a log hold"
+    summary = "print the contents of log files"
     parser = commands.add_parser("dump-log", help=summary, description=__doc__)
     parser.add_argument(
         "files",
@@ -30,7 +30,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--deep-iteration", action="store_true", help="show every record")
     parser.add_argument("--print-data-log", action="store_true", help="show keys and values")
     parser.add_argument(
-        "--index-sanity-check", action="store_true", help="only check that indexes are whole"
+        "--index-sanity-check", action="store_true", help="only check that indexes are intact"
     )
     parser.add_argument(
         "--verify-index-only", action="store_true", help="only check indexes against their log"
@@ -46,7 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print each file; return 1 if something is wrong with any."""
+    """Print each file; return 1 if a file is damaged."""
     files = system_runtime().files
     decoder = _decoder(options)
     wanted = DumpOptions(
@@ -74,7 +74,7 @@ def _decoder(options: argparse.Namespace) -> RecordDecoder:
 
 
 def decode_metadata(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """Show a record of the metadata log."""
+    """Return a record of the metadata log as text."""
     if value is None:
         return decode_as_text(key, value)
     try:
@@ -84,7 +84,7 @@ def decode_metadata(key: bytes | None, value: bytes | None) -> tuple[str | None,
 
 
 def decode_offsets(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """Show a record of ``__consumer_offsets``."""
+    """Return a record of ``__consumer_offsets`` as text."""
     if key is None:
         return None, None
     try:

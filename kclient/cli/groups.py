@@ -1,4 +1,4 @@
-"""``kclient groups``: list, describe with lag, delete."""
+"""``kclient groups``: lists, describes and deletes consumer groups."""
 
 import argparse
 import sys
@@ -10,14 +10,14 @@ from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.consumer import Consumer
 
 _DEAD = "Dead"
-"""State that brokers report for a group which does not exist."""
+"""State that brokers return for a group that does not exist."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add ``kclient groups`` to the command line."""
     parser = commands.add_parser("groups", help="list, describe and delete consumer groups")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="name every group with its state")
+    listing = actions.add_parser("list", help="list every group with its state")
     listing.set_defaults(run=_list)
     describing = actions.add_parser("describe", help="show members, committed offsets and lag")
     describing.add_argument("group", nargs="+")

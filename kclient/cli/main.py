@@ -1,6 +1,6 @@
 """The ``kclient`` command's entry point.
 
-It imports next to nothing by itself, so that signals are handled also while commands are imported.
+It imports only the standard library, so that signals are handled while commands are imported.
 """
 
 import signal
@@ -10,29 +10,29 @@ from importlib import import_module
 from types import FrameType
 
 INTERRUPTED = 130
-"""Exit status of a command that SIGINT ended: 128 + 2, as shells report it."""
+"""Exit status of a command ended by SIGINT: 128 + 2."""
 
 TERMINATED = 143
-"""Exit status of a command that SIGTERM ended: 128 + 15."""
+"""Exit status of a command ended by SIGTERM: 128 + 15."""
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM; it ends a command as Ctrl-C does, so that consumers leave their groups."""
+    """Raised by SIGTERM; ends a command as Ctrl-C does, so that consumers leave their groups."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status.
 
     Args:
-        arguments: Those of the command line; None takes the process's own, and handles SIGTERM.
+        arguments: The command line; None for the process's own, with SIGTERM handled, too.
     """
     try:
         if arguments is None:
             signal.signal(signal.SIGTERM, _terminate)
         status: int = import_module("kclient.cli.command_line").run(arguments)
     except KeyboardInterrupt as stop:
-        # CPython ends the process by SIGINT, whatever the status, if the exception has passed code
-        # that exec() ran from a string, as the import of a dataclass does. This clears the mark.
+        # CPython ends the process by SIGINT, whatever the status, if the exception passed through
+        # code run by exec(), as in the import of a dataclass. This clears that flag.
         exec("")  # noqa: S102 (a constant)
         is_terminated = isinstance(stop, TerminatedError)
         print(f"kclient: {'terminated' if is_terminated else 'interrupted'}", file=sys.stderr)

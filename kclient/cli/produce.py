@@ -1,10 +1,10 @@
-"""``kclient produce``: each line of standard input becomes a record."""
+"""``kclient produce``: sends each line of standard input as a record."""
 
 import argparse
 import sys
 
 from kclient.cli.common_options import add_connection_options, producer_options, whole_number
-from kclient.cli.text_form import unescape
+from kclient.cli.record_format import unescape
 from kclient.producer.producer import Producer
 
 
@@ -20,7 +20,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--key-separator",
         metavar="TEXT",
-        help="what precedes it in a line is the record's key; a line without it has no key",
+        help="text between key and value of a line; a line without it has no key",
     )
     parser.add_argument(
         "--escaped",
@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
     deliveries = _Deliveries()
     separator = options.key_separator.encode() if options.key_separator else None
     try:
-        # Its close waits for the outcome of all that was sent, also after Ctrl-C.
+        # The end of the block waits for the outcome of every record, also after Ctrl-C.
         with Producer(producer_options(options)) as producer:
             for line in sys.stdin.buffer:
                 key, value = _split(line.rstrip(b"\r\n"), separator, escaped=options.escaped)
@@ -57,7 +57,7 @@ class _Deliveries:
 
     Attributes:
         sent: Records read from the input.
-        delivered: Records that the cluster has acknowledged.
+        delivered: Acknowledged records.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""``kclient topics``: list, describe, create, delete, add partitions."""
+"""``kclient topics``: lists, describes, creates, deletes and extends topics."""
 
 import argparse
 
@@ -16,8 +16,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add ``kclient topics`` to the command line."""
     parser = commands.add_parser("topics", help="list, describe, create and delete topics")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help="name every topic")
-    listing.add_argument("--internal", action="store_true", help="name Kafka's own topics too")
+    listing = actions.add_parser("list", help="list every topic")
+    listing.add_argument("--internal", action="store_true", help="include Kafka's internal topics")
     listing.set_defaults(run=_list)
     describing = actions.add_parser("describe", help="show partitions, leaders and topic configs")
     describing.add_argument("topic", nargs="+")
@@ -47,16 +47,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     deleting = actions.add_parser("delete", help="delete topics and all their records")
     deleting.add_argument("topic", nargs="+")
     deleting.set_defaults(run=_delete)
-    growing = actions.add_parser("add-partitions", help="add partitions to a topic")
-    growing.add_argument("topic")
-    growing.add_argument(
+    extending = actions.add_parser("add-partitions", help="add partitions to a topic")
+    extending.add_argument("topic")
+    extending.add_argument(
         "--total",
         type=whole_number(1),
         required=True,
-        help="number of partitions the topic is to have",
+        help="new number of partitions",
     )
-    growing.set_defaults(run=_grow)
-    for action in (listing, describing, creating, deleting, growing):
+    extending.set_defaults(run=_add_partitions)
+    for action in (listing, describing, creating, deleting, extending):
         add_connection_options(action)
 
 
@@ -115,7 +115,7 @@ def _delete(options: argparse.Namespace) -> int:
     return 0
 
 
-def _grow(options: argparse.Namespace) -> int:
+def _add_partitions(options: argparse.Namespace) -> int:
     with AdminClient(client_options(options)) as admin:
         admin.create_partitions({options.topic: options.total})
     print(f"{options.topic} has {options.total} partitions")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end commands without a traceback, with what was done so far printed."""
+"""Ctrl-C and SIGTERM end commands without a traceback, after they print their counts."""
 
 import socket
 import subprocess
@@ -33,7 +33,7 @@ def desk(cluster: EmbeddedCluster) -> Iterator[Desk]:
 
 @pytest.fixture
 def closed_port() -> Iterator[str]:
-    """An address that refuses connections as long as the test runs."""
+    """An address that refuses connections during the test."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{bound.getsockname()[1]}"
@@ -76,7 +76,7 @@ def test_consume_leaves_its_group_at_sigterm(desk: Desk, tmp_path: Path) -> None
     assert desk.admin().list_consumer_group_offsets("readers")[place("orders")].offset == 3
 
 
-def test_consume_ends_where_the_broker_was_killed(
+def test_consume_ends_at_ctrl_c_after_the_broker_was_killed(
     cluster: EmbeddedCluster, desk: Desk, tmp_path: Path
 ) -> None:
     desk.fill("orders", 3)
@@ -147,7 +147,7 @@ def test_an_interrupt_while_the_commands_are_imported(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_generated_code_is_run(tmp_path: Path) -> None:
-    """As while a dataclass is imported; ``python -m`` alone looks at what CPython notes of it."""
+    """As in the import of a dataclass. Only ``python -m`` evaluates the flag that CPython sets."""
     (tmp_path / "interrupted.py").write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"

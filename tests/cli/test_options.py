@@ -68,7 +68,7 @@ def test_every_public_name_is_imported_when_it_is_used() -> None:
 # -- the address
 
 
-def test_the_environment_names_the_cluster(
+def test_bootstrap_servers_are_read_from_the_environment(
     desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.topic(name="orders")
@@ -77,7 +77,7 @@ def test_the_environment_names_the_cluster(
     assert capsys.readouterr().out == "orders\n"
 
 
-def test_the_option_wins_over_the_environment(
+def test_bootstrap_option_overrides_the_environment(
     desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.topic(name="orders")
@@ -92,7 +92,7 @@ def test_the_option_wins_over_the_environment(
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-def test_a_command_gives_up_after_its_timeout(
+def test_command_fails_after_its_timeout(
     silent_peer: str, capsys: Captured, arguments: tuple[str, ...]
 ) -> None:
     assert main([*arguments, "-b", silent_peer, "--timeout", "0.2"]) == 1
@@ -101,7 +101,7 @@ def test_a_command_gives_up_after_its_timeout(
     assert "no broker could be reached" in error
 
 
-def test_produce_gives_up_after_its_timeout(silent_peer: str, tmp_path: Path) -> None:
+def test_produce_fails_after_its_timeout(silent_peer: str, tmp_path: Path) -> None:
     options = ("-b", silent_peer, "--timeout", "0.2")
     with command(tmp_path, "produce", "t", *options) as process:
         process.enter(b"one\n")
@@ -183,7 +183,7 @@ def test_a_topic_that_does_not_exist(desk: Desk, capsys: Captured) -> None:
 # -- the demonstration
 
 
-def test_the_demonstration_looks_for_its_data_first(
+def test_demo_checks_for_its_data_before_it_starts_a_broker(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start_broker(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The main job, end to end: produce, kill a member midway, lose nothing, and prove it."""
+"""``kclient demo``: produces, consumes in a group, kills a member and compares all totals."""
 
 import argparse
 import tempfile
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kclient import AdminClient, NewTopic, Producer, TopicPartition
-from kclient.cli.demo import summary
 from kclient.cli.demo.flights import (
     ROW_COUNT,
     airline_names,
@@ -15,7 +14,7 @@ from kclient.cli.demo.flights import (
     read_flights,
 )
 from kclient.cli.demo.processes import Process, start_broker
-from kclient.cli.demo.progress import Progress
+from kclient.cli.demo.report import Progress, Summary, summarize, table
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 
 TOPIC = "flights"
@@ -38,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--data-dir",
         type=Path,
-        help="where the broker keeps its data; a new temporary directory if not given",
+        help="data directory of the broker; by default a new temporary directory",
     )
     parser.set_defaults(run=run)
 
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if intact else 1
 
 
-def produce(bootstrap: str) -> summary.Summary:
+def produce(bootstrap: str) -> Summary:
     """Send every flight, keyed by carrier; return the source's own totals."""
     with AdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])
@@ -88,11 +87,11 @@ def produce(bootstrap: str) -> summary.Summary:
         " every record acknowledged",
         flush=True,
     )
-    return summary.summarize((flight.carrier, flight.departure_delay) for flight in flights)
+    return summarize((flight.carrier, flight.departure_delay) for flight in flights)
 
 
 def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]:
-    """Consume in two processes and kill one of them; return what was seen, and how often twice."""
+    """Consume in two processes and kill one; return the records, and how many were redelivered."""
     journals = [directory / "member-1.journal", directory / "member-2.journal"]
     for journal in journals:
         journal.write_text("")
@@ -125,7 +124,7 @@ def consume(bootstrap: str, directory: Path) -> tuple[dict[Position, Seen], int]
 
 
 def start_member(bootstrap: str, journal: Path) -> Process:
-    """Start a member of the group that writes into `journal`."""
+    """Start a member of the group that writes to `journal`."""
     arguments = ["--bootstrap", bootstrap, "--topic", TOPIC, "--group", GROUP]
     return Process(
         journal.stem,
@@ -136,7 +135,7 @@ def start_member(bootstrap: str, journal: Path) -> Process:
 
 
 def check_progress(members: list[Process], victim: Process, began: float, count: int) -> None:
-    """Raise if a member died that nobody killed, or if time is up."""
+    """Raise if a member ended that was not killed, or if the deadline passed."""
     for member in members:
         if member is not victim and not member.is_running():
             raise KafkaError(f"{member.name} ended by itself; see {member.log}")
@@ -145,7 +144,7 @@ def check_progress(members: list[Process], victim: Process, began: float, count:
 
 
 def follow(journal: Path) -> Iterator[list[tuple[Position, Seen]]]:
-    """Yield the complete lines that were added since the last time, for ever."""
+    """Yield the complete lines added since the last call, without end."""
     with journal.open(encoding="ascii") as text:
         rest = ""
         while True:
@@ -154,18 +153,16 @@ def follow(journal: Path) -> Iterator[list[tuple[Position, Seen]]]:
 
 
 def parse_line(line: str) -> tuple[Position, Seen]:
-    """Read a line of a member's journal."""
+    """Parse a line of a member's journal."""
     partition, offset, carrier, delay = line.split(" ")
     return (int(partition), int(offset)), (carrier, None if delay == "-" else int(delay))
 
 
-def report(
-    bootstrap: str, source: summary.Summary, seen: dict[Position, Seen], redelivered: int
-) -> bool:
-    """Print what came out; return whether nothing is missing and every figure matches."""
-    consumed = summary.summarize(seen.values())
+def report(bootstrap: str, source: Summary, seen: dict[Position, Seen], redelivered: int) -> bool:
+    """Print the result; return whether every record arrived and every total matches."""
+    consumed = summarize(seen.values())
     print()
-    print("\n".join(summary.table(consumed, source, airline_names())))
+    print("\n".join(table(consumed, source, airline_names())))
     missing = ROW_COUNT - len(seen)
     print()
     print(f"  lost {missing}, read again after the kill {redelivered:,}", flush=True)
@@ -183,7 +180,7 @@ def committed_offsets(bootstrap: str) -> int:
 
 
 def show_directory(data: Path) -> None:
-    """Print where the data lies."""
+    """Print the data directory and its log files."""
     print(f"\n  data in Kafka's format: {data}")
     for log in sorted(data.glob(f"{TOPIC}-*/*.log")):
         print(f"    {log.relative_to(data)}  {log.stat().st_size / 1e6:6.2f} MB")

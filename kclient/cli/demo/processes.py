@@ -1,4 +1,4 @@
-"""The demonstration's processes: the companion broker and the members of the group."""
+"""Child processes of the demonstration: the broker and the group's members."""
 
 import signal
 import subprocess
@@ -41,16 +41,16 @@ class Process:
         return self._process.pid
 
     def is_running(self) -> bool:
-        """Return whether the process is still there."""
+        """Return whether the process has not ended."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End the process as a power cut would: SIGKILL, no clean-up."""
+        """Kill the process with SIGKILL, without clean-up."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def stop(self, timeout_s: float = 15.0) -> None:
-        """Ask the process to end, and make it end if it does not."""
+        """Terminate the process; kill it if it does not end in time."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         if self.is_running():

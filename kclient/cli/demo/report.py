@@ -1,15 +1,52 @@
-"""Flights and delays per carrier, counted from the source and from what was consumed."""
+"""Output of the demonstration: progress, and totals per carrier."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TextIO
+
+_WIDTH = 36
+
+
+class Progress:
+    """A progress bar; on anything but a terminal, a line each quarter.
+
+    Args:
+        label: Name of the step.
+        total: Count at 100 %.
+        out: Stream to write to.
+    """
+
+    def __init__(self, label: str, total: int, out: TextIO = sys.stdout) -> None:
+        self._label = label
+        self._total = total
+        self._out = out
+        self._shown = -1
+        # A terminal redraws the line; a log gets a line each quarter.
+        self._step = 1 if out.isatty() else 25
+
+    def update(self, count: int) -> None:
+        """Show a new count, if its percentage has changed."""
+        percent = min(100, 100 * count // self._total) // self._step * self._step
+        if percent == self._shown:
+            return
+        self._shown = percent
+        filled = _WIDTH * percent // 100
+        bar = "█" * filled + "░" * (_WIDTH - filled)
+        line = f"  {self._label:<9} {bar} {percent:>3} %  {count:>9,} records"
+        if self._out.isatty():
+            self._out.write(f"\r{line}" + ("\n" if percent == 100 else ""))
+        else:
+            self._out.write(f"{line}\n")
+        self._out.flush()
 
 
 @dataclass(slots=True)
 class CarrierTotals:
-    """What is known of one carrier.
+    """Totals of one carrier.
 
     Attributes:
-        flights: Records seen.
+        flights: Number of records.
         cancelled: Records without a departure.
         delay_minutes: Sum of departure delays, minutes; early departures count as negative.
     """

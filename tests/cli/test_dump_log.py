@@ -1,3 +1,5 @@
+"""``kclient dump-log`` on the files of a companion broker."""
+
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.support.wire import Wire
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """A broker's directory with a topic, a group and its positions."""
+    """A data directory with a topic, a group and its committed offsets."""
     with EmbeddedCluster(data_dir=tmp_path) as cluster, Wire(cluster.bootstrap_servers) as wire:
         wire.create_topic("t")
         client = FOREIGN_CLIENTS["confluent-kafka"](cluster.bootstrap_servers)
@@ -45,7 +47,7 @@ def test_offsets(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "OffsetCommitValue(offset=1" in shown
 
 
-def test_damage_is_told(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_batch_is_reported(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path(log_of(data_dir / "t-0"))
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
@@ -64,7 +66,7 @@ def test_broker_settings_need_a_value(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--config: got 'num.partitions', expected KEY=VALUE" in capsys.readouterr().err
 
 
-def test_garbage_is_shown_as_such() -> None:
+def test_undecodable_records_are_reported() -> None:
     assert "not a metadata record" in (decode_metadata(None, b"\xff\xff")[1] or "")
     assert "not a record of the offsets topic" in (decode_offsets(b"\0", b"")[1] or "")
     assert decode_offsets(None, b"") == (None, None)

@@ -1,4 +1,4 @@
-"""``kclient broker``: what it prints when it has started, and the settings it starts with."""
+"""Output and default settings of ``kclient broker``."""
 
 import signal
 import subprocess

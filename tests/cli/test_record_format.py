@@ -1,4 +1,4 @@
-"""What ``kclient consume`` prints is one line per record, and can be parsed back."""
+"""Lines that ``kclient consume`` prints: one for each record, and reversible."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kclient import TopicPartition
 from kclient.cli.command_line import OUTPUT_CLOSED
 from kclient.cli.main import main
-from kclient.cli.text_form import NULL, escape, unescape
+from kclient.cli.record_format import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk, place
@@ -53,7 +53,7 @@ def consumed(
 
 
 @given(st.none() | st.binary() | st.text().map(str.encode))
-def test_bytes_come_back(data: bytes | None) -> None:
+def test_escaped_bytes_are_restored_by_unescape(data: bytes | None) -> None:
     text = escape(data)
     assert len(text.splitlines()) <= 1
     assert "\t" not in text
@@ -84,7 +84,7 @@ def test_the_form_of_each_kind_of_character() -> None:
 
 
 @pytest.mark.parametrize("text", [b"\\", b"\\q", b"a\\N", b"\\x0", b"\\xZZ", b"\\XFF"])
-def test_what_begins_no_escape_sequence_is_refused(text: bytes) -> None:
+def test_invalid_escape_sequences_are_rejected(text: bytes) -> None:
     with pytest.raises(InvalidArgumentError, match=r"escape sequence: got .*, expected "):
         unescape(text)
 
@@ -161,7 +161,7 @@ def test_a_topic_is_copied_through_text(
 
 
 @pytest.mark.parametrize("group", [[], ["--group", "readers"]])
-def test_a_reader_that_closes_its_end_is_no_error(desk: Desk, group: list[str]) -> None:
+def test_closed_output_pipe_is_no_error(desk: Desk, group: list[str]) -> None:
     topic = desk.topic()
     desk.fill(topic, 50_000)
     program = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning", *group]
