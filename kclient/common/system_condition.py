@@ -8,6 +8,8 @@ from operator import attrgetter, methodcaller
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kclient.common.interrupts import sigint_takes_effect
+
 _release_save = methodcaller("_release_save")
 
 
@@ -64,7 +66,8 @@ class SystemCondition:
         try:
             self._waiters.append(waiter)
             let_go.extend(map(_release_save, (self._lock,)))
-            notified = waiter.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
+            with sigint_takes_effect():
+                notified = waiter.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
         finally:
             try:
                 if let_go:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from itertools import starmap, tee
 from typing import Protocol
 
+from kclient.common.interrupts import sigint_takes_effect
 from kclient.common.runtime import READABLE, Address, Listener, LookUp, Poller, StreamSocket
 from kclient.network.name_resolver import NameLookUp, NameResolver
 
@@ -149,8 +150,13 @@ class SystemPoller:
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
         """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
         timeout = None if timeout_ms is None or math.isinf(timeout_ms) else timeout_ms / 1000.0
+        if timeout == 0:
+            selected = self._selector.select(0)
+        else:
+            with sigint_takes_effect():
+                selected = self._selector.select(timeout)
         ready = []
-        for key, events in self._selector.select(timeout):
+        for key, events in selected:
             if key.data is None:
                 self._bell.silence()
             else:

@@ -1,0 +1,231 @@
+"""SIGINT takes effect at the waits and at the end of a call, not in between."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
+from kclient.common.system_condition import SystemCondition
+from kclient.network.system_net import SystemPoller
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def handler_is_restored() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_signal_takes_effect_at_the_end_of_a_call_that_does_not_wait() -> None:
+    steps = []
+
+    def call() -> None:
+        with deferred_sigint():
+            interrupt()
+            steps.append("completed")
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert steps == ["completed"]
+
+
+def test_signal_that_came_before_a_wait_takes_effect_when_it_begins() -> None:
+    steps = []
+
+    def call() -> None:
+        with deferred_sigint():
+            interrupt()
+            steps.append("before the wait")
+            with sigint_takes_effect():
+                steps.append("waited")
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert steps == ["before the wait"]
+
+
+def test_signal_takes_effect_during_a_wait() -> None:
+    with deferred_sigint(), pytest.raises(KeyboardInterrupt), sigint_takes_effect():
+        interrupt()
+
+
+def test_a_wait_defers_signals_again_when_it_has_ended() -> None:
+    steps = []
+
+    def call() -> None:
+        with deferred_sigint():
+            with sigint_takes_effect(), sigint_takes_effect():
+                steps.append("waited")
+            interrupt()
+            steps.append("completed")
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert steps == ["waited", "completed"]
+
+
+def test_call_made_by_a_callback_completes_before_the_signal_takes_effect() -> None:
+    steps = []
+
+    def callback() -> None:
+        with deferred_sigint():
+            interrupt()
+            steps.append("inner call completed")
+        steps.append("callback continued")
+
+    with deferred_sigint(), pytest.raises(KeyboardInterrupt), sigint_takes_effect():
+        callback()
+    assert steps == ["inner call completed"]
+
+
+def test_call_within_a_call_leaves_the_signal_to_the_outer_one() -> None:
+    steps = []
+
+    def call() -> None:
+        with deferred_sigint():
+            with deferred_sigint():
+                interrupt()
+            steps.append("outer call completed")
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert steps == ["outer call completed"]
+
+
+def test_outside_of_calls_a_wait_changes_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt), sigint_takes_effect():
+        interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+
+
+def test_several_signals_take_effect_once() -> None:
+    calls = []
+    before = signal.signal(signal.SIGINT, lambda number, _: calls.append(number))
+    try:
+        with deferred_sigint():
+            interrupt()
+            interrupt()
+            assert calls == []
+        assert calls == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_handler_of_the_program_gets_the_interrupted_frame() -> None:
+    frames: list[FrameType | None] = []
+    before = signal.signal(signal.SIGINT, lambda _, frame: frames.append(frame))
+    try:
+        with deferred_sigint(), sigint_takes_effect():
+            interrupt()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert frames[0] is not None
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_handlers_that_are_not_python_functions_are_left_alone(handler: signal.Handlers) -> None:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with deferred_sigint():
+            assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_handler_that_a_callback_installs_stays() -> None:
+    def installed(_number: int, _frame: FrameType | None) -> None:
+        pass
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with deferred_sigint(), sigint_takes_effect():
+            signal.signal(signal.SIGINT, installed)
+        assert signal.getsignal(signal.SIGINT) is installed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_error_of_a_call_restores_the_handler() -> None:
+    with pytest.raises(ValueError, match="of the call"), deferred_sigint():
+        raise ValueError("of the call")
+
+
+def test_other_threads_do_not_change_what_the_main_thread_defers() -> None:
+    def call() -> None:
+        with deferred_sigint():
+            thread = threading.Thread(target=enter_and_wait)
+            thread.start()
+            thread.join()
+            interrupt()
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+
+    with pytest.raises(KeyboardInterrupt):
+        call()
+
+
+def enter_and_wait() -> None:
+    with deferred_sigint(), sigint_takes_effect():
+        pass
+
+
+class Interrupter:
+    """Sends SIGINT to the main thread until the block ends: no signal tells that it waits."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def test_poller_is_interrupted_while_it_waits() -> None:
+    poller = SystemPoller()
+    try:
+        with deferred_sigint(), pytest.raises(KeyboardInterrupt), Interrupter():
+            poller.poll(60_000)
+        poller.wakeup()
+        assert poller.poll(60_000) == []
+    finally:
+        poller.close()
+
+
+def test_poll_that_does_not_wait_is_not_interrupted() -> None:
+    poller = SystemPoller()
+    try:
+
+        def call() -> None:
+            with deferred_sigint():
+                interrupt()
+                assert poller.poll(0) == []
+
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    finally:
+        poller.close()
+
+
+def test_condition_is_interrupted_while_it_waits_and_has_its_lock_again() -> None:
+    condition = SystemCondition()
+    with condition:
+        with deferred_sigint(), pytest.raises(KeyboardInterrupt), Interrupter():
+            condition.wait(60)
+        condition.notify_all()
+    with condition:
+        assert not condition.wait(0)
