@@ -1,9 +1,7 @@
-"""Ctrl-C once and again while a consumer is closed: the next close ends, and all is let go of."""
+"""Ctrl-C twice while a consumer closes: the next close ends in time and releases everything."""
 
 import gc
-import os
-import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from weakref import WeakSet
@@ -14,12 +12,9 @@ from kclient.common.errors import ClosedError
 from kclient.common.runtime import Net, Poller
 from kclient.consumer import Consumer
 from tests.consumer.conftest import ConsumerWorld
-from tests.support.interrupts import Interruption
+from tests.support.interrupts import Interruption, at_every_place
 
-_TRIALS = int(os.environ.get("KCLIENT_INTERRUPT_TRIALS", "40"))
 _CLOSE_MS = 200
-_PLACES = 1_100  # about as many as a close has
-_REST = 12  # and as many as one has where another was struck and did most of it nevertheless
 
 
 class CountingNet:
@@ -86,37 +81,31 @@ class Scene:
         assert self.consumer._parts.seat.stopped, where
 
 
-def pairs() -> Iterator[tuple[int, int]]:
-    dice = random.Random(int(os.environ.get("KCLIENT_INTERRUPT_SEED", "1")))
-    for _ in range(_TRIALS):
-        yield dice.randrange(_PLACES), dice.randrange(_PLACES // 4)
-
-
-@pytest.mark.fault("R21")
-def test_close_that_is_struck_twice_while_it_goes_on() -> None:
-    """The first Ctrl-C is kept until all is done; the second strikes what is still done."""
-    twice = 0
-    for first, second in pairs():
-        scene = Scene()
-        interruption = Interruption(first, again=second)
-        assert interruption.during(scene.consumer.close) == (interruption.strikes > 0)
-        twice += interruption.strikes == 2
-        scene.check(interruption.place)
-    assert twice >= _TRIALS // 6
-
-
-@pytest.mark.fault("R21")
-def test_the_end_of_a_block_that_is_struck_and_then_close_too() -> None:
-    twice = 0
-    for first, second in pairs():
-        scene = Scene()
-        ends, closes = Interruption(first), Interruption(second % _REST)
-        left = ends.during(partial(leave_block, scene.consumer))
-        twice += left and closes.during(scene.consumer.close)
-        scene.check(f"{ends.place} and {closes.place}")
-    assert twice >= _TRIALS // 6
+def close(consumer: Consumer) -> None:
+    consumer.close()
 
 
 def leave_block(consumer: Consumer) -> None:
     with consumer:
         pass
+
+
+@pytest.mark.fault("R21")
+@pytest.mark.parametrize("end", [close, leave_block])
+def test_close_that_is_interrupted_twice_releases_everything(
+    end: Callable[[Consumer], None],
+) -> None:
+    """The first Ctrl-C is deferred until the consumer is closed; the second ends a wait."""
+
+    def interrupt_twice(distance: int, interruption: Interruption) -> bool:
+        scene = Scene()
+        interruption.again = distance
+        assert interruption.during(partial(end, scene.consumer)) == (interruption.strikes > 0)
+        scene.check(interruption.place)
+        twice.append(interruption.strikes == 2)
+        return interruption.strikes > 0
+
+    twice: list[bool] = []
+    for distance in (0, 2):
+        assert at_every_place(partial(interrupt_twice, distance)) >= 4
+    assert sum(twice) >= 4

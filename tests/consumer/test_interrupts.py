@@ -1,8 +1,8 @@
-"""Ctrl-C at every place of a call: no record is lost, none comes twice, nothing stays taken."""
+"""Ctrl-C wherever a call waits: no record is lost or repeated, no lock stays acquired."""
 
-import os
 from collections.abc import Callable, Iterable
 
+import pyarrow as pa
 import pytest
 
 from kclient.common.errors import ClosedError, KafkaError
@@ -11,8 +11,6 @@ from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 from tests.support.interrupts import Interruption, at_every_place
 
-# How many places are passed over; 1 goes to every one, which takes some minutes.
-_STEP = int(os.environ.get("KCLIENT_INTERRUPT_STEP", "23"))
 _CLOSE_MS = 200
 
 
@@ -76,7 +74,7 @@ def iterate(reader: Reader) -> None:
 
 
 def columns(reader: Reader) -> None:
-    batch = reader.consumer.poll_columns(0.3, max_records=4)
+    batch: pa.RecordBatch = reader.consumer.poll_columns(0.3, max_records=4)
     for partition, offset in zip(batch["partition"], batch["offset"], strict=True):
         assert offset.as_py() == reader.next[partition.as_py()]
         reader.next[partition.as_py()] += 1
@@ -99,7 +97,7 @@ def test_reading(world: ConsumerWorld, read: Callable[[Reader], None], group: bo
         reader.read_all(interruption.place)
         return struck
 
-    assert at_every_place(attempt, step=_STEP) > 10
+    assert at_every_place(attempt) >= 4
 
 
 @pytest.mark.fault("R21")
@@ -131,7 +129,7 @@ def test_committing(world: ConsumerWorld) -> None:
         assert len(told) <= 1
         return struck
 
-    assert at_every_place(attempt, step=_STEP) > 10
+    assert at_every_place(attempt) >= 4
 
 
 @pytest.mark.fault("R11", "R21")
@@ -174,7 +172,7 @@ def test_rebalancing(world: ConsumerWorld) -> None:
             assert world.clock.now_ms < deadline_ms, f"no member any more after {place}"
             reader.take(list(consumer.poll(0.1)))
 
-    assert at_every_place(attempt, step=_STEP * 19) > 5
+    assert at_every_place(attempt) >= 4
 
 
 @pytest.mark.fault("R21")
@@ -205,4 +203,4 @@ def test_closing(what: str) -> None:
         assert world.net.open_sockets == 0, interruption.place
         return struck
 
-    assert at_every_place(attempt, step=_STEP) > 10
+    assert at_every_place(attempt) >= 4

