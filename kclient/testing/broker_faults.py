@@ -317,4 +317,4 @@ def _error_answer(body: RequestMessage, code: int) -> ResponseMessage | None:
     """Return the answer that tells an error; None where the connection is closed instead."""
     if isinstance(body, ProduceRequest) and body.acks == 0:
         return None
-    return API_TABLE[body.api_key].error_answer(body, code)
+    return API_TABLE[body.api_key].error_response(body, code)

@@ -190,7 +190,7 @@ class EmbeddedCluster(ProcessBound):
 
     def __del__(self) -> None:
         broker: BrokerServer | None = getattr(self, "_broker", None)
-        if broker is not None and broker.is_running and broker.is_own:
+        if broker is not None and broker.is_running and broker.started_by_this_process:
             warnings.warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
 

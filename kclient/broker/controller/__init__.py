@@ -1,1 +1,1 @@
-"""Cluster metadata: decisions, the log that keeps them, and the image everyone reads."""
+"""Cluster metadata: the controller, its log, and the metadata image."""

@@ -17,13 +17,13 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 METADATA_LOG_CONFIG = LogConfig(
     cleanup_policy=(), retention_ms=-1, retention_bytes=-1, max_message_bytes=8 * 1024 * 1024
 )
-"""Nothing is ever deleted from it: it is replayed from its beginning."""
+"""No retention: the log is replayed from its start."""
 
 _EPOCH = 1
-"""There is one voter, hence one leader, which never changes."""
+"""Leader epoch: with a single voter it never changes."""
 
 _VERSIONS = {"RegisterBrokerRecord": 3, "PartitionRecord": 1, "PartitionChangeRecord": 1}
-"""The versions that belong to the metadata.version written; all others are 0."""
+"""Record versions of the metadata.version written; all others are 0."""
 
 
 class KafkaMetadataLog:
@@ -37,18 +37,18 @@ class KafkaMetadataLog:
         """Yield all records with their offsets, oldest first.
 
         Raises:
-            KafkaError: A record is damaged, or of a kind that is not known.
+            KafkaError: A record is corrupt or of an unknown type.
         """
         for record in read_records(self._log):
             if record.value is not None:
                 yield record.offset, MetadataRecord.decode_framed(record.value)
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Write records in one batch, flushed; return the last one's offset.
+        """Append records in one batch and flush; return the offset of the last one.
 
         Raises:
-            KafkaStorageError: They could not be written or flushed, and are not in the log; or the
-                disk failed, and nobody can tell before a restart.
+            KafkaStorageError: The append or flush failed, and the records were removed. After a
+                disk failure a restart decides whether they are in the log.
         """
         values = [(None, record.encode_framed(_version(record))) for record in records]
         batch = keyed_batch(self._clock.wall_ms(), values)
@@ -56,7 +56,7 @@ class KafkaMetadataLog:
         try:
             self._log.flush()
         except KafkaStorageError:
-            # A decision that its asker was told had failed must not come true at the next start.
+            # A change that was reported as failed must not be replayed at the next start.
             self._log.truncate_to(info.first_offset)
             raise
         self._log.high_watermark = self._log.log_end_offset

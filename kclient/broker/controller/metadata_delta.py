@@ -1,4 +1,4 @@
-"""Changes on the way from one image to the next."""
+"""Changes between two metadata images."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,8 +35,8 @@ class MetadataDelta:
     """An image with records replayed onto it (Kafka: MetadataDelta).
 
     Attributes:
-        created_topics: Names of topics that exist now and did not.
-        deleted_topics: Topics that existed and do not; created again, they have another id.
+        created_topics: Names of created topics.
+        deleted_topics: Deleted topics; a topic created again has another id.
         changed_topics: Names of topics whose partitions changed.
         changed_configs: Resources whose settings changed.
     """
@@ -47,7 +47,7 @@ class MetadataDelta:
         self.changed_topics: dict[str, None] = {}
         self.changed_configs: dict[ConfigResource, None] = {}
         self._topics = dict(image.topics)
-        # Partitions of topics that change, as lists until `apply`: a topic may have thousands.
+        # Partitions of changed topics, as lists until `apply`: a topic may have thousands.
         self._partitions: dict[str, list[PartitionRegistration]] = {}
         self._topic_names = dict(image.topic_names)
         self._configs = dict(image.configs)
@@ -68,17 +68,17 @@ class MetadataDelta:
         }
 
     def replay(self, record: MetadataRecord) -> None:
-        """Apply one record; kinds that this broker has no use for change nothing.
+        """Apply one record; record types that this broker does not use are ignored.
 
         Raises:
-            KafkaError: The record speaks of something that does not exist.
+            KafkaError: The record refers to an object that does not exist.
         """
         action = self._actions.get(type(record))
         if action is not None:
             action(record)
 
     def apply(self, offset: int) -> MetadataImage:
-        """Return the image that follows.
+        """Return the image with the changes applied.
 
         Args:
             offset: Offset of the last record replayed.
@@ -99,12 +99,12 @@ class MetadataDelta:
     def _topic(self, topic_id: bytes) -> TopicImage:
         name = self._topic_names.get(topic_id)
         if name is None:
-            raise KafkaError(f"metadata log: topic id {topic_id.hex()} belongs to no topic")
+            raise KafkaError(f"metadata log: topic id {topic_id.hex()} is unknown")
         return self._topics[name]
 
     def _topic_record(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._topic_names:
-            raise KafkaError(f"metadata log: topic {record.name!r:.80} or its id is there already")
+            raise KafkaError(f"metadata log: topic {record.name!r:.80} or its id exists already")
         self._topics[record.name] = TopicImage(record.name, record.topic_id, ())
         self._topic_names[record.topic_id] = record.name
         self.created_topics[record.name] = None
@@ -145,7 +145,7 @@ class MetadataDelta:
     ) -> None:
         partitions = self._partitions_of(topic)
         if not 0 <= number <= len(partitions):
-            raise KafkaError(f"metadata log: {topic.name}-{number} comes before its predecessor")
+            raise KafkaError(f"metadata log: {topic.name}-{number} is out of order")
         partitions[number : number + 1] = [registration]
         if topic.name not in self.created_topics:
             self.changed_topics[topic.name] = None

@@ -1,4 +1,4 @@
-"""The cluster as one broker sees it: a value that is replaced, never changed."""
+"""Immutable image of the cluster metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ GROUP_RESOURCE = 32
 
 
 class PartitionRegistration(NamedTuple):
-    """Where a partition lives (Kafka: PartitionRegistration)."""
+    """Replicas and leader of a partition (Kafka: PartitionRegistration)."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -30,12 +30,12 @@ class PartitionRegistration(NamedTuple):
 
 
 class TopicImage(NamedTuple):
-    """One topic (Kafka: TopicImage).
+    """Topic with its partitions (Kafka: TopicImage).
 
     Attributes:
         name: Topic name.
         topic_id: Topic id, 16 bytes.
-        partitions: Registrations by partition number, from 0 without gaps.
+        partitions: Registrations by partition number.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TopicImage(NamedTuple):
 
     @property
     def is_internal(self) -> bool:
-        """Whether the cluster keeps its own state in it."""
+        """Whether the topic stores state of the brokers."""
         return self.name in INTERNAL_TOPICS
 
 
@@ -53,7 +53,7 @@ UNASSIGNED_DIRECTORY = bytes(16)
 
 
 class BrokerRegistration(NamedTuple):
-    """One broker (Kafka: BrokerRegistration)."""
+    """Registered broker (Kafka: BrokerRegistration)."""
 
     id: int
     epoch: int
@@ -73,16 +73,16 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """All cluster metadata up to one offset of the metadata log (Kafka: MetadataImage).
+    """Cluster metadata up to an offset of the metadata log (Kafka: MetadataImage).
 
     Attributes:
-        offset: Offset of the last record it holds, -1 for none.
+        offset: Offset of the last record applied, -1 for none.
         topics: Topics by name.
         topic_names: Topic names by id.
         configs: Settings by resource.
         brokers: Brokers by id.
         features: Finalized feature levels by name.
-        next_producer_id: First producer id that was not given out yet.
+        next_producer_id: First producer id that is not allocated.
     """
 
     offset: int = -1
@@ -99,16 +99,16 @@ class MetadataImage:
         return None if name is None else self.topics.get(name)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionRegistration | None:
-        """Return where a partition lives, or None if there is no such partition."""
+        """Return the registration of a partition, or None if it does not exist."""
         topic = self.topics.get(topic_partition.topic)
         if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
             return None
         return topic.partitions[topic_partition.partition]
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        """Return the settings a topic has of its own."""
+        """Return the settings that override the defaults for a topic."""
         return self.configs.get((TOPIC_RESOURCE, name), _NOTHING)
 
     def live_brokers(self) -> list[BrokerRegistration]:
-        """Return the brokers that serve, by id."""
+        """Return the brokers that are not fenced, ordered by id."""
         return [self.brokers[id_] for id_ in sorted(self.brokers) if not self.brokers[id_].fenced]

@@ -1,4 +1,4 @@
-"""The active controller: decides, writes the decision down, makes it known."""
+"""The active controller."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,26 +43,26 @@ PlanT = TypeVar("PlanT", bound=Plan)
 
 
 class MetadataLog(Protocol):
-    """Where decisions are kept."""
+    """Log of metadata records."""
 
     def replay(self) -> Iterable[tuple[int, MetadataRecord]]:
         """Return all records with their offsets, oldest first."""
         ...
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Write records in one batch, flushed; return the last one's offset."""
+        """Append records in one batch and flush; return the offset of the last one."""
         ...
 
 
 class ProducerIdBlock(NamedTuple):
-    """Producer ids a broker may give out: `first` to `first + size - 1`."""
+    """Producer ids allocated to a broker: `first` to `first + size - 1`."""
 
     first: int
     size: int
 
 
 class BrokerIdentity(NamedTuple):
-    """What a broker registers with."""
+    """Registration data of a broker."""
 
     node_id: int
     host: str
@@ -72,7 +72,7 @@ class BrokerIdentity(NamedTuple):
 
 
 Publisher = Callable[[MetadataDelta, MetadataImage], None]
-"""Told of every change, with the image that has it."""
+"""Receives every change, with the image that contains it."""
 
 
 class QuorumController:
@@ -95,14 +95,14 @@ class QuorumController:
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster as it is now."""
+        """Current metadata image."""
         return self._image
 
     def load(self) -> list[TopicImage]:
-        """Rebuild the image from the log; call it once, before anything else.
+        """Rebuild the image from the log; called once, before all other methods.
 
         Returns:
-            The topics that were deleted, whose logs a crash may have left behind.
+            The deleted topics, whose logs may still exist after a crash.
         """
         delta, offset = MetadataDelta(self._image), -1
         for offset, record in self._log.replay():  # noqa: B007 (the last offset is needed below)
@@ -114,17 +114,17 @@ class QuorumController:
         return delta.deleted_topics
 
     def add_publisher(self, publisher: Publisher) -> None:
-        """Tell `publisher` of every change from now on, in the thread that makes the change."""
+        """Add a publisher; it runs in the thread that makes the change."""
         with self._lock:
             self._publishers.append(publisher)
 
     def register_broker(self, broker: BrokerIdentity, *, crashed: bool = False) -> None:
-        """Take a broker, new or come back, into the cluster.
+        """Register a new or restarted broker.
 
         Args:
-            broker: Who it is, and where.
-            crashed: Whether its logs may have lost their ends, so that its partitions go on under a
-                new leader epoch: readers who were further than that can tell (KIP-320).
+            broker: Id and endpoint of the broker.
+            crashed: Whether its logs may be truncated. If so, its partitions get a new leader
+                epoch, by which clients detect the truncation (KIP-320).
         """
         with self._lock:
             record = RegisterBrokerRecord(
@@ -146,7 +146,7 @@ class QuorumController:
             self._commit([record, *(self._elections(broker.node_id) if crashed else ())])
 
     def _elections(self, node_id: int) -> list[MetadataRecord]:
-        """Return the records that make a broker lead its partitions anew."""
+        """Return records that raise the leader epoch of the partitions a broker leads."""
         return [
             PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
             for topic in self._image.topics.values()
@@ -158,7 +158,7 @@ class QuorumController:
         """Create one topic.
 
         Raises:
-            KafkaError: The topic must not be created; the class says why.
+            KafkaError: The topic was not created.
         """
         (plan,) = self.create_topics([request])
         if isinstance(plan, KafkaError):
@@ -168,12 +168,10 @@ class QuorumController:
     def create_topics(
         self, requests: Sequence[TopicRequest], *, validate_only: bool = False
     ) -> list[TopicPlan | KafkaError]:
-        """Create topics; the partitions of those created can be written to when this returns.
-
-        They are decided upon one after the other, and written down together.
+        """Create topics, in as few batches of the metadata log as possible.
 
         Returns:
-            For each topic how it was created, or why not.
+            The plan of each created topic, or the error.
         """
         with self._lock:
             planner = self._topics.planner(self._image)
@@ -182,20 +180,20 @@ class QuorumController:
             except KafkaError as error:
                 return [error] * len(requests)
             plans = [planner.plan_topic(each, self._new_id()) for each in requests]
-            return plans if validate_only else self._carry_out(plans)
+            return plans if validate_only else self._commit_plans(plans)
 
     def create_partitions(
         self, requests: Sequence[PartitionsRequest], *, validate_only: bool = False
     ) -> list[PartitionsPlan | KafkaError]:
-        """Give topics more partitions.
+        """Add partitions to topics.
 
         Returns:
-            For each topic its new partitions, or why it gets none.
+            The new partitions of each topic, or the error.
         """
         with self._lock:
             planner = self._topics.planner(self._image)
             plans = [planner.plan_partitions(each) for each in requests]
-            return plans if validate_only else self._carry_out(plans)
+            return plans if validate_only else self._commit_plans(plans)
 
     def delete_topics(
         self, named: Sequence[tuple[str | None, bytes]]
@@ -203,17 +201,17 @@ class QuorumController:
         """Delete the topics of names or, where the name is None, of ids.
 
         Returns:
-            For each topic the one that was deleted, or why none was.
+            Each deleted topic, or the error.
         """
         with self._lock:
             planner = self._topics.planner(self._image)
-            return self._carry_out([planner.plan_deletion(*each) for each in named])
+            return self._commit_plans([planner.plan_deletion(*each) for each in named])
 
     def _new_id(self) -> bytes:
         return random_uuid(self._runtime.random)
 
-    def _carry_out(self, plans: Sequence[PlanT | KafkaError]) -> list[PlanT | KafkaError]:
-        """Commit plans, as many together as fit into one batch; those that fail get the error."""
+    def _commit_plans(self, plans: Sequence[PlanT | KafkaError]) -> list[PlanT | KafkaError]:
+        """Commit plans in batches; replace those that fail with their error."""
         results = list(plans)
         for group in _batches(plans):
             records = [record for index in group for record in _records(plans[index])]
@@ -227,7 +225,7 @@ class QuorumController:
         return results
 
     def next_producer_ids(self, node_id: int) -> ProducerIdBlock:
-        """Set a block of producer ids aside for a broker (KIP-730)."""
+        """Allocate a block of producer ids to a broker (KIP-730)."""
         with self._lock:
             first = self._image.next_producer_id
             broker = self._image.brokers.get(node_id)
@@ -256,7 +254,7 @@ class QuorumController:
         try:
             publisher(delta, image)
         except KafkaStorageError as problem:
-            # It is decided and written down: one that cannot follow must not stop the others.
+            # The change is committed: the other publishers have to apply it.
             _log.error("a metadata change could not be applied completely: %s", problem)
 
 

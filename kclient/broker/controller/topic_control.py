@@ -1,7 +1,7 @@
-"""Decides about topics: what may be created, extended or deleted, and the records that say so.
+"""Validation of topic changes, and the metadata records that make them.
 
-Source: Kafka's ReplicationControlManager. Decisions are made against an image and change nothing;
-the controller appends the records and replays them.
+Source: Kafka's ReplicationControlManager. Changes are planned against an image without modifying
+it; the controller appends the records and replays them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ from kclient.protocol.messages.metadata_records import (
 )
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
-"""Kafka's MAX_PARTITIONS_PER_BATCH: more cannot be created by one request."""
+"""Limit of new partitions per request (Kafka: MAX_PARTITIONS_PER_BATCH)."""
 
 Assignment = tuple[int, ...]
 
@@ -66,14 +66,14 @@ class TopicControl:
         self._delete_enabled = delete_enabled
 
     def planner(self, image: MetadataImage) -> "TopicPlanner":
-        """Return what decides about the topics of one request."""
+        """Return a planner for the topics of one request."""
         return TopicPlanner(image, self._defaults, delete_enabled=self._delete_enabled)
 
 
 class TopicPlanner:
-    """Decides about one topic after the other; each plan counts when the next is made.
+    """Planner of the topics of one request; each plan takes the previous ones into account.
 
-    Every method returns a plan, or the reason why there is none.
+    Every method returns a plan or the error.
     """
 
     def __init__(
@@ -91,20 +91,20 @@ class TopicPlanner:
         return sum(len(topic.partitions) for topic in self._image.topics.values())
 
     @cached_property
-    def _folded_names(self) -> dict[str, str]:
-        """Topic names by what their files and metrics are called, where '.' and '_' are one."""
-        return {_folded(name): name for name in self._image.topics}
+    def _names_by_collision_key(self) -> dict[str, str]:
+        """Topic names by collision key: metric names do not distinguish '.' and '_'."""
+        return {_collision_key(name): name for name in self._image.topics}
 
     def check_size(self, requests: Iterable[TopicRequest]) -> None:
-        """Refuse a request for too many partitions, of all its topics together.
+        """Check the total number of partitions of a request.
 
         Raises:
-            PolicyViolationError: They are more than Kafka's MAX_PARTITIONS_PER_BATCH.
+            PolicyViolationError: It exceeds Kafka's MAX_PARTITIONS_PER_BATCH.
         """
         total = 0
         for request in requests:
             if request.name == CLUSTER_METADATA:
-                continue  # refused for its name
+                continue  # rejected by name
             if request.assignments:
                 total += len(request.assignments)
             elif request.num_partitions == -1:
@@ -118,12 +118,12 @@ class TopicPlanner:
             )
 
     def plan_topic(self, request: TopicRequest, topic_id: bytes) -> TopicPlan | KafkaError:
-        """Return how to create a topic."""
+        """Plan the creation of a topic."""
         try:
             self._check_new_name(request.name)
             check_new_configs(request.configs)
             assignments = self._assignments(request)
-            self._take_room(len(assignments))
+            self._reserve_partitions(len(assignments))
         except KafkaError as error:
             return error
         records: list[MetadataRecord] = [TopicRecord(name=request.name, topic_id=topic_id)]
@@ -139,18 +139,18 @@ class TopicPlanner:
         ]
         self._new_names.add(request.name)
         if "." in request.name or "_" in request.name:
-            self._folded_names[_folded(request.name)] = request.name
+            self._names_by_collision_key[_collision_key(request.name)] = request.name
         return TopicPlan(records, request, topic_id, len(assignments), len(assignments[0]))
 
     def plan_partitions(self, request: PartitionsRequest) -> PartitionsPlan | KafkaError:
-        """Return how to give a topic more partitions."""
+        """Plan additional partitions of a topic."""
         topic = self._image.topics.get(request.name)
         if topic is None:
             return UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         have = len(topic.partitions)
         try:
             added = self._added(topic, request)
-            self._take_room(len(added))
+            self._reserve_partitions(len(added))
         except KafkaError as error:
             return error
         return PartitionsPlan(
@@ -161,7 +161,7 @@ class TopicPlanner:
         )
 
     def plan_deletion(self, name: str | None, topic_id: bytes) -> DeletionPlan | KafkaError:
-        """Return how to delete the topic of a name or, where that is None, of an id."""
+        """Plan the deletion of a topic given by name or, if that is None, by id."""
         if not self._delete_enabled:
             return TopicDeletionDisabledError("Topic deletion is disabled.")
         by_id = name is None
@@ -174,13 +174,13 @@ class TopicPlanner:
         return DeletionPlan([RemoveTopicRecord(topic_id=topic.topic_id)], topic)
 
     def _check_new_name(self, name: str) -> None:
-        """Refuse a name that no new topic can have.
+        """Check the name of a new topic.
 
         Raises:
-            InvalidTopicError: The name is not legal, or its files and metrics would be another
-                topic's: '.' and '_' are the same there.
-            TopicExistsError: There is such a topic.
-            InvalidRequestError: The name is kept for the cluster itself.
+            InvalidTopicError: The name is illegal or collides with another topic's: metric names
+                do not distinguish '.' and '_'.
+            TopicExistsError: The topic exists.
+            InvalidRequestError: The name is reserved.
         """
         if name == CLUSTER_METADATA:
             raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
@@ -190,16 +190,16 @@ class TopicPlanner:
         if problem is not None:
             raise InvalidTopicError(f"Topic name {name!r:.80} is illegal: {problem}")
         if "." in name or "_" in name:
-            other = self._folded_names.get(_folded(name))
+            other = self._names_by_collision_key.get(_collision_key(name))
             if other is not None:
                 raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
 
-    def _take_room(self, count: int) -> None:
+    def _reserve_partitions(self, count: int) -> None:
         limit = self._defaults.max_partitions
         have = self._partition_count
         if have + count > limit:
             raise PolicyViolationError(
-                f"got {count} partitions beside the {have} there are, expected at most {limit} "
+                f"got {count} partitions in addition to {have}, expected at most {limit} "
                 "in all (max.partitions)"
             )
         self._partition_count = have + count
@@ -217,7 +217,7 @@ class TopicPlanner:
             raise InvalidPartitionsError("Number of partitions was set to an invalid value.")
         count = self._defaults.num_partitions if count == -1 else count
         factor = self._defaults.replication_factor if factor == -1 else factor
-        return _placed(self._image, 0, count, factor)
+        return _assign_striped(self._image, 0, count, factor)
 
     def _added(self, topic: TopicImage, request: PartitionsRequest) -> list[Assignment]:
         have = len(topic.partitions)
@@ -237,7 +237,7 @@ class TopicPlanner:
             )
         factor = len(topic.partitions[0].replicas)
         if assignments is None:
-            return _placed(self._image, have, count, factor)
+            return _assign_striped(self._image, have, count, factor)
         if len(assignments) != count:
             raise InvalidReplicaAssignmentError(
                 f"Attempted to add {count} additional partition(s), but only "
@@ -251,7 +251,7 @@ class TopicPlanner:
         return checked
 
 
-def _folded(name: str) -> str:
+def _collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
@@ -270,8 +270,8 @@ def _partition_record(
     )
 
 
-def _placed(image: MetadataImage, first: int, count: int, factor: int) -> list[Assignment]:
-    """Spread partitions over the brokers in turn (Kafka: StripedReplicaPlacer)."""
+def _assign_striped(image: MetadataImage, first: int, count: int, factor: int) -> list[Assignment]:
+    """Assign partitions to the brokers in turn (Kafka: StripedReplicaPlacer)."""
     brokers = [broker.id for broker in image.live_brokers()]
     if factor > len(brokers):
         raise InvalidReplicationFactorError(

@@ -1,4 +1,4 @@
-"""Requests for topics and partitions, and the metadata records that carry them out."""
+"""Requests that change topics, and plans with the metadata records that make the change."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -11,14 +11,14 @@ _RECORD_SIZE = 120
 
 
 class TopicRequest(NamedTuple):
-    """A topic to be created.
+    """Request to create a topic.
 
     Attributes:
         name: Topic name.
         num_partitions: Number of partitions, -1 for the broker's default.
-        replication_factor: Copies, -1 for the broker's default.
-        assignments: Broker ids by partition instead of the two counts; empty for none.
-        configs: Settings; None is no value that is accepted.
+        replication_factor: Replication factor, -1 for the broker's default.
+        assignments: Broker ids by partition instead of the two numbers; empty for none.
+        configs: Settings; a value of None is rejected.
     """
 
     name: str
@@ -29,12 +29,12 @@ class TopicRequest(NamedTuple):
 
 
 class PartitionsRequest(NamedTuple):
-    """More partitions for a topic.
+    """Request to add partitions to a topic.
 
     Attributes:
         name: Topic name.
         total: Number of partitions afterwards.
-        assignments: Broker ids of each new partition; None leaves them to the controller.
+        assignments: Broker ids of each new partition; None for an automatic assignment.
     """
 
     name: str
@@ -43,16 +43,16 @@ class PartitionsRequest(NamedTuple):
 
 
 class Plan(Protocol):
-    """A change that may be made."""
+    """Planned change."""
 
     @property
     def records(self) -> Sequence[MetadataRecord]:
-        """The records that make it."""
+        """Records that make the change."""
         ...
 
 
 class TopicPlan(NamedTuple):
-    """A topic that may be created: its records, and what they amount to."""
+    """Planned creation of a topic."""
 
     records: Sequence[MetadataRecord]
     request: TopicRequest
@@ -62,20 +62,20 @@ class TopicPlan(NamedTuple):
 
 
 class PartitionsPlan(NamedTuple):
-    """Partitions that may be added to a topic."""
+    """Planned partitions of a topic."""
 
     records: Sequence[MetadataRecord]
 
 
 class DeletionPlan(NamedTuple):
-    """A topic that may be deleted."""
+    """Planned deletion of a topic."""
 
     records: Sequence[MetadataRecord]
     topic: TopicImage
 
 
 def estimated_size(plan: Plan) -> int:
-    """Return about how many bytes a plan's records take in the metadata log."""
+    """Return the approximate size in bytes of a plan's records in the metadata log."""
     size = _RECORD_SIZE * len(plan.records)
     for record in plan.records:
         if isinstance(record, ConfigRecord):

@@ -1,1 +1,1 @@
-"""Coordinators: who shares a group's work, and how far it has come."""
+"""Coordinators of groups."""

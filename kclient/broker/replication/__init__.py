@@ -1,1 +1,1 @@
-"""Partitions and their replicas, and the operations that wait for them."""
+"""Partitions, their replicas, and delayed operations."""

@@ -1,4 +1,4 @@
-"""A fetch that waits for more data."""
+"""Fetch that waits for `min_bytes`."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -14,12 +14,12 @@ PartitionLookup = Callable[[TopicPartition], Partition]
 """Returns a partition, or raises KafkaError."""
 
 
-class FetchWatch(NamedTuple):
-    """What a waiting fetch remembers of one partition.
+class FetchPartitionStatus(NamedTuple):
+    """State of one partition of a delayed fetch (Kafka: FetchPartitionStatus).
 
     Attributes:
-        wanted: What was asked for.
-        appended_before: The partition's count of appended bytes when it was read, or before that.
+        wanted: Requested offset and limits.
+        appended_before: The partition's count of appended bytes before it was read.
     """
 
     wanted: FetchPartition
@@ -27,10 +27,10 @@ class FetchWatch(NamedTuple):
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits until its partitions have `min_bytes` together, or are not what they were.
+    """Fetch that completes when its partitions have `min_bytes`, or one of them has an error.
 
-    What has been appended since the first read is told from the partitions' byte counts, so that
-    a try costs the same however long the log is (Kafka: DelayedFetch, which compares positions).
+    The bytes appended since the first read follow from the partitions' byte counts, so that the
+    cost of a try does not depend on the log (Kafka's DelayedFetch compares positions).
     """
 
     def __init__(
@@ -38,20 +38,20 @@ class DelayedFetch(DelayedOperation):
         lock: Condition,
         deadline_ms: float,
         params: FetchParams,
-        watches: Mapping[TopicPartition, FetchWatch],
+        watches: Mapping[TopicPartition, FetchPartitionStatus],
         found_bytes: int,
         lookup: PartitionLookup,
-        answer: Callable[[], None],
+        on_done: Callable[[], None],
     ) -> None:
         super().__init__(lock, deadline_ms)
         self._isolation = params.isolation
         self._missing_bytes = params.min_bytes - found_bytes
         self._watches = watches
         self._lookup = lookup
-        self._answer = answer
+        self._on_done = on_done
 
     def try_complete(self) -> bool:
-        """Answer if there is enough, or if some partition is in a state to be told of."""
+        """Complete if there are enough bytes, or if a partition has an error."""
         gained = 0
         try:
             for topic_partition, watch in self._watches.items():
@@ -61,13 +61,13 @@ class DelayedFetch(DelayedOperation):
         return gained >= self._missing_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        """Read again and answer."""
-        self._answer()
+        """Read again and return the result."""
+        self._on_done()
 
-    def _gained(self, partition: Partition, watch: FetchWatch) -> int:
+    def _gained(self, partition: Partition, watch: FetchPartitionStatus) -> int:
         wanted = watch.wanted
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        # Appended is not enough for everybody: the transaction may have to end first.
+        # With read_committed, appended records may belong to an open transaction.
         if partition.readable_end(self._isolation) <= wanted.fetch_offset:
             return 0
         return min(partition.appended_bytes - watch.appended_before, wanted.max_bytes)

@@ -1,4 +1,4 @@
-"""Something that waits for a condition or for its deadline, and completes exactly once."""
+"""Operation that completes exactly once: on a condition or at its deadline."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -10,14 +10,14 @@ _log = logging.getLogger(__name__)
 
 
 class DelayedOperation(ABC):
-    """An operation that may have to wait (Kafka: DelayedOperation).
+    """Operation that may have to wait (Kafka: DelayedOperation).
 
-    Any thread may try to complete it. The lock guards nothing but the claim: whoever claims the
-    operation runs `on_complete`, outside the lock and exactly once.
+    Any thread may try to complete it. The lock guards only the completed flag: the thread that sets
+    it runs `on_complete`, outside the lock and exactly once.
 
     Attributes:
-        deadline_ms: When it is forced to complete.
-        release: What a purgatory does to forget the operation, called once it is claimed.
+        deadline_ms: Time at which it is forced to complete.
+        release: Removes the operation from its purgatory; called on completion.
     """
 
     def __init__(self, lock: Condition, deadline_ms: float) -> None:
@@ -28,11 +28,11 @@ class DelayedOperation(ABC):
 
     @property
     def is_completed(self) -> bool:
-        """Whether the operation was claimed."""
+        """Whether a thread has completed or is completing the operation."""
         return self._completed
 
     def force_complete(self) -> bool:
-        """Complete unless that happened before; return whether this call did it."""
+        """Complete the operation unless it is completed; return whether this call did."""
         with self._lock:
             if self._completed:
                 return False
@@ -41,8 +41,8 @@ class DelayedOperation(ABC):
             self.release()
         try:
             self.on_complete()
-        except Exception:  # noqa: BLE001 (whoever completes it has no part in its failure)
-            _log.exception("%s: could not be completed", type(self).__name__)
+        except Exception:  # noqa: BLE001 (must not affect the thread that completes it)
+            _log.exception("%s: completion failed", type(self).__name__)
         return True
 
     def expire(self) -> None:
@@ -56,8 +56,8 @@ class DelayedOperation(ABC):
 
     @abstractmethod
     def on_complete(self) -> None:
-        """Do what was waited for."""
+        """Finish the operation."""
 
     def on_expiration(self) -> None:
-        """Do what is due only where the deadline, not the condition, ended the wait."""
+        """Finish the operation if its deadline, not its condition, completed it."""
         return

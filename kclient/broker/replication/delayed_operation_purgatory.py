@@ -1,4 +1,4 @@
-"""Where waiting operations are found by what they wait for."""
+"""Purgatory of delayed operations."""
 
 from collections.abc import Hashable, Sequence
 from functools import partial
@@ -12,9 +12,9 @@ OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
 
 class DelayedOperationPurgatory(Generic[OperationT]):
-    """Waiting operations by key, with a timer (Kafka: DelayedOperationPurgatory).
+    """Delayed operations by watch key, with a timer (Kafka: DelayedOperationPurgatory).
 
-    The lock guards the watch lists; operations are tried and completed outside it.
+    The lock guards the watch lists; operations complete outside it.
     """
 
     def __init__(self, lock: Condition, timer: OperationTimer) -> None:
@@ -25,8 +25,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def try_complete_else_watch(self, operation: OperationT, keys: Sequence[Hashable]) -> bool:
         """Complete the operation now, or watch it under every key.
 
-        What it waits for may come true between the first try and the watching; whoever makes it
-        true then finds no operation to check. Hence the second try.
+        The condition may become true between the first try and the registration, when
+        `check_and_complete` does not find the operation yet. Hence the second try.
 
         Returns:
             Whether the operation is complete.
@@ -40,15 +40,15 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         if operation.try_complete():
             return True
         if operation.is_completed:
-            # Claimed while it was being watched, perhaps before there was anything to release.
+            # Completed by another thread, possibly before `release` was set.
             self._forget(operation, keys)
             return True
         self._timer.add(operation)
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation that waits for `key`; return how many completed."""
-        # Looking first without the lock is safe: an operation added meanwhile tries again itself.
+        """Try to complete every operation watched under `key`; return how many completed."""
+        # Safe without the lock: an operation added concurrently tries again itself.
         if key not in self._watchers:
             return 0
         with self._lock:
@@ -56,13 +56,13 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return sum(operation.try_complete() for operation in operations)
 
     def complete_all(self, key: Hashable) -> int:
-        """Force every operation that waits for `key`; return how many completed."""
+        """Force completion of every operation watched under `key`; return how many completed."""
         with self._lock:
             operations = list(self._watchers.get(key, ()))
         return sum(operation.force_complete() for operation in operations)
 
     def watched(self) -> int:
-        """Return the number of (operation, key) pairs that are watched."""
+        """Return the number of watched (operation, key) pairs."""
         with self._lock:
             return sum(len(operations) for operations in self._watchers.values())
 

@@ -1,4 +1,4 @@
-"""What a fetch asks for and what it gets, one partition at a time."""
+"""Parameters and results of fetches and appends."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -9,7 +9,7 @@ from kclient.common.files import WirePart
 
 
 class FetchIsolation(IntEnum):
-    """How far a fetch may read (Kafka: FetchIsolation)."""
+    """Upper bound of a fetch (Kafka: FetchIsolation)."""
 
     HIGH_WATERMARK = 0
     TXN_COMMITTED = 1
@@ -17,7 +17,7 @@ class FetchIsolation(IntEnum):
 
 
 class FetchParams(NamedTuple):
-    """What holds for a whole fetch (Kafka: FetchParams)."""
+    """Parameters of a whole fetch (Kafka: FetchParams)."""
 
     max_wait_ms: int
     min_bytes: int
@@ -26,7 +26,7 @@ class FetchParams(NamedTuple):
 
 
 class FetchPartition(NamedTuple):
-    """What is wanted of one partition (Kafka: FetchRequest.PartitionData)."""
+    """Parameters of one partition's fetch (Kafka: FetchRequest.PartitionData)."""
 
     topic_id: bytes
     fetch_offset: int
@@ -36,16 +36,16 @@ class FetchPartition(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """What one partition gives (Kafka: FetchPartitionData).
+    """Result of one partition's fetch (Kafka: FetchPartitionData).
 
     Attributes:
-        error: Why there are no records, or None.
-        high_watermark: First offset that is not committed yet; -1 if unknown.
+        error: Error of the fetch, or None.
+        high_watermark: First offset that is not committed; -1 if unknown.
         last_stable_offset: First offset of an open transaction, or the high watermark.
-        log_start_offset: First offset there is; -1 if unknown.
-        records: Record batches, perhaps none. The first is whole, the last may be incomplete.
+        log_start_offset: Log start offset; -1 if unknown.
+        records: Record batches, or empty. The first is complete, the last may be partial.
         aborted: Aborted transactions within the records, as (producer id, first offset).
-        diverging_epoch: Epoch and end offset where the reader's history leaves this log's.
+        diverging_epoch: Epoch and end offset at which the fetcher's log diverges from this one.
     """
 
     error: KafkaError | None = None
@@ -58,15 +58,15 @@ class FetchResult(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """What became of one partition's records (Kafka: LogAppendResult).
+    """Result of one partition's append (Kafka: LogAppendResult).
 
     Attributes:
-        error: Why nothing was appended, or None.
+        error: Error of the append, or None.
         base_offset: Offset of the first record.
-        log_append_time: The broker's timestamp, or -1 where the producer's stands; the batch's
-            greatest timestamp if it is a duplicate.
-        log_start_offset: First offset there is; -1 if unknown.
-        record_errors: Records that were refused, as (index in the batch, why).
+        log_append_time: Broker timestamp with LogAppendTime, else -1; the batch's maximum timestamp
+            if it is a duplicate.
+        log_start_offset: Log start offset; -1 if unknown.
+        record_errors: Rejected records, as (index in the batch, error message).
     """
 
     error: KafkaError | None = None

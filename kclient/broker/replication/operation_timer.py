@@ -1,4 +1,4 @@
-"""Deadlines of waiting operations."""
+"""Timer of delayed operations."""
 
 import heapq
 import itertools
@@ -8,11 +8,11 @@ from kclient.common.runtime import Condition
 
 _PURGE_FLOOR = 1000
 IDLE_MS = 200.0
-"""How long `OperationTimer.wait` sleeps at most, so that it sees a shutdown."""
+"""Maximum sleep of `OperationTimer.wait`, so that it notices a shutdown."""
 
 
 class OperationTimer:
-    """A heap of deadlines (Kafka: SystemTimer, a hierarchical wheel).
+    """Heap of deadlines (Kafka: SystemTimer, a hierarchical wheel).
 
     The condition guards the heap and `_wake_at`.
     """
@@ -25,7 +25,7 @@ class OperationTimer:
         self._wake_at = float("inf")
 
     def add(self, operation: DelayedOperation) -> None:
-        """Watch an operation's deadline."""
+        """Add an operation's deadline."""
         with self._condition:
             heapq.heappush(self._heap, (operation.deadline_ms, next(self._order), operation))
             if len(self._heap) >= self._purge_at:
@@ -34,12 +34,12 @@ class OperationTimer:
                 self._condition.notify_all()
 
     def advance(self, now_ms: float) -> None:
-        """Expire every operation whose deadline has come."""
+        """Expire every operation whose deadline has passed."""
         for operation in self._due(now_ms):
             operation.expire()
 
     def wait(self, now_ms: float, until_ms: float | None = None) -> None:
-        """Sleep until the next deadline, `until_ms`, `IDLE_MS`, or a nearer deadline is added."""
+        """Sleep until the next deadline, `until_ms` or `IDLE_MS`, or until one is added."""
         with self._condition:
             self._wake_at = now_ms + IDLE_MS
             if until_ms is not None:
@@ -51,7 +51,7 @@ class OperationTimer:
             self._wake_at = float("inf")
 
     def next_deadline_ms(self) -> float:
-        """Return the nearest deadline, infinity where there is none."""
+        """Return the nearest deadline, infinity if there is none."""
         with self._condition:
             return self._heap[0][0] if self._heap else float("inf")
 
@@ -60,7 +60,7 @@ class OperationTimer:
             return len(self._heap)
 
     def wakeup(self) -> None:
-        """End the present `wait`."""
+        """Wake up a current `wait`."""
         with self._condition:
             self._condition.notify_all()
 
@@ -72,7 +72,7 @@ class OperationTimer:
         return due
 
     def _purge(self) -> None:
-        # Completed operations hold on to their responses until their deadline otherwise.
+        # Completed operations would keep their responses in memory until the deadline.
         self._heap = [entry for entry in self._heap if not entry[2].is_completed]
         heapq.heapify(self._heap)
         self._purge_at = max(_PURGE_FLOOR, 2 * len(self._heap))

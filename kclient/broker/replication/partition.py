@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, and the rules for writing to it and reading from it."""
+"""Partition hosted by this broker."""
 
 from typing import NamedTuple
 
@@ -24,11 +24,11 @@ from kclient.common.types import OffsetAndTimestamp, TopicPartition
 ACKS_ALL = -1
 
 _SENDFILE_FROM = 16 * 1024
-"""Below, one write of header and records together is quicker than a second one by sendfile."""
+"""Below this size, one write of header and records is faster than a separate sendfile."""
 
 
 class EpochEndOffset(NamedTuple):
-    """Where a leader epoch ended (Kafka: OffsetForLeaderEpochResponse.EpochEndOffset)."""
+    """End offset of a leader epoch (Kafka: OffsetForLeaderEpochResponse.EpochEndOffset)."""
 
     leader_epoch: int
     end_offset: int
@@ -124,17 +124,17 @@ class Partition:
     def fetch_records(
         self, wanted: FetchPartition, isolation: FetchIsolation, limit: int, *, at_least_one: bool
     ) -> FetchResult:
-        """Read whole batches from an offset on.
+        """Read complete batches, starting at an offset.
 
         Args:
-            wanted: Where to read, and which leader the reader believes in.
-            isolation: How far to read.
-            limit: Most bytes to return.
+            wanted: Offset to read from, and the leader epoch the client knows.
+            isolation: Upper bound of the read.
+            limit: Maximum number of bytes.
             at_least_one: Whether the first batch is returned even if it is larger than `limit`.
 
         Raises:
-            OffsetOutOfRangeError: There is no such offset.
-            KafkaError: This broker does not lead the partition in the reader's epoch.
+            OffsetOutOfRangeError: The offset is outside the log.
+            KafkaError: This broker is not the leader in the client's epoch.
         """
         self.check_leader_epoch(wanted.current_leader_epoch)
         bounds = self.bounds()
@@ -164,11 +164,11 @@ class Partition:
         return bounds._replace(records=records, aborted=aborted)
 
     def readable_end(self, isolation: FetchIsolation) -> int:
-        """Return the first offset that such a reader may not see."""
+        """Return the first offset that is not readable with an isolation level."""
         return self._readable_end(self.bounds(), isolation)
 
     def bounds(self) -> FetchResult:
-        """Return a result without records: the offsets that every answer carries."""
+        """Return a fetch result without records."""
         log = self.log
         return FetchResult(
             high_watermark=log.high_watermark,
@@ -177,54 +177,54 @@ class Partition:
         )
 
     def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a client that believes in another leader epoch; -1 believes in any.
+        """Check the leader epoch of a client; -1 is unknown and always valid.
 
         Raises:
-            KafkaError: This broker does not lead the partition, or not in that epoch.
+            KafkaError: This broker is not the leader, or not in that epoch.
         """
         self._check_leader()
         if epoch < 0 or epoch == self._leader_epoch:
             return
         if epoch < self._leader_epoch:
             raise FencedLeaderEpochError(
-                f"epoch {epoch} of {self.topic_partition} is over; now it is {self._leader_epoch}"
+                f"{self.topic_partition}: got leader epoch {epoch}, current is {self._leader_epoch}"
             )
         raise UnknownLeaderEpochError(
-            f"epoch {epoch} of {self.topic_partition} is not known; now it is {self._leader_epoch}"
+            f"{self.topic_partition}: got leader epoch {epoch}, current is {self._leader_epoch}"
         )
 
     def earliest_offset(self) -> OffsetAndTimestamp:
-        """Return the first offset there is."""
+        """Return the log start offset."""
         return self.log.lookup.earliest()
 
     def latest_offset(self, isolation: FetchIsolation) -> OffsetAndTimestamp:
-        """Return the first offset that such a reader may not see."""
+        """Return the first offset that is not readable with an isolation level."""
         return OffsetAndTimestamp(self.readable_end(isolation), -1, self._leader_epoch)
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """Return the record with the greatest timestamp, or None if there is none."""
+        """Return the record with the maximum timestamp, or None if there is none."""
         return self.log.lookup.of_max_timestamp()
 
     def offset_for_timestamp(self, timestamp: int, end: int) -> OffsetAndTimestamp | None:
-        """Return the first record at or after a time, before offset `end`."""
+        """Return the first record at or after a timestamp and before offset `end`, or None."""
         found = self.log.offset_for_timestamp(timestamp)
         return None if found is None or found.offset >= end else found
 
     def last_offset_for_leader_epoch(self, current: int, wanted: int) -> EpochEndOffset:
-        """Return the largest epoch not above `wanted`, and where it ended.
+        """Return the largest epoch not above `wanted`, and its end offset.
 
         Raises:
-            KafkaError: This broker does not lead the partition in epoch `current`.
+            KafkaError: This broker is not the leader in epoch `current`.
         """
         self.check_leader_epoch(current)
         epoch, end_offset = self.log.end_offset_for_epoch(wanted)
         return EpochEndOffset(epoch, end_offset)
 
     def delete_records(self, offset: int) -> int:
-        """Drop what lies before an offset, -1 for the high watermark; return the first one left.
+        """Delete records before an offset, -1 for the high watermark; return the log start offset.
 
         Raises:
-            OffsetOutOfRangeError: The offset lies beyond the high watermark.
+            OffsetOutOfRangeError: The offset is beyond the high watermark.
         """
         self._check_leader()
         high_watermark = self.log.high_watermark
@@ -242,7 +242,7 @@ class Partition:
             )
 
     def _advance_high_watermark(self) -> None:
-        # The only replica is in sync with itself: whatever is in the log is committed.
+        # With a single replica, every record in the log is committed.
         if self._isr == (self._node_id,):
             self.log.high_watermark = self.log.log_end_offset
 
@@ -257,7 +257,7 @@ class Partition:
         epoch, end_offset = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if end_offset < 0:
             raise OffsetOutOfRangeError(
-                f"epoch {wanted.last_fetched_epoch} of {self.topic_partition} lies before its log"
+                f"{self.topic_partition}: epoch {wanted.last_fetched_epoch} is before its log"
             )
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             return epoch, end_offset

@@ -1,4 +1,4 @@
-"""Reads a whole log record by record, and makes batches to append: for state kept in a log."""
+"""Reading and writing of keyed records, for state that is stored in a log."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,10 +12,10 @@ KeyedRecord = tuple[bytes | None, bytes | None]
 
 
 def read_records(log: UnifiedLog) -> Iterator[Record]:
-    """Yield every data record of a log, oldest first, up to its present end.
+    """Yield every data record of a log, oldest first, up to its current end.
 
     Raises:
-        CorruptRecordError: A batch is damaged.
+        CorruptRecordError: A batch is corrupt.
     """
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:

@@ -1,4 +1,4 @@
-"""All partitions of this broker: where requests for records arrive."""
+"""Partitions of this broker, with appends and fetches that span several of them."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from kclient.broker.log.log_dir_failure_channel import is_passing
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
-from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchWatch
+from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchPartitionStatus
 from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
 from kclient.broker.replication.fetch_params import (
     AppendResult,
@@ -45,13 +45,13 @@ _WITHOUT_LOG_START = (
     RecordBatchTooLargeError,
     RecordTooLargeError,
 )
-"""Errors whose response has no log start offset (Kafka: ReplicaManager.appendRecordsToLeader)."""
+"""Errors without a log start offset in the response (Kafka: appendRecordsToLeader)."""
 
 _RETRY_MS = 500.0
 
 
 class _Offline(NamedTuple):
-    """A partition whose log could not be opened, and what it takes to try again."""
+    """Partition whose log could not be opened, with the data for another attempt."""
 
     error: KafkaStorageError
     topic: TopicImage
@@ -64,7 +64,7 @@ TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
 
 
 class ReplicaManager:
-    """The partitions this broker has a replica of (Kafka: ReplicaManager).
+    """Replicas of partitions on this broker (Kafka: ReplicaManager).
 
     The lock guards the table of partitions, which is written while the controller publishes and
     when a request opens a partition that was offline. It is read without the lock: a single look-up
@@ -94,11 +94,11 @@ class ReplicaManager:
         )
 
     def load(self, image: MetadataImage) -> None:
-        """Host every partition of the image."""
+        """Open every partition of the image."""
         self._host_topics(image, image.topics)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow a change of the cluster's metadata (Kafka: ReplicaManager.applyDelta)."""
+        """Apply a metadata change (Kafka: ReplicaManager.applyDelta)."""
         if delta.deleted_topics:
             self._drop_topics(delta.deleted_topics)
         if delta.created_topics or delta.changed_topics:
@@ -108,10 +108,10 @@ class ReplicaManager:
                 self._reconfigure(image, image.topics[name])
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
-        """Return a partition hosted here.
+        """Return a partition of this broker.
 
         Raises:
-            UnknownTopicOrPartitionError: There is none.
+            UnknownTopicOrPartitionError: This broker does not host it.
             KafkaStorageError: Its log could not be opened.
         """
         partition = self._partitions.get(topic_partition)
@@ -122,26 +122,26 @@ class ReplicaManager:
         return partition
 
     def partitions(self) -> list[Partition]:
-        """Return every partition hosted here."""
+        """Return every partition of this broker."""
         with self._lock:
             return list(self._partitions.values())
 
     def partition_error(self, topic_partition: TopicPartition) -> KafkaError:
-        """Return why a partition is not here."""
+        """Return the error for a partition that is offline or not hosted."""
         offline = self._offline.get(topic_partition)
         if offline is not None:
-            # A new one for each: raised again and again, one would keep every caller's frames.
+            # A new object for each caller: a shared one would accumulate tracebacks.
             return KafkaStorageError(str(offline.error))
         return UnknownTopicOrPartitionError(f"This server does not host {topic_partition}")
 
     def step(self, now_ms: float) -> float:
-        """Look after the logs, and finish appends whose flush failed.
+        """Run log maintenance, and finish appends whose flush failed.
 
         Args:
             now_ms: Monotonic time.
 
         Returns:
-            Milliseconds until there is something to do again.
+            Milliseconds until the next call.
         """
         delay_ms = self._log_manager.step(now_ms)
         if self._log_manager.failures.is_offline:
@@ -164,18 +164,18 @@ class ReplicaManager:
         self,
         required_acks: int,
         entries: Mapping[TopicPartition, memoryview],
-        answer: Callable[[AppendResults], None],
+        on_done: Callable[[AppendResults], None],
         origin: AppendOrigin = "client",
     ) -> None:
-        """Append to several partitions; `answer` is told what became of each.
+        """Append to several partitions; `on_done` receives the results.
 
-        With one replica there is nobody to wait for: the answer is given before this returns.
+        With one replica, `on_done` is called before this returns.
         """
         results = {
             topic_partition: self._append(topic_partition, records, required_acks, origin)
             for topic_partition, records in entries.items()
         }
-        answer(results)
+        on_done(results)
         for topic_partition, result in results.items():
             if result.error is None:
                 self.fetch_purgatory.check_and_complete(topic_partition)
@@ -184,24 +184,24 @@ class ReplicaManager:
         self,
         params: FetchParams,
         wanted: Mapping[TopicPartition, FetchPartition],
-        answer: Callable[[FetchResults], None],
+        on_done: Callable[[FetchResults], None],
     ) -> None:
-        """Read from several partitions; `answer` is told now, or once there is enough to tell."""
+        """Read from several partitions; `on_done` receives the results, now or once complete."""
         before = {tp: self._appended_bytes(tp) for tp in wanted}
         results = self._read(params, wanted)
         found = sum(len(result.records) for result in results.values())
         failed = any(r.error or r.diverging_epoch for r in results.values())
         if params.max_wait_ms <= 0 or not wanted or found >= params.min_bytes or failed:
-            answer(results)
+            on_done(results)
             return
         operation = DelayedFetch(
             self._operation_lock,
             self._runtime.clock.monotonic_ms() + params.max_wait_ms,
             params,
-            {tp: FetchWatch(wanted[tp], before[tp]) for tp in wanted},
+            {tp: FetchPartitionStatus(wanted[tp], before[tp]) for tp in wanted},
             found,
             self.partition,
-            lambda: answer(self._read(params, wanted)),
+            lambda: on_done(self._read(params, wanted)),
         )
         self.fetch_purgatory.try_complete_else_watch(operation, list(wanted))
 
@@ -270,13 +270,13 @@ class ReplicaManager:
             return FetchResult(error=self._storage_error(topic_partition, error))
 
     def _storage_error(self, topic_partition: TopicPartition, error: OSError) -> KafkaStorageError:
-        _log.error("%s: disk trouble: %s", topic_partition, error)
+        _log.error("%s: disk error: %s", topic_partition, error)
         return KafkaStorageError(f"Disk error when trying to access {topic_partition}")
 
     def _host_topics(self, image: MetadataImage, names: Iterable[str]) -> None:
-        """Open the partitions of topics; they serve once their names are on the disk.
+        """Open the partitions of topics; they become available once their directories are flushed.
 
-        Before that a power cut could take what is written there, even if it is flushed.
+        Before that, a power failure could remove records even if these are flushed.
         """
         opened: dict[TopicPartition, Partition] = {}
         for name in names:
@@ -291,7 +291,7 @@ class ReplicaManager:
             for topic_partition, partition in opened.items():
                 hosted = self._partitions.setdefault(topic_partition, partition)
                 if hosted is not partition:
-                    # It was offline, and another request has just opened it (`_open_again`).
+                    # It was offline and has been opened by a request (`_open_again`).
                     topic = image.topics[topic_partition.topic]
                     hosted.apply(topic.partitions[topic_partition.partition])
                 self._offline.pop(topic_partition, None)
@@ -299,7 +299,7 @@ class ReplicaManager:
     def _open_partitions(
         self, image: MetadataImage, topic: TopicImage
     ) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Yield the partitions that were not open yet; the others follow the image."""
+        """Yield the partitions that had to be opened; apply the image to the others."""
         config = self._topic_config(image, topic.name)
         for number, registration in enumerate(topic.partitions):
             topic_partition = TopicPartition(topic.name, number)
@@ -323,7 +323,7 @@ class ReplicaManager:
         self._offline[topic_partition] = _Offline(error, topic, config)
 
     def _open_again(self, topic_partition: TopicPartition) -> Partition | None:
-        """Open a log that could not be opened for want of room or descriptors, if it can be now."""
+        """Retry to open a log that failed for lack of disk space or file descriptors."""
         with self._lock:
             offline = self._offline.get(topic_partition)
             if offline is None or not is_passing(offline.error):
@@ -357,7 +357,7 @@ class ReplicaManager:
         try:
             log = get_or_create()
         except InconsistentTopicIdError:
-            # Left by a deleted topic of this name whose directory outlived a crash.
+            # Left behind by a deleted topic of this name after a crash.
             _log.warning("%s: removing the log of a deleted topic of this name", topic_partition)
             self._log_manager.delete(topic_partition)
             log = get_or_create()
@@ -367,20 +367,20 @@ class ReplicaManager:
         return partition
 
     def _drop_topics(self, topics: Iterable[TopicImage]) -> None:
-        gone = [
+        removed = [
             TopicPartition(topic.name, number)
             for topic in topics
             for number in range(len(topic.partitions))
         ]
         with self._lock:
-            for topic_partition in gone:
+            for topic_partition in removed:
                 self._partitions.pop(topic_partition, None)
                 self._offline.pop(topic_partition, None)
         try:
-            self._log_manager.delete(*gone)
+            self._log_manager.delete(*removed)
         finally:
-            for topic_partition in gone:
-                # Waiting fetches get UNKNOWN_TOPIC_OR_PARTITION.
+            for topic_partition in removed:
+                # Delayed fetches complete with UNKNOWN_TOPIC_OR_PARTITION.
                 self.fetch_purgatory.complete_all(topic_partition)
 
     def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:

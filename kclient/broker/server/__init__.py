@@ -1,1 +1,1 @@
-"""What a broker is made of and how it answers each API."""
+"""Broker server: configuration, wiring, the dispatch table and one handler for each API."""

@@ -1,4 +1,4 @@
-"""Every API this broker serves. To serve another one, write its handler and add it here."""
+"""Table of the APIs this broker serves. To serve another one, write its handler and add it here."""
 
 from kclient.broker.server.api_version_manager import VersionSpan
 from kclient.broker.server.handlers import (
@@ -59,7 +59,7 @@ API_TABLE: dict[ApiKey, ServedApi] = {api.request_type.api_key: api for api in _
 
 
 def version_spans() -> dict[ApiKey, VersionSpan]:
-    """Return what ApiVersions tells: exactly what the table serves."""
+    """Return the versions that ApiVersions lists: those that the table serves."""
     return {
         key: VersionSpan(api.versions.start, api.versions.stop - 1)
         for key, api in API_TABLE.items()

@@ -1,4 +1,4 @@
-"""Which APIs are served, and in which versions."""
+"""APIs and versions served."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class VersionSpan(NamedTuple):
 
 
 class ApiVersionManager:
-    """Answers what is served (Kafka: ApiVersionManager)."""
+    """Served versions by API (Kafka: ApiVersionManager)."""
 
     def __init__(self, spans: Mapping[ApiKey, VersionSpan]) -> None:
         self.spans = dict(sorted(spans.items()))

@@ -1,4 +1,4 @@
-"""Creates topics that somebody uses before they exist."""
+"""Automatic creation of topics."""
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.quorum_controller import QuorumController
@@ -9,22 +9,22 @@ from kclient.common.errors import KafkaError
 
 
 class AutoTopicCreationManager:
-    """Knows how topics are made that nobody described (Kafka: AutoTopicCreationManager)."""
+    """Creates topics on first use (Kafka: AutoTopicCreationManager)."""
 
     def __init__(self, config: BrokerConfig, controller: QuorumController) -> None:
         self._config = config
         self._controller = controller
 
     def create(self, name: str) -> KafkaError:
-        """Create a topic; return what its user is told, who will then ask again.
+        """Create a topic and return the error to respond with.
 
-        As in Apache Kafka that is UNKNOWN_TOPIC_OR_PARTITION, which is retriable, where the topic
-        was created, and the reason why not otherwise.
+        As in Apache Kafka this is UNKNOWN_TOPIC_OR_PARTITION, which is retriable, if the topic was
+        created, and the error of the creation otherwise.
         """
         try:
             self._controller.create_topic(self._request(name))
         except TopicExistsError:
-            pass  # somebody else was quicker
+            pass  # created by a concurrent request
         except KafkaError as error:
             return error
         return UnknownTopicOrPartitionError(f"Topic {name} is being created")

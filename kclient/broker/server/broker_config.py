@@ -1,4 +1,4 @@
-"""A broker's settings, checked (Kafka: KafkaConfig)."""
+"""Validated configuration of a broker (Kafka: KafkaConfig)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,24 +15,24 @@ _DEFINITION = ConfigDef("the broker", [key.row for key in BROKER_KEYS.values()],
 
 
 class BrokerConfig:
-    """The settings one broker runs with.
+    """Configuration of one broker.
 
     Attributes:
-        given: What was set on purpose, by dotted name; everything else is a default.
+        given: Explicitly set values by dotted name; all others are defaults.
         node_id: This broker's id.
-        data_dir: Directory that holds all the broker's files.
-        listener: Where the broker listens.
-        advertised: What clients are told, or None for the address that was bound.
+        data_dir: Directory of all the broker's files.
+        listener: Listener the broker binds.
+        advertised: Advertised listener, or None for the address that was bound.
     """
 
     def __init__(self, given: Mapping[str, object]) -> None:
-        """Check every setting.
+        """Validate every setting.
 
         Args:
             given: Settings by Kafka's dotted name, or with underscores.
 
         Raises:
-            ConfigError: A setting is unknown, missing, or has a value that cannot be used.
+            ConfigError: A setting is unknown, missing or has an invalid value.
         """
         parsed = _DEFINITION.parse(given)
         self._values = {name: parsed[key.row.keyword] for name, key in BROKER_KEYS.items()}
@@ -51,7 +51,7 @@ class BrokerConfig:
     def _node_id(self) -> int:
         old, new = self.given.get("broker.id"), self.given.get("node.id")
         if old is not None and new is not None and old != new:
-            raise ConfigError(f"node.id: got {new} beside broker.id {old}; give one")
+            raise ConfigError(f"node.id: got {new} and broker.id {old}; set one of them")
         return int(self["node.id"] if old is None else old)
 
     def _data_dir(self) -> Path:

@@ -1,11 +1,10 @@
-"""The broker settings that are understood: Kafka's names, with Kafka's defaults where it can be.
+"""Broker settings: Kafka's names, with Kafka's defaults where possible.
 
 Defaults that differ from Apache Kafka's, because this broker is one process of CPython on one
 machine: listeners (loopback), num.network.threads, num.io.threads, replication factor and segment
-size of ``__consumer_offsets`` (what is in its last segments is read at each start), node.id,
-group.max.size.
+size of ``__consumer_offsets`` (its last segments are read at each start), node.id, group.max.size.
 
-Settings of this broker's own, each a bound on what clients can make it hold:
+Settings that only this broker has, each a bound on the memory that clients can occupy:
 control.request.max.bytes, max.partitions, max.producer.ids.per.partition, max.groups,
 group.member.metadata.max.bytes.
 """
@@ -29,23 +28,23 @@ _GENERAL = (
     number("node.id", _INT, 1, "Id of this broker in the cluster."),
     number("broker.id", _INT, 1, "Former name of node.id.", low=-1),
     string("broker.rack", None, "Rack or zone this broker reports."),
-    names("process.roles", ("broker", "controller"), "What this process does: both, always."),
-    names("listeners", ("PLAINTEXT://127.0.0.1:9092",), "Where the broker listens."),
-    names("advertised.listeners", None, "What clients are told to connect to; as listeners."),
-    string("log.dir", None, "Directory that holds the data."),
-    names("log.dirs", None, "Directory that holds the data; one is supported."),
-    string("cluster.id", None, "Id to give a new cluster; random where absent."),
+    names("process.roles", ("broker", "controller"), "Roles of this process: always both."),
+    names("listeners", ("PLAINTEXT://127.0.0.1:9092",), "Address the broker listens on."),
+    names("advertised.listeners", None, "Address that clients connect to; as listeners."),
+    string("log.dir", None, "Data directory."),
+    names("log.dirs", None, "Data directory; one is supported."),
+    string("cluster.id", None, "Id of a new cluster; random by default."),
     boolean(
         "allow.unauthenticated.listeners",
-        "Whether a listener that other machines can reach may serve anyone.",
+        "Whether a listener that other machines can reach may serve unauthenticated clients.",
         default=False,
     ),
     boolean("auto.create.topics.enable", "Whether Metadata creates topics.", default=True),
     boolean("delete.topic.enable", "Whether topics can be deleted.", default=True),
-    number("num.partitions", _INT, 1, "Partitions of a topic that asks for none.", low=1),
-    number("default.replication.factor", _INT, 1, "Copies of a topic that asks for none.", low=1),
+    number("num.partitions", _INT, 1, "Default number of partitions of a topic.", low=1),
+    number("default.replication.factor", _INT, 1, "Default replication factor.", low=1),
     number("min.insync.replicas", _INT, 1, "In-sync replicas that acks=all needs.", low=1),
-    number("message.max.bytes", _INT, 1048588, "Largest record batch taken."),
+    number("message.max.bytes", _INT, 1048588, "Largest record batch accepted."),
     number("fetch.max.bytes", _INT, 57671680, "Largest fetch response.", low=1024),
     number(
         "producer.id.expiration.ms",
@@ -58,7 +57,7 @@ _GENERAL = (
         "max.producer.ids.per.partition",
         _INT,
         10000,
-        "Producers one partition remembers; beyond it the longest silent one is forgotten.",
+        "Producer ids kept per partition; beyond it the least recently used is removed.",
         low=1,
     ),
     number("max.partitions", _INT, 20000, "Partitions of all topics together.", low=1),
@@ -66,15 +65,19 @@ _GENERAL = (
 
 _NETWORK = (
     number("num.network.threads", _INT, 1, "Threads that read and write connections.", low=1),
-    number("num.io.threads", _INT, 0, "Threads that handle requests; 0: the network's do."),
-    number("queued.max.requests", _INT, 500, "Requests waiting for a handler.", low=1),
-    number("queued.max.request.bytes", _LONG, -1, "Bytes of them; -1: no limit.", low=-1),
+    number(
+        "num.io.threads", _INT, 0, "Request handler threads; 0: network threads handle requests."
+    ),
+    number("queued.max.requests", _INT, 500, "Requests queued for a handler.", low=1),
+    number(
+        "queued.max.request.bytes", _LONG, -1, "Bytes of queued requests; -1: no limit.", low=-1
+    ),
     number("socket.request.max.bytes", _INT, 104857600, "Largest request.", low=1),
     number(
         "control.request.max.bytes",
         _INT,
         16777216,
-        "Largest request that carries no records; what is decoded takes many times its size.",
+        "Largest request without records; decoded, it occupies many times its size.",
         low=1,
     ),
     number("socket.listen.backlog.size", _INT, 50, "Connections waiting to be accepted.", low=1),
@@ -120,7 +123,7 @@ _LOG = (
         "log.cleaner.dedupe.buffer.size",
         _LONG,
         134217728,
-        "Memory for the keys of what is compacted; what does not fit comes next time.",
+        "Memory for keys in one compaction; the remaining records are compacted in the next.",
         low=1048576,
     ),
     number("log.cleaner.delete.retention.ms", _LONG, 86400000, "Life of a tombstone."),
@@ -130,11 +133,11 @@ _LOG = (
     string(
         "log.message.timestamp.type",
         "CreateTime",
-        "Whose clock stamps records.",
+        "Source of record timestamps: producer or broker.",
         values=("CreateTime", "LogAppendTime"),
     ),
-    number("log.message.timestamp.before.max.ms", _LONG, _FOREVER, "Oldest timestamp taken."),
-    number("log.message.timestamp.after.max.ms", _LONG, 3600000, "Newest timestamp taken."),
+    number("log.message.timestamp.before.max.ms", _LONG, _FOREVER, "Oldest timestamp accepted."),
+    number("log.message.timestamp.after.max.ms", _LONG, 3600000, "Newest timestamp accepted."),
     string(
         "compression.type",
         "producer",
@@ -161,15 +164,15 @@ _GROUPS = (
         "group.member.metadata.max.bytes",
         _INT,
         262144,
-        "Most bytes of what a member tells of itself when it joins.",
+        "Largest subscription metadata of a member in JoinGroup.",
         low=1,
     ),
-    number("offset.metadata.max.bytes", _INT, 4096, "Longest text beside an offset."),
+    number("offset.metadata.max.bytes", _INT, 4096, "Largest metadata of a committed offset."),
     number("offsets.retention.minutes", _INT, 10080, "Life of an empty group's offsets.", low=1),
     number("offsets.retention.check.interval.ms", _LONG, 600000, "Time between checks.", low=1),
     number("offsets.topic.num.partitions", _INT, 50, "Partitions of __consumer_offsets.", low=1),
-    number("offsets.topic.replication.factor", _SHORT, 1, "Copies of it.", low=1),
-    number("offsets.topic.segment.bytes", _INT, 4194304, "Segment size of it.", low=1048576),
+    number("offsets.topic.replication.factor", _SHORT, 1, "Its replication factor.", low=1),
+    number("offsets.topic.segment.bytes", _INT, 4194304, "Its segment size.", low=1048576),
 )
 
 BROKER_KEYS: dict[str, ServerKey] = {

@@ -1,4 +1,4 @@
-"""The broker's own clockwork: deadlines of waiting requests and groups, and upkeep of the logs."""
+"""Background work of the broker: deadlines of delayed operations and groups, log maintenance."""
 
 import logging
 from collections.abc import Callable
@@ -11,16 +11,16 @@ _log = logging.getLogger(__name__)
 _IDLE_MS = 500.0
 
 GroupStep = Callable[[float], float | None]
-"""Does what is due; returns the monotonic time to come again, or None for whenever."""
+"""Runs due work; returns the monotonic time of the next call, or None if none is needed."""
 
 LogStep = Callable[[float], float]
-"""Does what is due; returns the milliseconds until there is something to do again."""
+"""Runs due work; returns the milliseconds until the next call."""
 
 
 class BrokerScheduler:
-    """Two loops: a quick one for deadlines, and one for work on files (Kafka: KafkaScheduler).
+    """Two background tasks: one for deadlines, one for log files (Kafka: KafkaScheduler).
 
-    They are apart because forcing a log to disk may take long, and nobody's deadline should.
+    They are separate because a flush may take long and must not delay a deadline.
     """
 
     def __init__(
@@ -35,16 +35,16 @@ class BrokerScheduler:
         self._tasks: list[Task] = []
 
     def start(self) -> None:
-        """Start both loops."""
+        """Start both tasks."""
         self._running = True
         spawn = self._runtime.tasks.spawn
         self._tasks = [
             spawn("kclient-expiration", self._expire_once),
-            spawn("kclient-log-upkeep", self._upkeep_once),
+            spawn("kclient-log-upkeep", self._maintain_once),
         ]
 
     def shutdown(self, timeout: float) -> None:
-        """End both loops, waiting up to `timeout` seconds for each."""
+        """Stop both tasks, waiting up to `timeout` seconds for each."""
         self._running = False
         self._timer.wakeup()
         with self._idle:
@@ -54,28 +54,28 @@ class BrokerScheduler:
                 _log.warning("%s did not end within %s s", task.name, timeout)
 
     def step(self, now_ms: float) -> float:
-        """Take one round of both loops; return the milliseconds until there is more to do."""
+        """Run one round of both tasks; return the milliseconds until the next."""
         deadline_ms = self._expire(now_ms)
-        delay_ms = self._upkeep(now_ms)
+        delay_ms = self._maintain(now_ms)
         deadline_ms = min(self._timer.next_deadline_ms(), deadline_ms)
         return max(0.0, min(deadline_ms - now_ms, delay_ms))
 
     def _expire(self, now_ms: float) -> float:
-        """Answer what has waited long enough; return when the groups want to be asked again."""
+        """Expire operations whose deadline has passed; return the time of the next group step."""
         self._timer.advance(now_ms)
         try:
             next_ms = self._groups(now_ms)
-        except Exception:  # noqa: BLE001 (one failed round must not end the loop for good)
-            _log.exception("a step of the groups failed; it is tried again")
+        except Exception:  # noqa: BLE001 (one failed round must not end the task)
+            _log.exception("a step of the group coordinator failed; it is retried")
             next_ms = None
         return now_ms + _IDLE_MS if next_ms is None else next_ms
 
-    def _upkeep(self, now_ms: float) -> float:
-        """Look after the logs; return the milliseconds until there is something to do again."""
+    def _maintain(self, now_ms: float) -> float:
+        """Run log maintenance; return the milliseconds until the next round."""
         try:
             return self._logs(now_ms)
         except Exception:  # noqa: BLE001 (as above)
-            _log.exception("upkeep of the logs failed; it is tried again")
+            _log.exception("log maintenance failed; it is retried")
             return _IDLE_MS
 
     def _expire_once(self) -> bool:
@@ -85,8 +85,8 @@ class BrokerScheduler:
             self._timer.wait(now_ms, next_ms)
         return self._running
 
-    def _upkeep_once(self) -> bool:
-        delay_ms = self._upkeep(self._runtime.clock.monotonic_ms())
+    def _maintain_once(self) -> bool:
+        delay_ms = self._maintain(self._runtime.clock.monotonic_ms())
         with self._idle:
             if self._running:
                 self._idle.wait(min(_IDLE_MS, max(1.0, delay_ms)) / 1000.0)

@@ -1,4 +1,4 @@
-"""One broker: wires its parts together, starts and stops them."""
+"""A broker: wiring, start and shutdown of its components."""
 
 import logging
 from contextlib import ExitStack
@@ -26,15 +26,15 @@ from kclient.common.runtime import Runtime
 _log = logging.getLogger(__name__)
 
 STOP_TIMEOUT = 10.0
-"""Seconds each thread of the broker is given to end."""
+"""Seconds to wait for each thread of the broker at shutdown."""
 
 
 _LONG_REQUESTS = 2**31 - 1
-"""A connection has one request in work at most, so that connections bound the queue."""
+"""A connection has at most one request in progress, so the connections bound the queue."""
 
 
 class _Parts(NamedTuple):
-    """What has a life of its own."""
+    """Components that run threads or serve requests."""
 
     server: SocketServer
     pool: KafkaRequestHandlerPool
@@ -47,7 +47,7 @@ class BrokerServer:
     """A broker and controller in one (Kafka: KafkaRaftServer with BrokerServer).
 
     Start order: directory lock, logs, cluster metadata, partitions, groups, listener. Stop order is
-    the reverse, so that whatever is still being served finds what it needs.
+    the reverse, so that requests still in progress find the components they need.
     """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime) -> None:
@@ -64,7 +64,7 @@ class BrokerServer:
 
     @property
     def endpoint(self) -> Endpoint:
-        """What clients connect to.
+        """Address that clients connect to.
 
         Raises:
             IllegalStateError: The broker is not running.
@@ -75,7 +75,7 @@ class BrokerServer:
 
     @property
     def services(self) -> BrokerServices:
-        """The broker's parts, for tests and tools in the same process.
+        """Components of the broker, for tests and tools in the same process.
 
         Raises:
             IllegalStateError: The broker is not running.
@@ -90,15 +90,15 @@ class BrokerServer:
         return self._endpoint is not None
 
     @property
-    def is_own(self) -> bool:
-        """Whether this process started it, rather than the one this is a child of."""
+    def started_by_this_process(self) -> bool:
+        """Whether this process started the broker, not the parent it was forked from."""
         return self._runtime.tasks.process_id() == self._started_in
 
     def start(self, *, threads: bool = True) -> None:
-        """Start serving; whatever was begun is undone if that fails.
+        """Start serving; a failed start is rolled back.
 
         Args:
-            threads: Whether the broker runs by itself; otherwise `step` has to be called.
+            threads: Whether the broker starts threads; otherwise the caller calls `step`.
 
         Raises:
             ConfigError: The directory belongs to another broker, or the address is in use.
@@ -124,10 +124,10 @@ class BrokerServer:
         )
 
     def step(self, now_ms: float) -> float:
-        """Do all that is to be done now, without waiting; for a broker without threads.
+        """Run all due work without waiting, for a broker without threads.
 
         Returns:
-            Milliseconds until something is to be done again though nothing was received.
+            Milliseconds until the next work that needs no received request.
         """
         parts = self._parts
         if parts is None:
@@ -138,20 +138,20 @@ class BrokerServer:
         return 0.0 if busy or handled else delay_ms
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """Let every request pass through somebody's hands, for tests; before the start or later."""
+        """Install a request interceptor (tests only). May be called at any time."""
         self._interceptor = interceptor
         if self._parts is not None:
             self._parts.apis.interceptor = interceptor
 
     def stop(self) -> None:
-        """Stop serving and leave the directory as a clean shutdown does; idempotent.
+        """Stop serving and shut the logs down cleanly; idempotent.
 
-        A child of the process that started the broker only forgets it: the parent goes on serving.
+        In a forked child this only drops the references: the parent continues to serve.
         """
         self._endpoint = None
         self._services = None
         self._parts = None
-        if self.is_own:
+        if self.started_by_this_process:
             self._stack.close()
         else:
             self._stack.pop_all()
@@ -173,7 +173,7 @@ class BrokerServer:
         parser = RequestParser(api_versions, config["control.request.max.bytes"])
         server = SocketServer(config, runtime, parser.parse)
         self._stack.callback(server.shutdown, STOP_TIMEOUT)
-        # The port is known only once it is bound, and handlers have to tell it.
+        # Handlers return the port, which is known only once it is bound.
         endpoint = self._bind(server)
         services = self._wire(storage, endpoint, api_versions)
         long_requests = LongRequests(
@@ -186,11 +186,9 @@ class BrokerServer:
         pool = KafkaRequestHandlerPool(channel, apis.handle, config["num.io.threads"])
         long_pools = (
             KafkaRequestHandlerPool(
-                long_requests.controller, apis.carry_out, 1, "kclient-controller-requests"
+                long_requests.controller, apis.process, 1, "kclient-controller-requests"
             ),
-            KafkaRequestHandlerPool(
-                long_requests.others, apis.carry_out, 1, "kclient-long-requests"
-            ),
+            KafkaRequestHandlerPool(long_requests.others, apis.process, 1, "kclient-long-requests"),
         )
         scheduler = BrokerScheduler(
             runtime, storage.replicas.timer, storage.groups.step, storage.replicas.step
@@ -260,10 +258,10 @@ class BrokerServer:
 
 
 def _inline(apis: KafkaApis) -> Dispatch:
-    """Handle requests in the network thread.
+    """Return a dispatch that handles requests in the network thread.
 
-    Handing a request over to another thread of CPython costs more than most requests do; what
-    would have to wait waits in a purgatory in any case.
+    A hand-over to another thread of CPython costs more than most requests; operations that have to
+    wait do so in a purgatory in any case.
     """
 
     def dispatch(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""What handlers work with."""
+"""Components of a broker that the request handlers use."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ from kclient.common.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class BrokerServices:
-    """The parts of one broker, for its handlers.
+    """Components of one broker, for its handlers.
 
     Attributes:
         config: The broker's settings.
         runtime: Clock and randomness.
         cluster_id: The cluster's id, as text.
-        controller: Decides about topics; its image is the cluster as it is now.
+        controller: Changes cluster metadata; its image is the current state.
         replica_manager: Reads and writes records.
-        groups: Consumer groups.
-        api_versions: What is served.
-        topic_creation: Creates topics that are asked for by use.
-        configs: Describes settings.
-        producer_ids: Gives out producer ids.
+        groups: Coordinator of consumer groups.
+        api_versions: APIs and versions served.
+        topic_creation: Automatic creation of topics.
+        configs: Descriptions of settings.
+        producer_ids: Allocation of producer ids.
     """
 
     config: BrokerConfig

@@ -1,4 +1,4 @@
-"""The half of a broker that needs no network: its directory, logs, metadata, partitions, groups."""
+"""Storage half of a broker: data directory, logs, metadata, partitions and groups."""
 
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ from kclient.common.uuids import random_uuid, uuid_to_text
 
 
 class BrokerStorage(NamedTuple):
-    """What a broker has on disk, loaded."""
+    """Components of a broker that are loaded from disk."""
 
     identity: MetaProperties
     logs: LogManager
@@ -44,7 +44,7 @@ class BrokerStorage(NamedTuple):
 
 
 def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
-    """Return the manager of the data directory's logs; nothing is read yet."""
+    """Return the manager of the data directory's logs, without reading anything."""
     settings = LogManagerSettings(
         retention_check_interval_ms=config["log.retention.check.interval.ms"],
         recovery_point_checkpoint_interval_ms=config["log.flush.offset.checkpoint.interval.ms"],
@@ -65,11 +65,11 @@ def log_manager(config: BrokerConfig, runtime: Runtime) -> LogManager:
 
 
 def open_storage(config: BrokerConfig, runtime: Runtime, logs: LogManager) -> BrokerStorage:
-    """Load everything the directory holds; whatever is new is begun.
+    """Load the data directory; initialize it if it is empty.
 
     Raises:
-        ConfigError: The directory is another broker's.
-        KafkaError: The directory is in use, or its data cannot be used.
+        ConfigError: The directory belongs to another broker.
+        KafkaError: The directory is in use, or its data is invalid.
     """
     logs.start()
     with logs.failures.guarding(f"{config.data_dir}: identity"):
@@ -113,7 +113,7 @@ def _identity(config: BrokerConfig, runtime: Runtime) -> MetaProperties:
 def _controller(
     config: BrokerConfig, runtime: Runtime, logs: LogManager
 ) -> tuple[QuorumController, list[TopicImage]]:
-    """Return the controller, loaded, and the topics that were ever deleted."""
+    """Return the loaded controller and every topic ever deleted."""
     log = logs.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG)
     topics = TopicControl(
         TopicDefaults(
@@ -128,12 +128,12 @@ def _controller(
 def _finish_deletions(logs: LogManager, deleted: list[TopicImage], image: MetadataImage) -> None:
     """Delete the logs of deleted topics that a crash left behind.
 
-    A log whose topic the metadata never knew is left alone: the metadata may be what was lost.
+    A log of a topic that the metadata never contained is kept: the metadata may have been lost.
     """
     ids = {topic.topic_id for topic in deleted}
 
     def is_left_over(log: UnifiedLog) -> bool:
-        if log.topic_id is None:  # the crash came before it was anybody's
+        if log.topic_id is None:  # crashed before the topic id was written
             return not log.log_end_offset and log.partition.topic not in image.topics
         return log.topic_id in ids
 

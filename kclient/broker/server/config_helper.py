@@ -1,4 +1,4 @@
-"""Describes settings of topics and of this broker, with where each value comes from."""
+"""Descriptions of topic and broker settings, with the source of each value."""
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import IntEnum
@@ -8,11 +8,11 @@ from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_keys import BROKER_KEYS
 from kclient.broker.server.server_key import ConfigType, ServerKey, as_text
-from kclient.broker.server.topic_keys import TOPIC_KEYS, in_topic_units
+from kclient.broker.server.topic_keys import TOPIC_KEYS, to_topic_unit
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from (Kafka: ConfigEntry.ConfigSource)."""
+    """Source of a value (Kafka: ConfigEntry.ConfigSource)."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -23,7 +23,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One place a value may come from."""
+    """One candidate for a setting's value, with its source."""
 
     name: str
     value: str | None
@@ -31,7 +31,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting as it is in force; its synonyms name every place it may come from, first wins."""
+    """Effective value of a setting; its synonyms list all candidates, the first one wins."""
 
     name: str
     value: str | None
@@ -43,15 +43,15 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the value must not be shown."""
+        """Whether the value is hidden."""
         return self.type is ConfigType.PASSWORD
 
 
 class ConfigHelper:
-    """Knows what is in force (Kafka: ConfigHelper).
+    """Effective topic and broker settings (Kafka: ConfigHelper).
 
     Attributes:
-        static: What was set for this broker before it started, as text by dotted name.
+        static: Values set before this broker started, as text by dotted name.
     """
 
     def __init__(self, config: BrokerConfig, static: Mapping[str, str | None]) -> None:
@@ -63,7 +63,7 @@ class ConfigHelper:
         return self.entries_with(image.topic_config(topic))
 
     def entries_with(self, overrides: Mapping[str, str | None]) -> list[ConfigEntry]:
-        """Return every setting of a topic that sets `overrides` itself."""
+        """Return every setting of a topic with the given overrides."""
         return [self._topic_entry(key, overrides) for key in TOPIC_KEYS.values()]
 
     def broker_entries(self) -> list[ConfigEntry]:
@@ -98,7 +98,7 @@ class ConfigHelper:
         name, value, source = synonyms[0]
         if source is ConfigSource.TOPIC_CONFIG:
             return value, source
-        return as_text(in_topic_units(name, self._config[name])), source
+        return as_text(to_topic_unit(name, self._config[name])), source
 
     def _broker_entry(self, key: ServerKey) -> ConfigEntry:
         default = as_text(key.row.default)
@@ -114,5 +114,5 @@ class ConfigHelper:
 
 
 def only(entries: list[ConfigEntry], names: Collection[str] | None) -> list[ConfigEntry]:
-    """Return the entries of the given names; None or nothing stands for all."""
+    """Return the entries of the given names; None or an empty collection returns all."""
     return [entry for entry in entries if entry.name in names] if names else entries

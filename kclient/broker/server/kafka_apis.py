@@ -1,4 +1,4 @@
-"""Hands every request to its handler and sees that it is answered."""
+"""Dispatch of requests to their handlers."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kclient.broker.network.request_channel import Request, RequestChannel
 from kclient.broker.server.broker_services import BrokerServices
-from kclient.broker.server.handlers.api_versions import unsupported_version_answer
+from kclient.broker.server.handlers.api_versions import unsupported_version_response
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import UnknownServerError, code_of
 from kclient.common.errors import KafkaError
@@ -17,16 +17,16 @@ from kclient.protocol.message import Response as ResponseMessage
 _log = logging.getLogger(__name__)
 
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
-"""Gets a request, and what handles it; has to see that it is answered and released."""
+"""Receives a request and its handler, and ensures that it gets a response and is released."""
 
 
 class LongRequests(NamedTuple):
-    """Queues of the requests that the network threads and handlers do not handle themselves.
+    """Queues of requests that network and handler threads do not handle themselves.
 
     Attributes:
-        controller: Requests that take the controller's lock. One thread handles them, since they
-            would wait for each other anyway.
-        others: Other long requests, which must not wait for the controller.
+        controller: Requests that acquire the controller's lock. One thread handles them, since
+            they would wait for each other anyway.
+        others: Other long-running requests, which must not wait for the controller.
     """
 
     controller: RequestChannel
@@ -34,10 +34,10 @@ class LongRequests(NamedTuple):
 
 
 class KafkaApis:
-    """The dispatch table (Kafka: KafkaApis, whose handlers are modules of their own here).
+    """Dispatcher of requests (Kafka: KafkaApis; each handler is a module here).
 
     Attributes:
-        interceptor: Stands between the network and the handlers, where a test wants that.
+        interceptor: Intercepts requests before their handlers (tests only), or None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class KafkaApis:
         self.interceptor: Interceptor | None = None
 
     def handle(self, request: Request) -> None:
-        """Handle one request to its end, or to where it waits for something."""
+        """Handle one request until it completes or becomes a delayed operation."""
         if self.interceptor is None:
             self._handle(request)
         else:
@@ -61,10 +61,10 @@ class KafkaApis:
     def _handle(self, request: Request) -> None:
         channel = self._channel(request)
         if channel is None or not channel.send_request(request):
-            self.carry_out(request)
+            self.process(request)
 
     def _channel(self, request: Request) -> RequestChannel | None:
-        """Return the queue a request goes to; None if it is handled in this thread."""
+        """Return the queue for a request, or None to handle it in this thread."""
         body = request.body
         if body is None:
             return None
@@ -75,8 +75,8 @@ class KafkaApis:
             return self._long_requests.others
         return None
 
-    def carry_out(self, request: Request) -> None:
-        """Handle one request in this thread, however long it takes."""
+    def process(self, request: Request) -> None:
+        """Handle one request in this thread."""
         try:
             self._dispatch(request)
         finally:
@@ -85,32 +85,32 @@ class KafkaApis:
     def _dispatch(self, request: Request) -> None:
         body = request.body
         if body is None:
-            request.respond(unsupported_version_answer(self._services), version=0)
+            request.respond(unsupported_version_response(self._services), version=0)
             return
         api = self._table[request.header.api_key]
         try:
-            answer = api.handle(self._services, request, body)
+            response = api.handle(self._services, request, body)
         except KafkaError as error:
             _log.info("%r failed: %s", request, error)
             self._fail(api, request, body, code_of(error))
-        except Exception:  # noqa: BLE001 (whatever a handler does wrong, its client must hear of it)
+        except Exception:  # noqa: BLE001 (the client gets a response to any failure)
             _log.exception("%r failed unexpectedly", request)
             self._fail(api, request, body, code_of(UnknownServerError()))
         else:
-            if answer is not None:
-                self._respond(request, answer)
+            if response is not None:
+                self._respond(request, response)
 
     def _fail(self, api: ServedApi, request: Request, body: RequestMessage, code: int) -> None:
         if request.is_completed:
             return
-        answer = api.error_answer(body, code)
-        if answer is None:
+        response = api.error_response(body, code)
+        if response is None:
             request.close_connection()
         else:
-            self._respond(request, answer)
+            self._respond(request, response)
 
     @staticmethod
     def _respond(request: Request, response: ResponseMessage) -> None:
-        # The response wakes the network thread, which then reads what waited for this memory.
+        # Released first: the response wakes the network thread, which may read into this memory.
         request.release()
         request.respond(response)

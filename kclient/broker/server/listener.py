@@ -1,4 +1,4 @@
-"""Where a broker listens, parsed from Kafka's listener notation."""
+"""Listener of a broker, parsed from Kafka's listener notation."""
 
 import ipaddress
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Endpoint(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The ``host:port`` a client connects to."""
+        """``host:port`` that a client connects to."""
         return str(self).partition("://")[2]
 
     @property

@@ -1,4 +1,4 @@
-"""meta.properties: whose data a directory holds (Kafka: MetaProperties, version 1)."""
+"""meta.properties: identity of a data directory (Kafka: MetaProperties, version 1)."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -27,10 +27,10 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(files: Files, data_dir: Path) -> MetaProperties | None:
-    """Return what a data directory says, or None for a new one.
+    """Return a data directory's properties, or None for a new one.
 
     Raises:
-        ConfigError: The file does not say what it should.
+        ConfigError: The file is invalid.
     """
     path = data_dir / META_PROPERTIES
     if not files.exists(path):
@@ -51,7 +51,7 @@ def read_meta_properties(files: Files, data_dir: Path) -> MetaProperties | None:
 
 
 def write_meta_properties(files: Files, data_dir: Path, properties: MetaProperties) -> None:
-    """Mark a data directory as a broker's."""
+    """Write a data directory's properties."""
     values = (
         properties.cluster_id,
         uuid_to_text(properties.directory_id),

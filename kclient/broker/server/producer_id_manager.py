@@ -1,13 +1,13 @@
-"""Gives out producer ids, a block at a time from the controller."""
+"""Allocation of producer ids from blocks of the controller."""
 
 from kclient.broker.controller.quorum_controller import ProducerIdBlock, QuorumController
 from kclient.common.runtime import Condition
 
 
 class ProducerIdManager:
-    """Producer ids that were never used before (Kafka: RPCProducerIdManager).
+    """Allocator of new producer ids (Kafka: RPCProducerIdManager).
 
-    The lock guards the present block. Lock order: this lock, then the controller's.
+    The lock guards the current block. Lock order: this lock, then the controller's.
     """
 
     def __init__(self, node_id: int, controller: QuorumController, lock: Condition) -> None:
@@ -18,7 +18,7 @@ class ProducerIdManager:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the next producer id takes another block from the controller."""
+        """Whether the next producer id needs another block from the controller."""
         return not self._block.size
 
     def generate(self) -> int:

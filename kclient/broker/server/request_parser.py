@@ -1,4 +1,4 @@
-"""Makes a request of a frame that came in."""
+"""Decoding of received frames into requests."""
 
 from kclient.broker.network.request_channel import Request, ResponseSink
 from kclient.broker.server.api_version_manager import ApiVersionManager
@@ -10,7 +10,7 @@ from kclient.protocol.registry import REQUESTS
 
 
 class RequestParser:
-    """Decodes requests of the APIs that are served (Kafka: RequestContext.parseRequest)."""
+    """Decoder of requests of the served APIs (Kafka: RequestContext.parseRequest)."""
 
     def __init__(self, api_versions: ApiVersionManager, max_control_bytes: int = 2**31 - 1) -> None:
         self._api_versions = api_versions
@@ -21,13 +21,12 @@ class RequestParser:
     ) -> Request:
         """Return the request in a frame.
 
-        An ApiVersions request in a version that is not served has no body, for it is answered all
-        the same.
+        An ApiVersions request in a version that is not served has no body; its response needs none.
 
         Raises:
             UnsupportedVersionError: The API or the version is not served.
             InvalidRequestError: It carries no records and is larger than control.request.max.bytes.
-            ProtocolError: The bytes are no request.
+            ProtocolError: The bytes are not a request.
         """
         header, position = decode_request_header(receive.payload)
         key, version = header.api_key, header.api_version

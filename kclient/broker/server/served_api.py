@@ -1,4 +1,4 @@
-"""One row of the dispatch table."""
+"""Row of the dispatch table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from kclient.protocol.message import Request as RequestMessage
 from kclient.protocol.message import Response as ResponseMessage
 
 Handler = Callable[[BrokerServices, Request, Any], ResponseMessage | None]
-"""Answers a request; None if it answers later, or has answered itself."""
+"""Handles a request; returns its response, or None if it responds itself or later."""
 
-ErrorAnswer = Callable[[Any, int], ResponseMessage]
-"""Makes the answer that tells a whole request's failure, from the request and an error code."""
+ErrorResponse = Callable[[Any, int], ResponseMessage]
+"""Returns the response for a request that failed as a whole, from the request and an error code."""
 
 
 RequestCheck = Callable[[BrokerServices, Request, Any], bool]
-"""Decides about a request, in the network thread: it must be quick and wait for no lock."""
+"""Check of a request in the network thread; it must be fast and acquire no lock."""
 
 
 def always(_services: BrokerServices, _request: Request, _body: Any) -> bool:
@@ -27,23 +27,23 @@ def always(_services: BrokerServices, _request: Request, _body: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
-    """An API this broker serves.
+    """A served API.
 
     Attributes:
         request_type: Class of the request.
-        handle: Answers it.
-        on_error: Makes the answer for a request that failed as a whole; None where the response
-            has an error code of its own.
-        is_long: Returns whether other clients' requests should not wait until a request is
-            handled; None if no request takes that long.
-        changes_metadata: Returns whether a request takes the controller's lock, which the creation
-            of topics may hold for seconds; None if no request does.
-        max_version: Highest version served; all from the lowest of the class on are.
+        handle: Handler of the request.
+        on_error: Returns the response for a request that failed as a whole; None if the response
+            has a top-level error code.
+        is_long: Returns whether a request would delay those of other clients for too long; None if
+            none does.
+        changes_metadata: Returns whether a request acquires the controller's lock, which topic
+            creation may hold for seconds; None if none does.
+        max_version: Highest version served, or -1 for the highest stable one of the class.
     """
 
     request_type: type[RequestMessage]
     handle: Handler
-    on_error: ErrorAnswer | None = None
+    on_error: ErrorResponse | None = None
     max_version: int = -1
     is_long: RequestCheck | None = None
     changes_metadata: RequestCheck | None = None
@@ -58,12 +58,12 @@ class ServedApi:
             newest = min(newest, self.max_version)
         return range(self.request_type.min_version, newest + 1)
 
-    def error_answer(self, body: RequestMessage, code: int) -> ResponseMessage | None:
-        """Return the answer for a request that failed as a whole; None if there is no such."""
+    def error_response(self, body: RequestMessage, code: int) -> ResponseMessage | None:
+        """Return the response for a request that failed as a whole, or None if none exists."""
         if self.on_error is not None:
             return self.on_error(body, code)
-        answer = self.request_type.response_type()
-        if "error_code" not in answer.fields:
+        response = self.request_type.response_type()
+        if "error_code" not in response.fields:
             return None
-        answer.error_code = code  # type: ignore[attr-defined]  # looked up in the line above
-        return answer
+        response.error_code = code  # type: ignore[attr-defined]  # looked up in the line above
+        return response

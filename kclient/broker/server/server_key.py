@@ -1,4 +1,4 @@
-"""Broker and topic settings as rows that also know how Kafka types and shows them."""
+"""Rows of broker and topic settings, with the type that DescribeConfigs reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ class ServerKey:
 
     Attributes:
         row: Name, conversion, default and documentation.
-        type: The type Kafka reports.
-        read_only: Whether it can be changed only by a restart.
-        server_keys: For a topic setting, the broker settings it falls back to, nearest first.
+        type: Type that DescribeConfigs reports.
+        read_only: Whether a change needs a restart.
+        server_keys: For a topic setting, the broker settings it falls back to, in order.
     """
 
     row: ConfigKey
@@ -52,7 +52,7 @@ class ServerKey:
 
 
 def as_text(value: object) -> str | None:
-    """Return a setting's value the way Kafka prints it."""
+    """Return a setting's value as Kafka prints it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -129,7 +129,7 @@ def string(
     values: tuple[str, ...] = (),
     server_keys: tuple[str, ...] = (),
 ) -> ServerKey:
-    """Define a text, one of `values` where these are given."""
+    """Define a string, restricted to `values` if given."""
 
     def convert(raw: object) -> str | None:
         if raw is None and default is None:
@@ -153,7 +153,7 @@ def names(
     values: tuple[str, ...] = (),
     server_keys: tuple[str, ...] = (),
 ) -> ServerKey:
-    """Define a comma-separated list, of `values` where these are given."""
+    """Define a comma-separated list, restricted to `values` if given."""
     row = ConfigKey(name, _list_converter(values), "a comma-separated list", default, doc)
     return ServerKey(row, ConfigType.LIST, server_keys=server_keys)
 

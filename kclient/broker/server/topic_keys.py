@@ -1,4 +1,4 @@
-"""Where a topic's settings come from: the topic itself, the broker's settings, Kafka's defaults."""
+"""Topic settings and the broker settings they fall back to."""
 
 from kclient.broker.log.log_config import (
     BROKER_SYNONYMS,
@@ -18,7 +18,7 @@ _SEVERAL = {
     "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
 }
-"""Topic settings that more than one broker setting can give, nearest first."""
+"""Topic settings with more than one broker setting as a fallback, in order."""
 
 
 def _server_keys(name: str) -> tuple[str, ...]:
@@ -36,10 +36,10 @@ TOPIC_KEYS: dict[str, ServerKey] = {
     )
     for row in TOPIC_CONFIG_KEYS
 }
-"""Every topic setting, with the broker settings it falls back to."""
+"""All topic settings by name."""
 
 
-def in_topic_units(server_key: str, value: object) -> object:
+def to_topic_unit(server_key: str, value: object) -> object:
     """Return a broker setting in the unit of its topic setting, which is milliseconds."""
     unit = _UNITS.get(server_key.rpartition(".")[2])
     if unit is None or not isinstance(value, int) or value < 0:
@@ -48,11 +48,11 @@ def in_topic_units(server_key: str, value: object) -> object:
 
 
 def default_log_config(config: BrokerConfig) -> LogConfig:
-    """Return what a topic goes by that sets nothing itself."""
+    """Return the configuration of a topic without overrides."""
     defaults: dict[str, object] = {}
     for name, key in TOPIC_KEYS.items():
         for server_key in key.server_keys:
             if config[server_key] is not None:
-                defaults[name] = in_topic_units(server_key, config[server_key])
+                defaults[name] = to_topic_unit(server_key, config[server_key])
                 break
     return LogConfig.parse(defaults)

@@ -1,4 +1,4 @@
-"""The metadata log on a disk that refuses: what was not flushed was not decided."""
+"""Metadata log on a failing disk: unflushed records are not applied."""
 
 import errno
 from pathlib import Path
@@ -18,8 +18,8 @@ def names(log: KafkaMetadataLog) -> list[str]:
 
 @pytest.mark.fault("B11", "B12")
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO], ids=["descriptors", "broken"])
-def test_a_record_that_could_not_be_flushed(tmp_path: Path, code: int) -> None:
-    """Its asker was told that it failed; it must not come true when another one succeeds."""
+def test_unflushed_records_are_removed(tmp_path: Path, code: int) -> None:
+    """A change reported as failed must not be applied by a later flush."""
     files, clock = FaultyFiles(), ManualClock()
     bench = LogBench(bench_runtime(clock, files), tmp_path)
     log = KafkaMetadataLog(clock, bench.open(METADATA_LOG_CONFIG))

@@ -43,7 +43,7 @@ NO_ID = bytes(16)
 
 
 class MemoryLog:
-    """Keeps framed records, so that what is replayed went through the codec."""
+    """In-memory log of encoded records."""
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
@@ -85,21 +85,21 @@ def create_partitions(
     count: int,
     assignments: Sequence[Sequence[int]] | None = None,
 ) -> None:
-    """Extend one topic, or raise why it cannot be."""
+    """Add partitions to one topic, or raise the error."""
     (outcome,) = controller.create_partitions([PartitionsRequest(name, count, assignments)])
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
 def delete_topic(controller: QuorumController, name: str | None, topic_id: bytes) -> TopicImage:
-    """Delete one topic, or raise why it cannot be."""
+    """Delete one topic, or raise the error."""
     (outcome,) = controller.delete_topics([(name, topic_id)])
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome.topic
 
 
-def test_what_is_replayed_is_what_was() -> None:
+def test_replay_restores_image() -> None:
     controller, log = cluster_of(1, 2)
     controller.create_topic(TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
     controller.create_topic(TopicRequest("b"))
@@ -111,7 +111,7 @@ def test_what_is_replayed_is_what_was() -> None:
     assert controller.image.next_producer_id == 1000
 
 
-def test_the_topics_of_a_request_are_one_batch_unless_they_are_large(
+def test_topics_of_a_request_are_batched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     controller, log = cluster_of(1)
@@ -138,7 +138,7 @@ def test_the_topics_of_a_request_are_one_batch_unless_they_are_large(
     assert controller_on(log).image == controller.image
 
 
-def test_replicas_are_spread() -> None:
+def test_replicas_are_striped() -> None:
     controller, _ = cluster_of(1, 2, 3)
     controller.create_topic(TopicRequest("t", 3, 2))
     partitions = controller.image.topics["t"].partitions
@@ -147,7 +147,7 @@ def test_replicas_are_spread() -> None:
     assert partitions[0].directories == (DIRECTORY, DIRECTORY)
 
 
-def test_a_full_disk_changes_nothing() -> None:
+def test_failed_append_does_not_change_image() -> None:
     controller, log = cluster_of(1)
     before = controller.image
     log.full = True
@@ -158,7 +158,7 @@ def test_a_full_disk_changes_nothing() -> None:
     controller.create_topic(TopicRequest("t"))
 
 
-def test_publishers_see_each_change_with_the_image_that_has_it() -> None:
+def test_publishers_receive_delta_and_new_image() -> None:
     controller, _ = cluster_of(1)
     seen: list[tuple[list[str], list[str], list[str], bool]] = []
 
@@ -179,7 +179,7 @@ def test_publishers_see_each_change_with_the_image_that_has_it() -> None:
     ]
 
 
-def test_validation_only() -> None:
+def test_validate_only_changes_nothing() -> None:
     controller, log = cluster_of(1)
     records = len(log.values)
     controller.create_topics([TopicRequest("t", 3)], validate_only=True)
@@ -219,7 +219,7 @@ def test_rules_for_new_topics(request_: TopicRequest, error: type[KafkaError] | 
             controller.create_topic(request_)
 
 
-def test_rules_for_more_partitions() -> None:
+def test_validation_of_new_partitions() -> None:
     controller, _ = cluster_of(1, 2)
     controller.create_topic(TopicRequest("t", 2, 1))
 
@@ -240,7 +240,7 @@ def test_rules_for_more_partitions() -> None:
 
 
 @pytest.mark.fault("B16")
-def test_no_more_partitions_than_are_allowed() -> None:
+def test_max_partitions() -> None:
     log = MemoryLog()
     topics = TopicControl(TopicDefaults(1, 1, max_partitions=5), delete_enabled=True)
     controller = QuorumController(runtime(), log, topics)
@@ -260,7 +260,7 @@ def test_no_more_partitions_than_are_allowed() -> None:
     controller.create_topic(TopicRequest("c", 3))
 
 
-def test_deletion_by_name_and_by_id() -> None:
+def test_delete_topic_by_name_and_by_id() -> None:
     controller, _ = cluster_of(1)
     topic_id = controller.create_topic(TopicRequest("t")).topic_id
     assert delete_topic(controller, None, topic_id).name == "t"
@@ -270,7 +270,7 @@ def test_deletion_by_name_and_by_id() -> None:
         delete_topic(controller, "t", NO_ID)
 
 
-def test_a_broker_that_crashed_leads_under_a_new_epoch() -> None:
+def test_crashed_broker_leads_with_new_epoch() -> None:
     controller, log = cluster_of(1, 2)
     by_hand = {0: [1], 1: [2], 2: [1]}
     controller.create_topic(TopicRequest("t", assignments=by_hand))
@@ -283,13 +283,13 @@ def test_a_broker_that_crashed_leads_under_a_new_epoch() -> None:
             assert [partition.leader for partition in partitions] == [1, 2, 1]
 
 
-def test_deletion_disabled() -> None:
+def test_delete_topic_disabled() -> None:
     log = MemoryLog()
     with pytest.raises(TopicDeletionDisabledError):
         delete_topic(controller_on(log, delete_enabled=False), "t", NO_ID)
 
 
-def test_settings_go_with_their_topic() -> None:
+def test_topic_configs_are_deleted_with_topic() -> None:
     controller, _ = cluster_of(1)
     controller.create_topic(TopicRequest("t", configs={"retention.ms": "5"}))
     assert controller.image.topic_config("t") == {"retention.ms": "5"}
@@ -297,7 +297,7 @@ def test_settings_go_with_their_topic() -> None:
     assert controller.image.topic_config("t") == {}
 
 
-def test_records_another_controller_may_have_written() -> None:
+def test_replay_of_records_from_other_controllers() -> None:
     delta = MetadataDelta(cluster_of(1, 2)[0].image)
     topic_id = b"\2" * 16
     for record in (
@@ -333,21 +333,21 @@ def test_records_another_controller_may_have_written() -> None:
         BrokerRegistrationChangeRecord(broker_id=9),
     ],
 )
-def test_records_about_nothing_are_refused(record: MetadataRecord) -> None:
+def test_records_for_unknown_objects_fail(record: MetadataRecord) -> None:
     with pytest.raises(KafkaError, match="metadata log"):
         MetadataDelta(MetadataImage()).replay(record)
 
 
 @pytest.mark.parametrize("number", [-1, -5, 1, 2**31 - 1])
-def test_partitions_come_in_order(number: int) -> None:
+def test_partition_records_must_be_in_order(number: int) -> None:
     delta = MetadataDelta(MetadataImage())
     delta.replay(TopicRecord(name="t", topic_id=b"\1" * 16))
     with pytest.raises(KafkaError, match=f"metadata log: t-{number} "):
         delta.replay(PartitionRecord(partition_id=number, topic_id=b"\1" * 16))
 
 
-def test_one_name_under_two_ids_is_refused() -> None:
-    """The one would be gone with the other."""
+def test_duplicate_topic_name_or_id_fails() -> None:
+    """Deleting one of them would delete the other."""
     delta = MetadataDelta(MetadataImage())
     delta.replay(TopicRecord(name="t", topic_id=b"\1" * 16))
     for again in (
@@ -359,7 +359,7 @@ def test_one_name_under_two_ids_is_refused() -> None:
 
 
 class Cluster(RuleBasedStateMachine):
-    """Whatever is done, a controller that starts on the log knows what the running one knows."""
+    """A controller that replays the log has the same image as the running one."""
 
     NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "..", "c"])
 

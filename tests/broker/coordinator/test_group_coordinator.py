@@ -16,7 +16,7 @@ from tests.support.group_world import TP, MemoryLog, World
 from tests.support.virtual_home import VirtualHome
 
 
-def test_a_group_forms_with_a_leader_that_assigns() -> None:
+def test_leader_assignment_completes_rebalance() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()
     assert world.state() == "Stable"
@@ -28,7 +28,7 @@ def test_a_group_forms_with_a_leader_that_assigns() -> None:
     assert world.heartbeat(follower, generation) == NONE
 
 
-def test_only_the_leader_sees_the_members() -> None:
+def test_only_leader_receives_member_list() -> None:
     world = World()
     first = world.join()[0]
     second = world.join(metadata=b"n")
@@ -41,23 +41,23 @@ def test_only_the_leader_sees_the_members() -> None:
     assert second[0].leader == first.member_id
 
 
-def test_a_new_member_learns_its_id_before_it_may_join() -> None:
+def test_new_member_must_rejoin_with_generated_id() -> None:
     world = World()
-    told = world.join(version=4)[0]
-    assert told.error_code == code_of(e.MemberIdRequiredError)
-    joined = world.join(told.member_id, version=4)[0]
-    assert (joined.error_code, joined.member_id) == (NONE, told.member_id)
+    pending = world.join(version=4)[0]
+    assert pending.error_code == code_of(e.MemberIdRequiredError)
+    joined = world.join(pending.member_id, version=4)[0]
+    assert (joined.error_code, joined.member_id) == (NONE, pending.member_id)
 
 
-def test_a_member_that_never_comes_back_with_its_id_is_forgotten() -> None:
+def test_pending_member_expires() -> None:
     world = World()
-    told = world.join(version=4)[0]
+    pending = world.join(version=4)[0]
     world.pass_time(10_100)
-    late = world.join(told.member_id, version=4)[0]
+    late = world.join(pending.member_id, version=4)[0]
     assert late.error_code == code_of(e.UnknownMemberIdError)
 
 
-def test_the_first_generation_waits_for_more_members() -> None:
+def test_initial_rebalance_delay_collects_members() -> None:
     world = World(initial_rebalance_delay_ms=3_000)
     first = world.join()
     world.pass_time(2_000)
@@ -70,10 +70,10 @@ def test_the_first_generation_waits_for_more_members() -> None:
 
 
 @pytest.mark.parametrize("delay_ms", [0, 500])
-def test_the_first_generation_does_not_wait_for_a_member_that_never_came_back(
+def test_initial_rebalance_does_not_wait_for_pending_members(
     delay_ms: int,
 ) -> None:
-    """Kafka: tryCompleteInitialRebalanceElseSchedule looks at the delay, at no pending member."""
+    """Pending members are not waited for (Kafka: tryCompleteInitialRebalanceElseSchedule)."""
     world = World(initial_rebalance_delay_ms=delay_ms)
     assert world.join(version=4)[0].error_code == code_of(e.MemberIdRequiredError)
     pending = world.join(version=4)[0]
@@ -83,7 +83,7 @@ def test_the_first_generation_does_not_wait_for_a_member_that_never_came_back(
     assert [member.member_id for member in joined[0].members] == [pending.member_id]
 
 
-def test_a_group_that_is_empty_again_does_not_wait_for_a_pending_member() -> None:
+def test_empty_group_does_not_wait_for_pending_members() -> None:
     world = World()
     leader, follower, _ = world.stable_pair()
     world.leave(MemberIdentity(member_id=leader), MemberIdentity(member_id=follower))
@@ -92,14 +92,14 @@ def test_a_group_that_is_empty_again_does_not_wait_for_a_pending_member() -> Non
     assert [reply.error_code for reply in world.join()] == [NONE]
 
 
-def test_a_static_member_of_an_empty_group_does_not_wait_for_a_pending_member() -> None:
+def test_static_member_of_empty_group_does_not_wait_for_pending_members() -> None:
     world = World()
     world.join(version=4)
     joined = world.join(group_instance_id="static", version=5)
     assert [reply.generation_id for reply in joined] == [1]
 
 
-def test_a_rebalancing_group_is_described_with_its_old_assignments() -> None:
+def test_describe_during_rebalance_returns_old_assignments() -> None:
     world = World()
     leader, follower, _ = world.stable_pair()
     world.join(follower, metadata=b"changed")
@@ -116,7 +116,7 @@ def test_a_rebalancing_group_is_described_with_its_old_assignments() -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_leaving_a_group_that_does_not_exist(version: int) -> None:
+def test_leave_unknown_group(version: int) -> None:
     unknown = code_of(e.UnknownMemberIdError)
     members = [MemberIdentity(member_id="a"), MemberIdentity(member_id="b")]
     request = LeaveGroupRequest(group_id="absent", member_id="a", members=members)
@@ -125,8 +125,8 @@ def test_leaving_a_group_that_does_not_exist(version: int) -> None:
     assert (response.error_code, codes) == ((unknown, []) if version < 3 else (NONE, [unknown] * 2))
 
 
-def test_a_later_rebalance_waits_for_a_pending_member_until_its_session_ends() -> None:
-    """As in Kafka (hasAllMembersJoined): it may be about to join, which saves a rebalance."""
+def test_later_rebalance_waits_for_pending_member_until_session_expires() -> None:
+    """As in Kafka (hasAllMembersJoined), to avoid a second rebalance."""
     world = World()
     leader, follower, generation = world.stable_pair()
     pending = world.join(version=4)[0]
@@ -139,7 +139,7 @@ def test_a_later_rebalance_waits_for_a_pending_member_until_its_session_ends() -
     assert [reply.generation_id for replies in joins for reply in replies] == [generation + 1] * 2
 
 
-def test_a_silent_member_is_out_after_its_session() -> None:
+def test_member_without_heartbeat_is_removed_after_session_timeout() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()
     codes = []
@@ -152,7 +152,7 @@ def test_a_silent_member_is_out_after_its_session() -> None:
     assert world.heartbeat(follower, generation) == code_of(e.UnknownMemberIdError)
 
 
-def test_a_rebalance_goes_on_without_members_that_do_not_rejoin() -> None:
+def test_rebalance_removes_members_that_do_not_rejoin() -> None:
     world = World()
     leader, follower, _ = world.stable_pair()
     rejoined = world.join(follower, metadata=b"changed")
@@ -164,7 +164,7 @@ def test_a_rebalance_goes_on_without_members_that_do_not_rejoin() -> None:
     assert world.heartbeat(leader, 2) == code_of(e.UnknownMemberIdError)
 
 
-def test_members_that_joined_and_never_sync_are_out() -> None:
+def test_members_without_sync_are_removed() -> None:
     world = World()
     joined = world.join()[0]
     for _ in range(31):
@@ -173,7 +173,7 @@ def test_members_that_joined_and_never_sync_are_out() -> None:
     assert world.state() == "Empty"
 
 
-def test_leaving_starts_a_rebalance_at_once() -> None:
+def test_leave_starts_rebalance() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()
     assert world.leave(MemberIdentity(member_id=follower)) == [NONE]
@@ -183,7 +183,7 @@ def test_leaving_starts_a_rebalance_at_once() -> None:
     assert world.state() == "Empty"
 
 
-def test_a_follower_that_rejoins_unchanged_disturbs_nobody() -> None:
+def test_unchanged_follower_rejoin_does_not_rebalance() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()
     assert world.join(follower)[0].generation_id == generation
@@ -202,24 +202,24 @@ def test_a_follower_that_rejoins_unchanged_disturbs_nobody() -> None:
         ({"protocol_type": ""}, e.InconsistentGroupProtocolError),
         ({"protocol_type": "connect"}, e.InconsistentGroupProtocolError),
         ({"protocols": ["other"]}, e.InconsistentGroupProtocolError),
-        ({"member_id": "stranger"}, e.UnknownMemberIdError),
-        ({"group_id": "other", "member_id": "stranger"}, e.UnknownMemberIdError),
+        ({"member_id": "unknown"}, e.UnknownMemberIdError),
+        ({"group_id": "other", "member_id": "unknown"}, e.UnknownMemberIdError),
     ],
 )
-def test_joins_that_are_refused(options: dict[str, Any], error: type[KafkaError]) -> None:
+def test_rejected_joins(options: dict[str, Any], error: type[KafkaError]) -> None:
     world = World()
     world.stable_pair()
     assert world.join(**options)[0].error_code == code_of(error)
     assert world.state() == "Stable"
 
 
-def test_a_full_group_takes_nobody() -> None:
+def test_full_group_rejects_new_members() -> None:
     world = World(max_size=1)
     world.join()
     assert world.join()[0].error_code == code_of(e.GroupMaxSizeReachedError)
 
 
-def test_the_assignor_is_the_one_most_members_prefer_of_the_common_ones() -> None:
+def test_assignor_with_most_votes_is_selected() -> None:
     world = World()
     first = world.join(protocols=["a", "b", "c"])[0]
     second = world.join(protocols=["b", "a"])
@@ -228,7 +228,7 @@ def test_the_assignor_is_the_one_most_members_prefer_of_the_common_ones() -> Non
     assert {again.protocol_name, second[0].protocol_name, third[0].protocol_name} == {"b"}
 
 
-def test_syncs_that_are_refused() -> None:
+def test_rejected_syncs() -> None:
     world = World()
     leader, follower, generation = world.stable_pair()
     assert world.sync(leader, 1)[0].error_code == code_of(e.IllegalGenerationError)
@@ -238,13 +238,13 @@ def test_syncs_that_are_refused() -> None:
     assert code == code_of(e.RebalanceInProgressError)
 
 
-def test_a_late_sync_gets_its_assignment() -> None:
+def test_sync_in_stable_group_returns_assignment() -> None:
     world = World()
     leader, _, generation = world.stable_pair()
     assert world.sync(leader, generation)[0].assignment == b"a"
 
 
-def test_a_join_during_a_sync_sends_the_waiting_back() -> None:
+def test_join_fails_pending_syncs() -> None:
     world = World()
     first = world.join()[0]
     world.sync(first.member_id, 1, {first.member_id: b"all"})
@@ -256,7 +256,7 @@ def test_a_join_during_a_sync_sends_the_waiting_back() -> None:
 
 
 class TestStaticMembers:
-    """Members with an instance id keep their place over a restart (KIP-345)."""
+    """Static members keep their assignment over a restart (KIP-345)."""
 
     def form(self, world: World) -> tuple[str, str]:
         first = world.join(group_instance_id="i1", version=5)[0]
@@ -266,7 +266,7 @@ class TestStaticMembers:
         world.sync(leader, 2, {leader: b"a", follower: b"b"})
         return leader, follower
 
-    def test_a_restart_keeps_generation_and_assignment(self) -> None:
+    def test_restarted_static_member_keeps_generation_and_assignment(self) -> None:
         world = World()
         _, follower = self.form(world)
         back = world.join(group_instance_id="i2", version=5)[0]
@@ -274,7 +274,7 @@ class TestStaticMembers:
         assert back.member_id != follower
         assert world.sync(back.member_id, 2)[0].assignment == b"b"
 
-    def test_a_restarted_leader_is_told_not_to_assign(self) -> None:
+    def test_restarted_static_leader_skips_assignment(self) -> None:
         world = World()
         leader, _ = self.form(world)
         back = world.join(group_instance_id="i1", version=9)[0]
@@ -284,7 +284,7 @@ class TestStaticMembers:
         assert older.leader == back.member_id != older.member_id
         assert leader not in {back.member_id, older.member_id}
 
-    def test_the_old_instance_is_fenced(self) -> None:
+    def test_old_static_member_is_fenced(self) -> None:
         world = World()
         _, follower = self.form(world)
         world.join(group_instance_id="i2", version=5)
@@ -294,7 +294,7 @@ class TestStaticMembers:
         assert world.coordinator.heartbeat(request) == code_of(e.FencedInstanceIdError)
         assert world.heartbeat(follower, 2) == code_of(e.UnknownMemberIdError)
 
-    def test_leaving_by_instance_id(self) -> None:
+    def test_leave_by_instance_id(self) -> None:
         world = World()
         self.form(world)
         assert world.leave(MemberIdentity(group_instance_id="i2")) == [NONE]
@@ -303,15 +303,15 @@ class TestStaticMembers:
 
 
 class TestOffsets:
-    """Commits are checked against the generation and last in the log."""
+    """Commits are validated against the generation and stored in the log."""
 
-    def test_a_consumer_without_a_group_membership_may_commit(self) -> None:
+    def test_commit_without_membership(self) -> None:
         world = World()
         assert world.commit(7, metadata="note") == NONE
         kept = world.coordinator.fetch_offsets("g")[TP]
         assert (kept.offset, kept.metadata) == (7, "note")
 
-    def test_members_commit_in_their_generation_only(self) -> None:
+    def test_commit_requires_current_generation(self) -> None:
         world = World()
         leader, _, generation = world.stable_pair()
         assert world.commit(1, leader, generation) == NONE
@@ -320,7 +320,7 @@ class TestOffsets:
         assert world.commit(2) == code_of(e.UnknownMemberIdError)
         assert world.coordinator.fetch_offsets("g")[TP].offset == 1
 
-    def test_a_commit_during_a_rebalance_counts_until_the_next_generation(self) -> None:
+    def test_commit_during_rebalance_is_valid_until_next_generation(self) -> None:
         world = World()
         leader, follower, generation = world.stable_pair()
         world.join(leader)
@@ -328,18 +328,18 @@ class TestOffsets:
         world.join(follower)
         assert world.commit(4, follower, 3) == code_of(e.RebalanceInProgressError)
 
-    def test_too_much_metadata_is_refused(self) -> None:
+    def test_oversized_commit_metadata_is_rejected(self) -> None:
         world = World(offset_metadata_max_bytes=3)
         assert world.commit(1, metadata="four") == code_of(e.OffsetMetadataTooLargeError)
         assert world.coordinator.fetch_offsets("g") == {}
 
-    def test_a_commit_the_log_refuses_is_not_kept(self) -> None:
+    def test_failed_append_discards_commit(self) -> None:
         world = World()
         world.log.failure = e.NotCoordinatorError("disk full")
         assert world.commit(1) == code_of(e.NotCoordinatorError)
         assert world.coordinator.fetch_offsets("g") == {}
 
-    def test_positions_in_a_deleted_topic_are_forgotten(self) -> None:
+    def test_deleted_topic_removes_its_offsets(self) -> None:
         world = World()
         world.commit(1)
         world.coordinator.on_topics_deleted({"other"})
@@ -348,7 +348,7 @@ class TestOffsets:
         assert world.coordinator.fetch_offsets("g") == {}
         assert World(world.log).coordinator.fetch_offsets("g") == {}
 
-    def test_offsets_expire_once_the_group_is_empty_for_long(self) -> None:
+    def test_offsets_of_empty_group_expire(self) -> None:
         world = World(offsets_retention_ms=60_000, offsets_retention_check_ms=1_000)
         world.commit(1)
         world.pass_time(50_000)
@@ -358,9 +358,9 @@ class TestOffsets:
 
 
 class TestRestart:
-    """What the log holds is what the coordinator knows after a restart."""
+    """A coordinator that loads the log restores the state."""
 
-    def test_members_and_offsets_come_back(self) -> None:
+    def test_load_restores_members_and_offsets(self) -> None:
         world = World()
         leader, follower, generation = world.stable_pair()
         world.commit(5, leader, generation)
@@ -370,14 +370,14 @@ class TestRestart:
         assert again.sync(follower, generation)[0].assignment == b"b"
         assert again.coordinator.fetch_offsets("g")[TP].offset == 5
 
-    def test_restored_members_must_show_signs_of_life(self) -> None:
+    def test_restored_members_expire_without_heartbeat(self) -> None:
         world = World()
         world.stable_pair()
         again = World(world.log)
         again.pass_time(41_000)
         assert again.state() == "Empty"
 
-    def test_of_each_key_the_last_record_alone_counts(self) -> None:
+    def test_load_applies_only_last_record_of_each_key(self) -> None:
         world = World()
         world.commit(5)
         partition = partition_for("g", world.log.partition_count)
@@ -387,7 +387,7 @@ class TestRestart:
         world.log.append(partition, [(key, None)])
         assert World(world.log).coordinator.fetch_offsets("g") == {}
 
-    def test_a_deleted_group_stays_deleted(self) -> None:
+    def test_deleted_group_is_not_restored(self) -> None:
         world = World()
         world.commit(5)
         world.coordinator.delete_group("g")
@@ -396,13 +396,13 @@ class TestRestart:
         with pytest.raises(e.GroupIdNotFoundError):
             again.coordinator.delete_group("g")
 
-    def test_nothing_is_answered_before_the_log_was_read(self) -> None:
+    def test_requests_fail_until_log_is_loaded(self) -> None:
         coordinator = GroupCoordinator(GroupConfig(), MemoryLog(), VirtualHome().runtime)
         with pytest.raises(e.CoordinatorLoadInProgressError):
             coordinator.list_groups()
 
 
-def test_a_group_whose_generation_cannot_be_kept_starts_over() -> None:
+def test_failed_generation_write_restarts_rebalance() -> None:
     world = World()
     joined = world.join()[0]
     world.log.failure = e.NotCoordinatorError("disk full")
@@ -413,7 +413,7 @@ def test_a_group_whose_generation_cannot_be_kept_starts_over() -> None:
     assert again.generation_id == 2
 
 
-def test_listing_and_deleting() -> None:
+def test_list_and_delete_groups() -> None:
     world = World()
     world.stable_pair()
     world.join(group_id="h")
@@ -430,12 +430,12 @@ def test_listing_and_deleting() -> None:
     ("group_id", "partition"),
     [("g", 3), ("console-consumer-1234", 9), ("gruppe-ä", 48), ("gruppe-\U0001f600", 37)],
 )
-def test_partitions_are_those_java_computes(group_id: str, partition: int) -> None:
+def test_partition_of_group_matches_java(group_id: str, partition: int) -> None:
     # Reference: Utils.abs(groupId.hashCode()) % 50, computed by a JVM.
     assert partition_for(group_id, 50) == partition
 
 
-def test_groups_that_hold_nothing_are_forgotten_in_time() -> None:
+def test_unused_groups_are_removed() -> None:
     world = World(offsets_retention_check_ms=1_000)
     world.join(group_id="refused", protocols=[])
     world.stable_pair()
@@ -443,7 +443,7 @@ def test_groups_that_hold_nothing_are_forgotten_in_time() -> None:
         world.leave(MemberIdentity(member_id=member))
     world.join(group_id="alive")
     world.join(group_id="promised", version=4)
-    # The one whose only member was refused never came to be.
+    # The group whose only member was rejected was not created.
     assert {g.group_id for g in world.coordinator.list_groups()} == {"g", "alive", "promised"}
     world.pass_time(1_100)
     assert {g.group_id for g in world.coordinator.list_groups()} == {"alive", "promised"}
@@ -451,7 +451,7 @@ def test_groups_that_hold_nothing_are_forgotten_in_time() -> None:
     assert "g" not in {g.group_id for g in again.coordinator.list_groups()}
 
 
-def test_a_group_with_positions_is_kept() -> None:
+def test_empty_group_with_offsets_is_retained() -> None:
     world = World(offsets_retention_check_ms=1_000)
     leader, follower, generation = world.stable_pair()
     world.commit(5, leader, generation)
@@ -460,8 +460,8 @@ def test_a_group_with_positions_is_kept() -> None:
     assert world.state() == "Empty"
 
 
-def test_a_rebalance_without_patience_does_not_spin() -> None:
-    """A static member that waits for nobody, and is gone, keeps the group open for a while."""
+def test_rebalance_with_zero_timeout_does_not_spin() -> None:
+    """A static member with a rebalance timeout of 0 that does not rejoin."""
     world = World()
     settings: dict[str, Any] = {
         "rebalance_timeout_ms": 0,

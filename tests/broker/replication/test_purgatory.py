@@ -34,7 +34,7 @@ def parts() -> tuple[DelayedOperationPurgatory[Waiting], OperationTimer]:
     return DelayedOperationPurgatory(SystemTasks().condition(), timer), timer
 
 
-def test_what_is_ready_is_never_watched() -> None:
+def test_completed_operation_is_not_watched() -> None:
     purgatory, timer = parts()
     operation = Waiting(ready=True)
     assert purgatory.try_complete_else_watch(operation, ["a"])
@@ -43,7 +43,7 @@ def test_what_is_ready_is_never_watched() -> None:
     assert timer.next_deadline_ms() == float("inf")
 
 
-def test_what_becomes_ready_completes_once_and_is_forgotten_everywhere() -> None:
+def test_operation_completes_once_and_is_removed_from_all_keys() -> None:
     purgatory, timer = parts()
     operation = Waiting()
     assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
@@ -57,7 +57,7 @@ def test_what_becomes_ready_completes_once_and_is_forgotten_everywhere() -> None
     assert (operation.completions, operation.expirations) == (1, 0)
 
 
-def test_the_deadline_completes_what_waits_too_long() -> None:
+def test_deadline_completes_operation() -> None:
     purgatory, timer = parts()
     operation = Waiting(deadline_ms=100.0)
     purgatory.try_complete_else_watch(operation, ["a"])
@@ -68,11 +68,11 @@ def test_the_deadline_completes_what_waits_too_long() -> None:
     assert purgatory.watched() == 0
 
 
-def test_ready_between_the_first_try_and_the_watching() -> None:
+def test_condition_met_between_first_try_and_registration() -> None:
     class Racing(Waiting):
         def try_complete(self) -> bool:
             done = super().try_complete()
-            self.ready = True  # too late for this try, and nobody will check again
+            self.ready = True  # too late for this try, and no later check follows
             return done
 
     purgatory, _ = parts()
@@ -82,7 +82,9 @@ def test_ready_between_the_first_try_and_the_watching() -> None:
     assert purgatory.watched() == 0
 
 
-def test_a_completion_that_fails_concerns_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_completion_does_not_affect_other_operations(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Failing(Waiting):
         def on_complete(self) -> None:
             raise ZeroDivisionError
@@ -93,10 +95,10 @@ def test_a_completion_that_fails_concerns_nobody_else(caplog: pytest.LogCaptureF
         purgatory.try_complete_else_watch(operation, ["a"])
     timer.advance(1000.0)
     assert operations[1].completions == 1
-    assert "Failing: could not be completed" in caplog.text
+    assert "Failing: completion failed" in caplog.text
 
 
-def test_forced_by_key() -> None:
+def test_complete_all_forces_completion() -> None:
     purgatory, _ = parts()
     operations = [Waiting(), Waiting()]
     for operation in operations:
@@ -105,7 +107,7 @@ def test_forced_by_key() -> None:
     assert [operation.completions for operation in operations] == [1, 1]
 
 
-def test_completed_operations_do_not_pile_up_in_the_timer() -> None:
+def test_completed_operations_are_purged_from_timer() -> None:
     purgatory, timer = parts()
     for _ in range(5000):
         operation = Waiting(deadline_ms=1e9)
@@ -136,7 +138,7 @@ def test_every_operation_completes_exactly_once(plan: list[tuple[int, bool]]) ->
     assert purgatory.watched() == 0
 
 
-def test_claimed_by_many_threads_at_once() -> None:
+def test_concurrent_completion_runs_once() -> None:
     for _ in range(50):
         operation = Waiting(ready=True)
         start = threading.Barrier(4)
@@ -154,7 +156,7 @@ def test_claimed_by_many_threads_at_once() -> None:
         assert operation.completions == 1
 
 
-def test_waiting_ends_with_a_nearer_deadline() -> None:
+def test_nearer_deadline_wakes_wait() -> None:
     timer = OperationTimer(threading.Condition())
     timer.wait(0.0, until_ms=-5.0)  # already due: no wait at all
     woken = threading.Event()

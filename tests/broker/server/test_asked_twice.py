@@ -1,4 +1,4 @@
-"""What is asked for a thousand times in one request is told once: answers do not swell."""
+"""Entries repeated in one request are returned once."""
 
 import pytest
 
@@ -28,22 +28,22 @@ OFTEN = 1000
 
 
 def test_metadata(wire: Wire, topic: str) -> None:
-    """Also where the name comes with another id each time, which no version looks at."""
+    """Also for one name with several topic ids, which are ignored."""
     wanted = [
         MetadataRequestTopic(name=topic, topic_id=number.to_bytes(16, "big"))
         for number in range(OFTEN)
     ]
-    answer = wire.ask(MetadataRequest(topics=wanted), 12, MetadataResponse)
-    assert [found.name for found in answer.topics] == [topic]
-    by_id = [MetadataRequestTopic(name=None, topic_id=answer.topics[0].topic_id)] * OFTEN
+    response = wire.ask(MetadataRequest(topics=wanted), 12, MetadataResponse)
+    assert [found.name for found in response.topics] == [topic]
+    by_id = [MetadataRequestTopic(name=None, topic_id=response.topics[0].topic_id)] * OFTEN
     again = wire.ask(MetadataRequest(topics=by_id), 12, MetadataResponse)
     assert [found.name for found in again.topics] == [topic]
 
 
 def test_groups(wire: Wire) -> None:
     request = DescribeGroupsRequest(groups=["a", "b"] * OFTEN)
-    answer = wire.ask(request, 5, DescribeGroupsResponse)
-    assert [group.group_id for group in answer.groups] == ["a", "b"]
+    response = wire.ask(request, 5, DescribeGroupsResponse)
+    assert [group.group_id for group in response.groups] == ["a", "b"]
 
 
 def test_settings(wire: Wire, topic: str) -> None:
@@ -51,15 +51,15 @@ def test_settings(wire: Wire, topic: str) -> None:
         resource_type=2, resource_name=topic, configuration_keys=None
     )
     request = DescribeConfigsRequest(resources=[resource] * OFTEN)
-    answer = wire.ask(request, 4, DescribeConfigsResponse)
-    assert [result.resource_name for result in answer.results] == [topic]
+    response = wire.ask(request, 4, DescribeConfigsResponse)
+    assert [result.resource_name for result in response.results] == [topic]
 
 
 def test_positions(wire: Wire, topic: str) -> None:
     topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1] * OFTEN)]
     groups = [OffsetFetchRequestGroup(group_id="a", topics=topics)] * OFTEN
-    answer = wire.ask(OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse)
-    (group,) = answer.groups
+    response = wire.ask(OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse)
+    (group,) = response.groups
     assert [part.partition_index for part in group.topics[0].partitions] == [0, 1]
     old = OffsetFetchRequest(
         group_id="a", topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=[1] * OFTEN)]

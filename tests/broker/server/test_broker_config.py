@@ -26,7 +26,7 @@ def test_defaults() -> None:
     assert plain.given == {"log.dir": "d"}
 
 
-def test_settings_come_as_text_as_well() -> None:
+def test_settings_as_text() -> None:
     given = config(
         num_partitions="3", auto_create_topics_enable="FALSE", log_cleanup_policy="compact"
     )
@@ -47,15 +47,15 @@ def test_settings_come_as_text_as_well() -> None:
         ({"log.cleaner.min.cleanable.ratio": 1.5}, "a number from 0 to 1"),
         ({"log.dirs": "a,b"}, "expected one directory"),
         ({"process.roles": "broker"}, "one process is both"),
-        ({"broker.id": 1, "node.id": 2}, "give one"),
+        ({"broker.id": 1, "node.id": 2}, "set one of them"),
     ],
 )
-def test_settings_that_cannot_be_used(given: dict[str, object], complaint: str) -> None:
+def test_invalid_settings(given: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         BrokerConfig({"log.dir": "d"} | given)
 
 
-def test_a_directory_is_needed() -> None:
+def test_data_directory_is_required() -> None:
     with pytest.raises(ConfigError, match=r"log\.dirs: got \[\], expected one directory"):
         BrokerConfig({})
 

@@ -1,4 +1,4 @@
-"""A broker that compacts: positions of groups over a restart, holes for readers, settings."""
+"""Compaction by the broker: offsets over a restart, gaps for readers, settings."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ GROUPS, PARTITIONS, ROUNDS = 5, 300, 12
 
 
 class Broker:
-    """A broker that its test steps, with one partition of offsets."""
+    """Broker stepped by the test, with one offsets partition."""
 
     def __init__(self, data_dir: Path) -> None:
         self._runtime = system_runtime()
@@ -47,7 +47,7 @@ class Broker:
         )
 
     def commit(self, group: str, offset: int) -> None:
-        position = CommittedOffset(offset, -1, "told by the group", 0, None)
+        position = CommittedOffset(offset, -1, "committed by the group", 0, None)
         positions = {TopicPartition("topic", number): position for number in range(PARTITIONS)}
         codes = self.server.services.groups.commit_offsets(group, ("", None, -1), positions)
         assert set(codes.values()) == {0}
@@ -65,7 +65,7 @@ class Broker:
             self.server.step(self._runtime.clock.monotonic_ms())
 
 
-def test_positions_are_the_same_and_a_start_reads_little(tmp_path: Path) -> None:
+def test_restart_after_compaction_restores_offsets(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.create_offsets_topic()
     for offset in range(ROUNDS):
@@ -87,7 +87,7 @@ def test_positions_are_the_same_and_a_start_reads_little(tmp_path: Path) -> None
     broker.server.stop()
 
 
-def test_a_log_of_positions_that_ends_in_a_hole_is_read(tmp_path: Path) -> None:
+def test_offsets_log_ending_in_compacted_range_is_loaded(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.create_offsets_topic()
     broker.commit("group", 1)
@@ -113,8 +113,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-def test_every_client_reads_what_compaction_left(cluster: EmbeddedCluster, wire: Wire) -> None:
-    """A topic that falls silent is compacted to its last record of each key."""
+def test_all_clients_read_compacted_log(cluster: EmbeddedCluster, wire: Wire) -> None:
+    """A topic without writes is compacted to the last record of each key."""
     wire.create_topic(
         "table", cleanup_policy="compact", segment_ms="200", max_compaction_lag_ms="100"
     )
@@ -142,11 +142,13 @@ def test_every_client_reads_what_compaction_left(cluster: EmbeddedCluster, wire:
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_a_record_without_a_key_is_refused(cluster: EmbeddedCluster, wire: Wire, name: str) -> None:
+def test_compacted_topic_rejects_record_without_key(
+    cluster: EmbeddedCluster, wire: Wire, name: str
+) -> None:
     topic = f"keys-for-{name}"
     wire.create_topic(topic, cleanup_policy="compact")
-    answer = wire.produce(topic, bytes(batch([b"no key"])))
-    assert answer.error_code == code_of(InvalidRecordError)
+    response = wire.produce(topic, bytes(batch([b"no key"])))
+    assert response.error_code == code_of(InvalidRecordError)
     client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
     client.produce(topic, [ForeignRecord(value=b"value", key=b"key")])
     assert [record.value for record in client.read_all(topic)] == [b"value"]

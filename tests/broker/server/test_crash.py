@@ -1,4 +1,4 @@
-"""A broker that is killed under load and started again has everything it acknowledged."""
+"""A broker that is killed under load and restarted has all acknowledged records."""
 
 import signal
 import threading
@@ -15,11 +15,11 @@ from tests.support.wire import Wire, batch, records_of
 
 WRITERS = 3
 BATCH = 20
-KILL_AFTER = 60  # batches acknowledged to the quickest writer
+KILL_AFTER = 60  # batches acknowledged to the fastest writer
 
 
 class Writer:
-    """An idempotent producer that has one batch in flight, and writes until the broker is gone."""
+    """Idempotent producer with one batch in flight that writes until the broker exits."""
 
     def __init__(self, bootstrap: str, partition: int, crash: threading.Event) -> None:
         self.partition = partition
@@ -46,9 +46,9 @@ class Writer:
         number = 0
         try:
             while True:
-                answer = self._wire.produce("t", self.records(number), partition=self.partition)
-                assert answer.error_code == 0
-                assert answer.base_offset == number * BATCH
+                response = self._wire.produce("t", self.records(number), partition=self.partition)
+                assert response.error_code == 0
+                assert response.base_offset == number * BATCH
                 self.acknowledged += self.values(number)
                 number += 1
                 if number == KILL_AFTER:
@@ -87,7 +87,7 @@ def test_killed_under_load(tmp_path: Path) -> None:
             thread.join(30)
     with BrokerProcess(tmp_path) as second, Wire(second.bootstrap) as wire:
         for writer in writers:
-            # The batch in flight was appended or not; sent again, it is there exactly once.
+            # The batch in flight may be appended; after a retry it is in the log exactly once.
             assert wire.produce("t", writer.unanswered, partition=writer.partition).error_code == 0
             number = len(writer.acknowledged) // BATCH
             expected = writer.acknowledged + writer.values(number)
@@ -100,7 +100,7 @@ def test_killed_under_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_stops_when_told_to(tmp_path: Path, how: signal.Signals) -> None:
+def test_signal_stops_broker(tmp_path: Path, how: signal.Signals) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as wire:
         wire.create_topic("t")
         wire.produce("t", batch([b"a"]))

@@ -1,4 +1,4 @@
-"""A whole broker that dies at each change of its files, or finds nothing left for one of them."""
+"""Broker that crashes, or gets an error, at each modification of its files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,14 +17,14 @@ _ATTEMPTS = 6
 
 @pytest.mark.fault("B1", "B4")
 def test_crash_points(tmp_path: Path) -> None:
-    """Creation, deletion and a second creation of a topic, appends and commits in between."""
+    """Creation, deletion and re-creation of a topic, with appends and commits."""
     files = MortalFiles(last=-1)
     whole = BrokerLife(tmp_path / "whole", files)
     whole.live()
     total = files.changes
     whole.broker.stop()
     assert total > 100
-    for last in range(1, total + 1, 2):  # every one is tried in the log's own test
+    for last in range(1, total + 1, 2):  # all of them are tested with the log
         data_dir = tmp_path / str(last)
         life = BrokerLife(data_dir, MortalFiles(last))
         with pytest.raises(Death):
@@ -35,7 +35,7 @@ def test_crash_points(tmp_path: Path) -> None:
 
 
 class Patient(BrokerLife):
-    """Tries again whatever is refused."""
+    """Retries every rejected operation."""
 
     refusals = 0
 
@@ -50,8 +50,8 @@ class Patient(BrokerLife):
 
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [NO_DESCRIPTORS, NO_SPACE], ids=["descriptors", "space"])
-def test_every_operation_may_find_nothing_left(tmp_path: Path, code: int) -> None:
-    """Whoever asked is told; asked again, the broker does it, without a restart."""
+def test_every_operation_is_retried_after_failed_file_operation(tmp_path: Path, code: int) -> None:
+    """The error is returned to the client, and a retry succeeds without a restart."""
     files = NthFault(code)
     whole = Patient(tmp_path / "whole", files)
     whole.live()

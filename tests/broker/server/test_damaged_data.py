@@ -1,4 +1,4 @@
-"""A bit that flips on the disk, and a disk that fails, as the clients see them."""
+"""Corrupt records and disk failures, as clients see them."""
 
 import errno
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def write_segments(cluster: EmbeddedCluster) -> None:
 
 
 def flip(data_dir: Path, offset: int, *, header: bool) -> None:
-    """Flip a bit of the batch that begins at an offset: of a record, or of its size."""
+    """Flip a bit of the batch at an offset: in a record or in its size."""
     for path in (data_dir / "t-0").glob("*.log"):
         content = bytearray(path.read_bytes())
         position = 0
@@ -53,7 +53,7 @@ def flip(data_dir: Path, offset: int, *, header: bool) -> None:
 
 
 def read(cluster: EmbeddedCluster, offset: int, count: int) -> list[bytes | None]:
-    """Read so many records from an offset on."""
+    """Read a number of records from an offset."""
     found: list[bytes | None] = []
     with Consumer(bootstrap_servers=cluster.bootstrap_servers) as consumer:
         consumer.assign([TopicPartition("t", 0)])
@@ -65,7 +65,9 @@ def read(cluster: EmbeddedCluster, offset: int, count: int) -> list[bytes | None
 
 @pytest.mark.fault("B13")
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-def test_a_flipped_bit_in_an_old_segment_is_the_readers_to_see(tmp_path: Path, clean: bool) -> None:
+def test_corrupt_record_in_old_segment_is_served_for_client_to_detect(
+    tmp_path: Path, clean: bool
+) -> None:
     checkpoint = tmp_path / "recovery-point-offset-checkpoint"
     with EmbeddedCluster(
         data_dir=tmp_path, config={"log.flush.offset.checkpoint.interval.ms": 10}
@@ -90,7 +92,7 @@ def test_a_flipped_bit_in_an_old_segment_is_the_readers_to_see(tmp_path: Path, c
 
 
 @pytest.mark.fault("B13")
-def test_a_flipped_bit_in_a_size_is_an_error_and_no_cut(tmp_path: Path) -> None:
+def test_corrupt_batch_size_is_an_error_without_truncation(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         write_segments(cluster)
         cluster.stop()
@@ -121,10 +123,8 @@ def cluster(tmp_path: Path, files: FaultyFiles) -> Iterator[EmbeddedCluster]:
 
 
 @pytest.mark.fault("B12")
-def test_a_failed_fsync_is_not_believed_the_second_time(
-    cluster: EmbeddedCluster, files: FaultyFiles
-) -> None:
-    """The directory is out of use until a restart has read back what really is on the disk."""
+def test_disk_is_offline_after_failed_fsync(cluster: EmbeddedCluster, files: FaultyFiles) -> None:
+    """The directory is offline until a restart has read the actual content of the disk."""
     with Wire(cluster.bootstrap_servers) as wire:
         wire.create_topic("t", flush_messages="1")
         assert wire.produce("t", batch([b"a"])).error_code == 0
@@ -140,16 +140,16 @@ def test_a_failed_fsync_is_not_believed_the_second_time(
     cluster.start()
     with Wire(cluster.bootstrap_servers) as wire:
         found = [record.value for record in records_of(wire.fetch("t", 0).records)]
-        # What was refused may be there, as after any lost answer; what was acknowledged is.
+        # Failed records may be in the log, as after a lost response; acknowledged ones are.
         assert found in ([b"a"], [b"a", b"b"])
         assert wire.produce("t", batch([b"e"])).error_code == 0
 
 
 @pytest.mark.fault("B12")
-def test_records_whose_flush_failed_for_want_of_a_descriptor_become_readable(
+def test_records_become_readable_after_retried_flush(
     cluster: EmbeddedCluster, files: FaultyFiles
 ) -> None:
-    """They are in the log, and no other append may follow that would flush them."""
+    """The records are in the log; no later append triggers the flush."""
     with Wire(cluster.bootstrap_servers) as wire:
         wire.create_topic("t", flush_messages="1")
         assert wire.produce("t", batch([b"a"])).error_code == 0
@@ -163,7 +163,7 @@ def test_records_whose_flush_failed_for_want_of_a_descriptor_become_readable(
 
 
 @pytest.mark.fault("B12")
-def test_a_decision_that_could_not_be_flushed_is_none(
+def test_unflushed_metadata_change_is_not_applied(
     cluster: EmbeddedCluster, files: FaultyFiles
 ) -> None:
     with Wire(cluster.bootstrap_servers) as wire:
@@ -178,14 +178,14 @@ def test_a_decision_that_could_not_be_flushed_is_none(
 
 
 @pytest.mark.fault("B13")
-def test_a_partition_that_cannot_be_opened_costs_nothing_however_often_it_is_asked_for(
+def test_requests_for_offline_partition_use_constant_memory(
     tmp_path: Path,
 ) -> None:
-    """An error that is raised again and again would hold on to each of the requests."""
+    """A shared error object would keep a reference to each of the requests."""
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         write_segments(cluster)
         cluster.stop()
-        (tmp_path / "t-0" / "partition.metadata").write_text("nobody wrote this")
+        (tmp_path / "t-0" / "partition.metadata").write_text("unknown")
         cluster.start()
         with Wire(cluster.bootstrap_servers) as wire:
             for _ in range(3):

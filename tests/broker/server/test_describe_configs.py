@@ -30,7 +30,7 @@ def describe(
     return result
 
 
-def test_only_the_names_asked_for(wire: Wire, topic: str) -> None:
+def test_only_requested_names_are_returned(wire: Wire, topic: str) -> None:
     result = describe(wire, TOPIC, topic, "retention.ms", "cleanup.policy", "no.such.setting")
     assert {(entry.name, entry.value, entry.config_type) for entry in result.configs} == {
         ("retention.ms", "604800000", LONG),
@@ -39,7 +39,7 @@ def test_only_the_names_asked_for(wire: Wire, topic: str) -> None:
     assert all(not entry.synonyms and entry.documentation is None for entry in result.configs)
 
 
-def test_synonyms_and_documentation_when_asked_for(wire: Wire, topic: str) -> None:
+def test_synonyms_and_documentation_are_returned_on_request(wire: Wire, topic: str) -> None:
     result = describe(wire, TOPIC, topic, "retention.ms", synonyms=True, documentation=True)
     (entry,) = result.configs
     assert [(synonym.name, synonym.value, synonym.source) for synonym in entry.synonyms] == [
@@ -55,7 +55,7 @@ def test_advertised_listeners_are_static_and_read_only(wire: Wire) -> None:
     assert (entry.config_source, entry.read_only, entry.config_type) == (4, True, LIST)
 
 
-def test_what_is_set_for_the_broker_shows_in_its_topics(wire: Wire) -> None:
+def test_broker_settings_are_defaults_of_topics(wire: Wire) -> None:
     (entry,) = describe(wire, BROKER, "1", "group.initial.rebalance.delay.ms").configs
     assert (entry.value, entry.config_source) == ("0", 4)
 
@@ -72,6 +72,6 @@ def test_what_is_set_for_the_broker_shows_in_its_topics(wire: Wire) -> None:
         (GROUP, "any", 0),
     ],
 )
-def test_resources(wire: Wire, kind: int, name: str, code: int) -> None:
+def test_resource_types(wire: Wire, kind: int, name: str, code: int) -> None:
     result = describe(wire, kind, name)
     assert (result.error_code, result.configs) == (code, [])

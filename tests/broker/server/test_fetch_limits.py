@@ -1,8 +1,8 @@
-"""Size limits of a fetch: a partition gets whole batches first, or nothing.
+"""Size limits of a fetch: the first batch of a partition is complete.
 
-A fragment of a batch alone is no progress: Java's consumer, kafka-python and aiokafka end with an
+A partial batch alone is no progress: the Java consumer, kafka-python and aiokafka fail with an
 error. Kafka does not send one since Fetch version 3 (ReplicaManager, firstEntryIncomplete); only
-the first partition that has records may exceed the limits, by one whole batch (KIP-74).
+the first partition that has records may exceed the limits, by one complete batch (KIP-74).
 """
 
 import itertools
@@ -40,7 +40,7 @@ names = itertools.count()
 def read_by_kafkas_rules(
     sizes: Sequence[Sequence[int]], parts: Sequence[tuple[int, int, int]], max_bytes: int
 ) -> list[int]:
-    """Return how many bytes each partition gets; `parts` are index, offset and limit of each."""
+    """Return the number of bytes per partition; `parts` are index, offset and limit of each."""
     found, left, min_one_message = [], max_bytes, True
     for index, offset, partition_max_bytes in parts:
         available = sizes[index][offset:]
@@ -59,7 +59,7 @@ def read_by_kafkas_rules(
 
 @settings(max_examples=60, deadline=None)
 @given(batch_sizes, st.permutations(range(PARTITIONS)), limits, st.data())
-def test_every_partition_gets_whole_batches_first_or_nothing(
+def test_partition_response_starts_with_complete_batch_or_is_empty(
     cluster: EmbeddedCluster,
     value_sizes: list[list[int]],
     order: list[int],
@@ -112,10 +112,10 @@ def large_records(cluster: EmbeddedCluster) -> str:
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_clients_with_default_settings_read_more_than_one_response_holds(
+def test_default_clients_read_more_than_one_response_contains(
     cluster: EmbeddedCluster, large_records: str, name: str
 ) -> None:
-    """80 MB, where a response ends at fetch.max.bytes, 50 MiB by default."""
+    """80 MB in total; a response is limited by fetch.max.bytes, 50 MiB by default."""
     read = FOREIGN_CLIENTS[name](cluster.bootstrap_servers).read_all(large_records, timeout=60)
     assert sorted(record.partition for record in read) == list(range(MANY))
     assert all(int.from_bytes(record.value or b"") == record.partition for record in read)
@@ -137,7 +137,7 @@ LIMITED_CLIENTS: dict[str, ForeignClientFactory] = {
 
 
 @pytest.mark.parametrize("name", LIMITED_CLIENTS)
-def test_clients_with_small_limits_read_records_that_are_nearly_as_large(
+def test_clients_with_small_limits_read_records_near_limit(
     cluster: EmbeddedCluster, wire: Wire, topic: str, name: str
 ) -> None:
     for number in range(12):

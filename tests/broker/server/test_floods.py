@@ -1,4 +1,4 @@
-"""More connections than there is room for: those that exist are served, and it passes."""
+"""More connections than the limit: existing ones are served, and the broker recovers."""
 
 import resource
 import socket
@@ -23,13 +23,13 @@ def is_served(wire: Wire) -> bool:
 
 
 def check_served(wire: Wire, topic: str, written: int) -> None:
-    """Write and read over a connection that exists."""
+    """Write and read over an existing connection."""
     assert wire.produce(topic, batch([b"%d" % written])).base_offset == written
     assert len(records_of(wire.fetch(topic, 0).records)) == written + 1
 
 
-def test_a_flood_leaves_descriptors_for_the_logs(tmp_path: Path) -> None:
-    """Topics are made and written to while strangers take every descriptor they can get."""
+def test_connection_flood_leaves_descriptors_for_logs(tmp_path: Path) -> None:
+    """Topics are created and written to while connections exhaust the descriptors."""
     with (
         BrokerProcess(tmp_path, "socket.listen.backlog.size=200") as broker,
         Wire(broker.bootstrap) as wire,
@@ -39,22 +39,22 @@ def test_a_flood_leaves_descriptors_for_the_logs(tmp_path: Path) -> None:
         limit = open_descriptors(broker.pid) + 120
         _, hard = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (limit, hard))
-        strangers = [flood.enter_context(Wire(broker.bootstrap)) for _ in range(150)]
+        connections = [flood.enter_context(Wire(broker.bootstrap)) for _ in range(150)]
         kept = limit - limit // 4
-        wait_until(lambda: open_descriptors(broker.pid) >= kept - 1, "the flood has come in")
+        wait_until(lambda: open_descriptors(broker.pid) >= kept - 1, "all descriptors are in use")
         for number in range(5):
             check_served(wire, "t", number)
             wire.create_topic(f"new-{number}")
             check_served(wire, f"new-{number}", 0)
         assert open_descriptors(broker.pid) < limit
-        for stranger in strangers:
-            stranger.socket.close()
+        for connection in connections:
+            connection.socket.close()
         with Wire(broker.bootstrap) as late:
             assert is_served(late)
-        wait_until(lambda: open_descriptors(broker.pid) < limit // 2, "they have been forgotten")
+        wait_until(lambda: open_descriptors(broker.pid) < limit // 2, "the connections are closed")
 
 
-def test_one_address_does_not_keep_out_the_others(tmp_path: Path) -> None:
+def test_connection_flood_from_one_address_does_not_block_others(tmp_path: Path) -> None:
     with EmbeddedCluster(config={"max.connections.per.ip": 3}) as cluster, ExitStack() as stack:
         host, _, port = cluster.bootstrap_servers.rpartition(":")
         wires = [stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(3)]
@@ -78,8 +78,8 @@ def _gets_in(address: str) -> bool:
         return False
 
 
-def test_connections_come_no_faster_than_they_may() -> None:
-    """KIP-612: those over the rate wait in the backlog; those that exist are not slowed."""
+def test_connection_creation_rate_is_limited() -> None:
+    """KIP-612: connections over the rate wait in the backlog; existing ones are not slowed."""
     with (
         EmbeddedCluster(config={"max.connection.creation.rate": 20}) as cluster,
         Wire(cluster.bootstrap_servers) as existing,

@@ -1,4 +1,4 @@
-"""Other people's admin clients against the broker."""
+"""Foreign admin clients against the broker."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 TIMEOUT = 10.0
 
-native: Any = confluent_kafka.admin  # its annotations do not cover what it exports
+native: Any = confluent_kafka.admin  # its annotations are incomplete
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def settings(admin: Any, kind: Any, name: str) -> Any:
     return outcome(admin.describe_configs([native.ConfigResource(kind, name)]))
 
 
-def test_the_life_of_a_topic(admin: Any) -> None:
+def test_create_describe_and_delete_topic(admin: Any) -> None:
     config = {"retention.ms": "1000", "cleanup.policy": "compact,delete"}
     topic = native.NewTopic("life", num_partitions=2, replication_factor=1, config=config)
     outcome(admin.create_topics([topic]))
@@ -44,7 +44,7 @@ def test_the_life_of_a_topic(admin: Any) -> None:
     assert "life" not in admin.list_topics(timeout=TIMEOUT).topics
 
 
-def test_settings_of_a_topic(admin: Any) -> None:
+def test_topic_configs(admin: Any) -> None:
     outcome(admin.create_topics([native.NewTopic("set", 1, 1, config={"retention.ms": "1000"})]))
     found = outcome(
         admin.describe_configs([native.ConfigResource(native.ResourceType.TOPIC, "set")])
@@ -60,7 +60,7 @@ def test_settings_of_a_topic(admin: Any) -> None:
         settings(admin, native.ResourceType.TOPIC, "unset")
 
 
-def test_settings_of_the_broker(admin: Any, cluster: EmbeddedCluster) -> None:
+def test_broker_configs(admin: Any, cluster: EmbeddedCluster) -> None:
     found = outcome(
         admin.describe_configs([native.ConfigResource(native.ResourceType.BROKER, "1")])
     )
@@ -70,7 +70,7 @@ def test_settings_of_the_broker(admin: Any, cluster: EmbeddedCluster) -> None:
     assert found["log.retention.hours"].value == "168"
 
 
-def test_the_cluster(admin: Any, cluster: EmbeddedCluster) -> None:
+def test_describe_cluster(admin: Any, cluster: EmbeddedCluster) -> None:
     found = admin.describe_cluster(include_authorized_operations=True).result(TIMEOUT)
     assert found.cluster_id == cluster.broker.services.cluster_id
     assert [f"{node.host}:{node.port}" for node in found.nodes] == [cluster.bootstrap_servers]
@@ -78,7 +78,7 @@ def test_the_cluster(admin: Any, cluster: EmbeddedCluster) -> None:
     assert len(found.authorized_operations) == 7
 
 
-def test_offsets_and_their_deletion(admin: Any, cluster: EmbeddedCluster, topic: str) -> None:
+def test_list_and_delete_offsets(admin: Any, cluster: EmbeddedCluster, topic: str) -> None:
     client = FOREIGN_CLIENTS["confluent-kafka"](cluster.bootstrap_servers)
     client.produce(
         topic,

@@ -1,4 +1,4 @@
-"""Other people's clients against the broker: whatever one writes, every other reads."""
+"""Foreign clients against the broker: each reads what every other writes."""
 
 import pytest
 
@@ -34,9 +34,7 @@ def test_every_client_reads_what_another_wrote(
 
 @pytest.mark.parametrize("acks", ["0", "1"])
 @pytest.mark.parametrize("writer", FOREIGN_CLIENTS)
-def test_weaker_acknowledgements(
-    cluster: EmbeddedCluster, topic: str, writer: str, acks: str
-) -> None:
+def test_acks_0_and_1(cluster: EmbeddedCluster, topic: str, writer: str, acks: str) -> None:
     client = FOREIGN_CLIENTS[writer](cluster.bootstrap_servers)
     client.produce(topic, RECORDS, Sending(acks=acks))
     read = client.consume(topic, len(RECORDS))
@@ -46,7 +44,7 @@ def test_weaker_acknowledgements(
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_topics_come_into_being_by_use(cluster: EmbeddedCluster, name: str) -> None:
+def test_topics_are_created_on_first_use(cluster: EmbeddedCluster, name: str) -> None:
     client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
     topic = f"made-by-{name}"
     client.produce(topic, [ForeignRecord(value=b"first")])
@@ -54,7 +52,7 @@ def test_topics_come_into_being_by_use(cluster: EmbeddedCluster, name: str) -> N
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_groups_continue_where_they_committed(
+def test_groups_resume_at_committed_offsets(
     cluster: EmbeddedCluster, topic: str, name: str
 ) -> None:
     client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
@@ -66,7 +64,7 @@ def test_groups_continue_where_they_committed(
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
-def test_a_member_that_joins_before_it_knows_the_topic_reads_after_the_next_rebalance(
+def test_member_without_topic_metadata_reads_after_next_rebalance(
     cluster: EmbeddedCluster, topic: str, name: str
 ) -> None:
     client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""A broker whose disk is really full: writers are told, readers are served, and it goes on."""
+"""Broker on a full disk: writes fail, reads are served, and it recovers."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def value(number: int) -> bytes:
 
 
 class Log:
-    """One producer of one topic that is told of full disks and sends again."""
+    """Producer of one topic that retries after a full disk."""
 
     def __init__(self, wire: Wire, topic: str) -> None:
         self.wire = wire
@@ -47,11 +47,11 @@ class Log:
         records = batch(
             [value(self.written)], producer_id=7, producer_epoch=0, base_sequence=self.written
         )
-        answer = self.wire.produce(self.topic, records)
-        if answer.error_code == 0:
-            assert answer.base_offset == self.written
+        response = self.wire.produce(self.topic, records)
+        if response.error_code == 0:
+            assert response.base_offset == self.written
             self.written += 1
-        return answer.error_code
+        return response.error_code
 
     def write_until_full(self) -> None:
         for _ in range(500):
@@ -73,8 +73,8 @@ class Log:
 
 def create(wire: Wire, name: str) -> int:
     wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    answer = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
-    return answer.topics[0].error_code
+    response = wire.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
+    return response.topics[0].error_code
 
 
 def error_of(wire: Wire, name: str) -> int:
@@ -85,7 +85,7 @@ def error_of(wire: Wire, name: str) -> int:
 
 @pytest.mark.fault("B11", "B12")
 @pytest.mark.parametrize("kind", kinds())
-def test_writers_are_told_and_readers_served(tmp_path: Path, kind: str) -> None:
+def test_full_disk_fails_writes_and_serves_reads(tmp_path: Path, kind: str) -> None:
     with (
         small_disk(kind, tmp_path) as disk,
         BrokerProcess(tmp_path, *SETTINGS) as broker,
@@ -118,8 +118,8 @@ def test_writers_are_told_and_readers_served(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("kind", kinds())
-def test_topics_cannot_be_made_without_room(tmp_path: Path, kind: str) -> None:
-    """Whatever of it was written down already is no topic, before and after a restart."""
+def test_topic_creation_fails_on_full_disk(tmp_path: Path, kind: str) -> None:
+    """The failed topic does not exist, before and after a restart."""
     with small_disk(kind, tmp_path) as disk:
         with BrokerProcess(tmp_path, *SETTINGS) as broker, Wire(broker.bootstrap) as wire:
             wire.create_topic("a")
@@ -138,7 +138,7 @@ def test_topics_cannot_be_made_without_room(tmp_path: Path, kind: str) -> None:
 
 
 def make_until_refused(wire: Wire) -> tuple[list[str], str]:
-    """Make topics whose metadata fill what is left; return those made, and the one refused."""
+    """Create topics whose metadata fill the disk; return those created, and the failed one."""
     made: list[str] = []
     for number in range(2000):
         name = f"topic-{number}" + "x" * 200
@@ -153,8 +153,8 @@ def make_until_refused(wire: Wire) -> tuple[list[str], str]:
 
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if kind == "tmpfs"])
-def test_a_start_on_a_full_disk(tmp_path: Path, kind: str) -> None:
-    """It says why it cannot start, and loses nothing by the attempt."""
+def test_start_on_full_disk(tmp_path: Path, kind: str) -> None:
+    """The start fails with the reason and without loss of data."""
     with small_disk(kind, tmp_path) as disk:
         with BrokerProcess(tmp_path, *SETTINGS) as broker, Wire(broker.bootstrap) as wire:
             wire.create_topic("a")
@@ -177,7 +177,7 @@ def test_a_start_on_a_full_disk(tmp_path: Path, kind: str) -> None:
 
 
 def fill_up(path: Path) -> None:
-    """Take every byte that is left."""
+    """Allocate all remaining bytes."""
     left = os.statvfs(path.parent)
     path.write_bytes(bytes(left.f_bavail * left.f_frsize))
     assert os.statvfs(path.parent).f_bavail == 0

@@ -1,4 +1,4 @@
-"""Whatever else may come over a connection."""
+"""Invalid bytes on a connection."""
 
 import struct
 
@@ -29,7 +29,7 @@ LIES = {
 
 @pytest.mark.fault("B16", "B17")
 @pytest.mark.parametrize("frame", LIES.values(), ids=LIES.keys())
-def test_lies_close_the_connection_and_nothing_else(wire: Wire, other: Wire, frame: bytes) -> None:
+def test_malformed_frame_closes_only_its_connection(wire: Wire, other: Wire, frame: bytes) -> None:
     before = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
     wire.send_frame(frame)
     assert wire.is_closed_by_peer()
@@ -47,13 +47,13 @@ def test_lies_close_the_connection_and_nothing_else(wire: Wire, other: Wire, fra
     ],
     ids=["http", "tls", "negative size", "size over the limit"],
 )
-def test_strangers_are_shown_the_door(wire: Wire, other: Wire, data: bytes) -> None:
+def test_foreign_protocol_closes_connection(wire: Wire, other: Wire, data: bytes) -> None:
     wire.send_bytes(data)
     assert wire.is_closed_by_peer()
     assert other.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
 
 
-def test_requests_in_small_pieces(wire: Wire) -> None:
+def test_fragmented_requests(wire: Wire) -> None:
     frame = joined(encode_request(ApiVersionsRequest(), 0, 5, "slow"))
     for byte in struct.pack(">i", len(frame)) + frame:
         wire.send_bytes(bytes([byte]))

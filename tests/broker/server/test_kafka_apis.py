@@ -29,7 +29,7 @@ class Sink:
 
 
 class LoggedReceive(NetworkReceive):
-    """A received frame that notes how many responses were queued when its memory was released."""
+    """Received frame that records the number of queued responses at its release."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__("c", 100, UnlimitedMemoryPool())
@@ -41,12 +41,12 @@ class LoggedReceive(NetworkReceive):
 
 
 def handled(api: ServedApi, body: Any) -> Response | None:
-    """Let the dispatch table handle a request; return what was answered, if anything was."""
+    """Dispatch a request; return the response, or None."""
     return handled_with_memory(api, body)[0]
 
 
 def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, list[int]]:
-    """Handle a request; return the response and how many there were when memory was released."""
+    """Handle a request; return the response and the number of responses at its release."""
     sink = Sink()
     key = api.request_type.api_key
     receive = LoggedReceive(sink)
@@ -62,11 +62,11 @@ def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, lis
 def error_code(response: Response | None) -> int:
     assert response is not None
     assert response.parts is not None
-    _, answer = decode_response(joined(response.parts), HeartbeatResponse, 4)
-    return answer.error_code
+    _, message = decode_response(joined(response.parts), HeartbeatResponse, 4)
+    return message.error_code
 
 
-def test_kafkas_own_errors_become_their_codes(caplog: pytest.LogCaptureFixture) -> None:
+def test_kafka_errors_become_error_codes(caplog: pytest.LogCaptureFixture) -> None:
     def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None:
         raise NotCoordinatorError
 
@@ -75,7 +75,7 @@ def test_kafkas_own_errors_become_their_codes(caplog: pytest.LogCaptureFixture) 
     assert caplog.records == []
 
 
-def test_unexpected_errors_are_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_errors_get_response_and_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None:
         raise ZeroDivisionError("the cause")
 
@@ -83,7 +83,7 @@ def test_unexpected_errors_are_answered_and_logged(caplog: pytest.LogCaptureFixt
     assert "the cause" in caplog.text
 
 
-def test_where_no_answer_can_tell_the_connection_is_closed() -> None:
+def test_connection_closes_if_response_has_no_error_code() -> None:
     def handle(services: BrokerServices, request: Request, body: ListOffsetsRequest) -> None:
         raise ZeroDivisionError
 
@@ -91,19 +91,19 @@ def test_where_no_answer_can_tell_the_connection_is_closed() -> None:
     assert handled(api, ListOffsetsRequest()) == Response("c", close=True)
 
 
-def test_an_answer_of_its_own_for_failures() -> None:
+def test_error_response_of_the_api_is_used() -> None:
     def handle(services: BrokerServices, request: Request, body: ListOffsetsRequest) -> None:
         raise ZeroDivisionError
 
     def on_error(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
         return ListOffsetsResponse()
 
-    answered = handled(ServedApi(ListOffsetsRequest, handle, on_error), ListOffsetsRequest())
-    assert answered is not None
-    assert not answered.close
+    response = handled(ServedApi(ListOffsetsRequest, handle, on_error), ListOffsetsRequest())
+    assert response is not None
+    assert not response.close
 
 
-def test_answered_before_it_failed() -> None:
+def test_failure_after_response_is_only_logged() -> None:
     def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None:
         request.respond(HeartbeatResponse(error_code=3))
         raise ZeroDivisionError
@@ -129,14 +129,14 @@ def test_memory_is_released_before_the_response_wakes_the_network(error: Excepti
     assert released == [0]
 
 
-def test_memory_of_a_request_that_waits_is_released_at_once() -> None:
+def test_delayed_request_releases_memory_at_once() -> None:
     def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None: ...
 
     api = ServedApi(HeartbeatRequest, handle)
     assert handled_with_memory(api, HeartbeatRequest()) == (None, [0])
 
 
-def test_later_answers() -> None:
+def test_delayed_response() -> None:
     kept: list[Request] = []
 
     def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> None:

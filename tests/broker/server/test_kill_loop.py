@@ -1,4 +1,4 @@
-"""A broker killed at random points under load; ``make crash KILLS=50`` does it for longer."""
+"""A broker killed at random points under load; ``make crash KILLS=50`` repeats it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.support.kill_loop import run
 
 
 @pytest.mark.fault("B1", "B3")
-def test_nothing_acknowledged_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
+def test_kills_keep_acknowledged_records_once_and_in_order(tmp_path: Path) -> None:
     report = run(tmp_path, kills=3, seed=57)
     assert report.kills == 3
     assert report.early_kills >= 1

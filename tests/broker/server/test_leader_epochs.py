@@ -1,4 +1,4 @@
-"""A log that lost its end in a crash goes on under another leader epoch: readers can tell."""
+"""A log truncated by a crash continues with a new leader epoch, which readers detect."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -26,19 +26,19 @@ def end_of_epoch(wire: Wire, epoch: int) -> tuple[int, int]:
     part = OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
     topic = OffsetForLeaderTopic(topic="t", partitions=[part])
     request = OffsetForLeaderEpochRequest(topics=[topic])
-    answer = wire.ask(request, 4, OffsetForLeaderEpochResponse)
-    found = answer.topics[0].partitions[0]
+    response = wire.ask(request, 4, OffsetForLeaderEpochResponse)
+    found = response.topics[0].partitions[0]
     return found.leader_epoch, found.end_offset
 
 
 def lose_the_end(data_dir: Path) -> None:
-    """What a power cut may do to records that were not forced to the disk."""
+    """Remove unflushed records, as a power failure may."""
     log = data_dir / "t-0" / "00000000000000000000.log"
     log.write_bytes(log.read_bytes()[:-1])
 
 
 @pytest.mark.fault("B1")
-def test_a_reader_that_was_further_is_told(tmp_path: Path) -> None:
+def test_truncation_is_reported_to_reader_beyond_log_end(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
             wire.create_topic("t")
@@ -62,7 +62,7 @@ def test_a_reader_that_was_further_is_told(tmp_path: Path) -> None:
             assert refused.error_code == FENCED
 
 
-def test_a_clean_restart_is_no_new_epoch(tmp_path: Path) -> None:
+def test_clean_restart_keeps_leader_epoch(tmp_path: Path) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
             wire.create_topic("t")
@@ -92,7 +92,7 @@ def confluent_reader(bootstrap: str) -> Iterator[Read]:
 
 
 @pytest.mark.parametrize("reader", [own_reader, confluent_reader])
-def test_readers_go_on_under_the_new_epoch(
+def test_readers_continue_in_new_epoch(
     tmp_path: Path, reader: Callable[[str], AbstractContextManager[Read]]
 ) -> None:
     written: list[bytes | None] = []

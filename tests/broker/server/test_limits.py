@@ -1,4 +1,4 @@
-"""What the broker does when there is too much: connections, descriptors, memory, idleness."""
+"""Limits of connections, descriptors, memory and idle time."""
 
 import resource
 import socket
@@ -33,7 +33,7 @@ def is_served(wire: Wire) -> bool:
 
 
 @pytest.mark.fault("B14")
-def test_connections_over_the_limit_wait_for_a_place() -> None:
+def test_connections_over_limit_wait() -> None:
     with EmbeddedCluster(config={"max.connections": 2}) as cluster, ExitStack() as stack:
         first, second = (stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(2))
         assert is_served(first)
@@ -50,7 +50,7 @@ def test_connections_over_the_limit_wait_for_a_place() -> None:
 
 
 @pytest.mark.fault("B14")
-def test_connections_of_one_address() -> None:
+def test_connection_limit_per_address() -> None:
     config = {"max.connections.per.ip": 1}
     with (
         EmbeddedCluster(config=config) as cluster,
@@ -73,17 +73,17 @@ def test_idle_connections_are_closed() -> None:
 
 
 @pytest.mark.fault("B14")
-def test_a_flood_of_connections_is_served() -> None:
+def test_many_connections_are_served() -> None:
     with EmbeddedCluster() as cluster, ExitStack() as stack:
         wires = [stack.enter_context(Wire(cluster.bootstrap_servers)) for _ in range(100)]
         assert all(is_served(wire) for wire in wires)
 
 
 @pytest.mark.fault("B14")
-def test_out_of_descriptors(tmp_path: Path) -> None:
+def test_exhausted_file_descriptors(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as first, ExitStack() as more:
         first.create_topic("t")
-        first.produce("t", batch([b"a"]))  # opens what a first append has to
+        first.produce("t", batch([b"a"]))  # opens the files of the first append
         in_use = open_descriptors(process.pid)
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 2, hard))
@@ -96,7 +96,7 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("B16")
-def test_memory_follows_what_came_not_what_was_claimed(tmp_path: Path) -> None:
+def test_memory_depends_on_received_bytes_not_on_frame_size(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, ExitStack() as stack:
         wires = [stack.enter_context(Wire(process.bootstrap)) for _ in range(20)]
         assert all(is_served(wire) for wire in wires)
@@ -109,7 +109,7 @@ def test_memory_follows_what_came_not_what_was_claimed(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("B15")
-def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
+def test_stalled_reader_does_not_block_others(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as process, Wire(process.bootstrap) as slow:
         slow.create_topic("t", max_message_bytes="2000000")
         for _ in range(20):
@@ -121,13 +121,13 @@ def test_a_reader_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
         with Wire(process.bootstrap) as other:
             for _ in range(50):
                 assert is_served(other)
-        # The file goes out by sendfile: what waits for the reader is not in memory.
+        # The file is sent by sendfile: unread data is not in memory.
         assert resident_bytes(process.pid) - before < 4 << 20
 
 
 @pytest.mark.fault("B16")
-def test_waiting_requests_take_no_more_memory_than_allowed(tmp_path: Path) -> None:
-    """Thirty clients send three megabytes at once: the broker reads as others are answered."""
+def test_queued_requests_are_bounded_in_memory(tmp_path: Path) -> None:
+    """Thirty clients send three megabytes at once; the broker reads as memory is released."""
     setting = f"queued.max.request.bytes={4 << 20}"
     with BrokerProcess(tmp_path, setting) as broker, ExitStack() as stack:
         wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(30)]
@@ -145,16 +145,16 @@ def test_waiting_requests_take_no_more_memory_than_allowed(tmp_path: Path) -> No
         for sender in senders:
             sender.start()
         for wire in wires:
-            _, answer = wire.receive(ProduceResponse, 9)
-            assert answer.responses[0].partition_responses[0].error_code == 3
+            _, response = wire.receive(ProduceResponse, 9)
+            assert response.responses[0].partition_responses[0].error_code == 3
         for sender in senders:
             sender.join()
         assert peak_bytes(broker.pid) - before < 25 << 20
 
 
 @pytest.mark.fault("B16")
-def test_requests_without_records_are_small(tmp_path: Path) -> None:
-    """What is decoded takes many times its size, and one thread decodes for everybody."""
+def test_control_requests_are_limited_in_size(tmp_path: Path) -> None:
+    """A decoded request takes many times its size, and one thread decodes all requests."""
     with BrokerProcess(tmp_path, "control.request.max.bytes=100000") as broker:
         with Wire(broker.bootstrap) as wire:
             wire.create_topic("t")
@@ -169,13 +169,13 @@ def test_requests_without_records_are_small(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pooled() -> Iterator[EmbeddedCluster]:
-    """A broker whose requests are handled by threads of their own, with a queue for two."""
+    """Broker with handler threads and a request queue of two."""
     config = {"num.io.threads": 2, "num.network.threads": 2, "queued.max.requests": 2}
     with EmbeddedCluster(config=config) as cluster:
         yield cluster
 
 
-def test_handlers_in_threads_of_their_own(pooled: EmbeddedCluster) -> None:
+def test_handler_threads(pooled: EmbeddedCluster) -> None:
     with ExitStack() as stack:
         wires = [stack.enter_context(Wire(pooled.bootstrap_servers)) for _ in range(12)]
         wires[0].create_topic("t")
@@ -185,5 +185,5 @@ def test_handlers_in_threads_of_their_own(pooled: EmbeddedCluster) -> None:
             for number in range(3):
                 assert writer.produce("t", batch([b"%d" % number])).base_offset == number
         for wire in wires:
-            _, answer = wire.receive(FetchResponse, 12)
-            assert records_of(answer.responses[0].partitions[0].records)[0].value == b"0"
+            _, response = wire.receive(FetchResponse, 12)
+            assert records_of(response.responses[0].partitions[0].records)[0].value == b"0"

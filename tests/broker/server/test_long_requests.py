@@ -1,4 +1,4 @@
-"""Requests that take long hold up no other: topics are made and deleted together, and apart."""
+"""Long requests, such as topic changes, do not delay other requests."""
 
 import socket
 import threading
@@ -55,20 +55,20 @@ PATIENCE = 20.0
 
 
 class WatchedFiles(SystemFiles):
-    """Counts what is forced to the disk, and holds up work on the directories of some topics.
+    """Counts flushes, and delays operations on the directories of some topics.
 
-    Making and renaming is held up for topics called "slow", removing for those called "stuck".
+    Creation and renaming are delayed for topics called "slow", removal for "stuck".
 
     Attributes:
-        flushes: Flushes, by what was flushed.
-        held_up: Is set when a call waits.
-        go_on: Is set to let it go on.
+        flushes: Flushes by file.
+        held_up: Set when a call waits.
+        resume: Lets the waiting call continue when set.
     """
 
     def __init__(self) -> None:
         self.flushes: Counter[str] = Counter()
         self.held_up = threading.Event()
-        self.go_on = threading.Event()
+        self.resume = threading.Event()
 
     def open(self, path: Path, *, create: bool = False) -> File:
         return _WatchedFile(path, super().open(path, create=create), self.flushes)
@@ -94,13 +94,13 @@ class WatchedFiles(SystemFiles):
     def _hold_up(self, path: Path, prefix: str = "slow-") -> None:
         if path.name.startswith(prefix):
             self.held_up.set()
-            assert self.go_on.wait(PATIENCE), f"{path} is held up for longer than {PATIENCE:g} s"
+            assert self.resume.wait(PATIENCE), f"{path} is held up for longer than {PATIENCE:g} s"
 
 
 class _WatchedFile(SystemFile):
     def __init__(self, path: Path, file: File, flushes: Counter[str]) -> None:
         super().__init__(path, file.fileno())
-        self._kept = file  # it closes the descriptor when it is collected
+        self._kept = file  # garbage collection would close the descriptor
         self._flushes = flushes
 
     def flush(self) -> None:
@@ -121,12 +121,12 @@ def files() -> WatchedFiles:
 def slow_cluster(
     request: pytest.FixtureRequest, files: WatchedFiles, tmp_path: Path
 ) -> Iterator[EmbeddedCluster]:
-    """A broker, without and with handler threads, in which the topic "slow" is slow to handle."""
+    """Broker, without and with handler threads, in which the topic "slow" is handled slowly."""
     runtime = replace(system_runtime(), files=files)
     config = {"num.io.threads": request.param, "log.segment.delete.delay.ms": 0}
     with EmbeddedCluster(data_dir=tmp_path, config=config, runtime=runtime) as running:
         yield running
-        files.go_on.set()
+        files.resume.set()
 
 
 def create(*names: str, partitions: int = 1) -> CreateTopicsRequest:
@@ -147,7 +147,7 @@ def codes(wire: Wire, request: Request) -> list[int]:
 
 
 def check_other_requests_succeed(address: str) -> None:
-    """Send requests of several kinds; `Wire` gives up after some seconds."""
+    """Send requests of several kinds; `Wire` times out after some seconds."""
     named = [MetadataRequestTopic(name="other")]
     requests: list[tuple[Request, int, type[Response]]] = [
         (MetadataRequest(topics=named), 12, MetadataResponse),
@@ -166,7 +166,7 @@ def check_requests_without_topics_succeed(address: str) -> None:
         wire.ask(ListGroupsRequest(), 4, ListGroupsResponse)
 
 
-def test_others_are_answered_while_topics_are_made_and_deleted(
+def test_other_requests_are_served_during_topic_changes(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     address = slow_cluster.bootstrap_servers
@@ -186,15 +186,15 @@ def test_others_are_answered_while_topics_are_made_and_deleted(
         ]
         for request, version, response in slow:
             files.held_up.clear()
-            files.go_on.clear()
+            files.resume.clear()
             sent = busy.send(request, version)
             assert files.held_up.wait(PATIENCE)
             check_other_requests_succeed(address)
-            files.go_on.set()
+            files.resume.set()
             assert busy.receive(response, version)[0] == sent
 
 
-def test_look_ups_are_answered_while_several_requests_wait_for_the_controller(
+def test_lookups_are_served_while_requests_wait_for_controller(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     address = slow_cluster.bootstrap_servers
@@ -217,13 +217,13 @@ def test_look_ups_are_answered_while_several_requests_wait_for_the_controller(
             ]
         )
         wire.ask(everything, 4, DescribeConfigsResponse)
-        files.go_on.set()
+        files.resume.set()
         for busy in (first, second):
             assert busy.receive(CreateTopicsResponse, 7)[1].topics[0].error_code == 0
         assert third.receive(MetadataResponse, 12)[1].topics[0].name == "latest"
 
 
-def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
+def test_responses_keep_request_order_with_long_requests(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     with Wire(slow_cluster.bootstrap_servers) as wire:
@@ -239,7 +239,7 @@ def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
         with pytest.raises(BlockingIOError):
             wire.socket.recv(1, socket.MSG_PEEK)
         wire.socket.settimeout(PATIENCE)
-        files.go_on.set()
+        files.resume.set()
         created = wire.receive(CreateTopicsResponse, 7)
         shown = wire.receive(MetadataResponse, 12)
         deleted = wire.receive(DeleteTopicsResponse, 4)
@@ -250,20 +250,20 @@ def test_the_responses_of_a_connection_keep_the_order_of_its_requests(
     assert deleted[1].responses[0].error_code == 0
 
 
-def test_a_request_takes_effect_though_its_client_disconnects(
+def test_long_request_completes_after_disconnect(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     with Wire(slow_cluster.bootstrap_servers) as closed:
         closed.send(create("slow"), 7)
         assert files.held_up.wait(PATIENCE)
-    files.go_on.set()
+    files.resume.set()
     with Wire(slow_cluster.bootstrap_servers) as wire:
-        # The next creation waits for the one before.
+        # The next creation waits for the previous one.
         assert codes(wire, create("other")) == [0]
         assert wire.produce("slow", batch([b"a"])).error_code == 0
 
 
-def test_a_topic_is_not_shown_before_it_can_be_used(
+def test_topic_appears_in_metadata_only_when_usable(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     address = slow_cluster.bootstrap_servers
@@ -272,13 +272,13 @@ def test_a_topic_is_not_shown_before_it_can_be_used(
         assert files.held_up.wait(PATIENCE)
         request = MetadataRequest(topics=None)
         assert wire.ask(request, 12, MetadataResponse).topics == []
-        files.go_on.set()
+        files.resume.set()
         busy.receive(CreateTopicsResponse, 7)
         assert len(wire.ask(request, 12, MetadataResponse).topics) == 2
         assert wire.produce("early", batch([b"a"])).error_code == 0
 
 
-def test_topics_are_made_and_deleted_while_the_files_of_others_are_removed(
+def test_topic_changes_proceed_during_file_deletion(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     with Wire(slow_cluster.bootstrap_servers) as wire:
@@ -290,7 +290,7 @@ def test_topics_are_made_and_deleted_while_the_files_of_others_are_removed(
         assert codes(wire, DeleteTopicsRequest(topic_names=["other"])) == [0]
 
 
-def test_many_topics_are_forced_to_the_disk_as_often_as_one(
+def test_flush_count_is_independent_of_topic_count(
     slow_cluster: EmbeddedCluster, files: WatchedFiles
 ) -> None:
     def flushes(*requests: Request) -> list[Counter[str]]:
@@ -309,14 +309,14 @@ def test_many_topics_are_forced_to_the_disk_as_often_as_one(
         many = flushes(create(*names), DeleteTopicsRequest(topic_names=names))
         written = sum(path.stat().st_size for path in metadata.glob("*.log")) - before
     assert written > 30 * 50
-    # The upkeep runs at the same time: it may write its checkpoints, and a topic's id for each log.
+    # Log maintenance runs concurrently: it may write checkpoints and topic ids.
     upkeep = 5 + len(names)
     for few, lots in zip(one, many, strict=True):
         assert lots.total() <= few.total() + 2 * upkeep
 
 
-def test_a_topic_that_is_deleted_can_be_made_again_at_once(tmp_path: Path) -> None:
-    """Its old files stay for file.delete.delay.ms, also over a crash, and are not loaded again."""
+def test_deleted_topic_can_be_recreated_at_once(tmp_path: Path) -> None:
+    """Its old files stay for file.delete.delay.ms, also over a crash, and are not loaded."""
     names = [f"again-{number}" for number in range(5)]
     with EmbeddedCluster(data_dir=tmp_path) as cluster:
         with Wire(cluster.bootstrap_servers) as wire:
@@ -338,7 +338,7 @@ def test_a_topic_that_is_deleted_can_be_made_again_at_once(tmp_path: Path) -> No
         )
 
 
-def test_topics_of_one_request_are_checked_against_each_other(cluster: EmbeddedCluster) -> None:
+def test_topics_of_one_request_are_validated_together(cluster: EmbeddedCluster) -> None:
     with Wire(cluster.bootstrap_servers) as wire:
         assert codes(wire, create("a.b", "a_b", "fine")) == [0, 17, 0]
         exists = code_of(TopicExistsError())

@@ -1,4 +1,4 @@
-"""Every API in every version, spoilt, over a connection: it is closed, and nothing has changed."""
+"""Mutated requests of every API and version: the connection closes and nothing changes."""
 
 import logging
 import random
@@ -29,7 +29,7 @@ def kept() -> Iterator[EmbeddedCluster]:
 
 
 def state(cluster: EmbeddedCluster, wire: Wire) -> object:
-    """Return all that clients could have changed: topics, records, groups, positions, files."""
+    """Return all state that clients can change: topics, records, groups, offsets, files."""
     found = wire.fetch(TOPIC, 0)
     metadata = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
     groups = cluster.broker.services.groups.list_groups()
@@ -38,18 +38,18 @@ def state(cluster: EmbeddedCluster, wire: Wire) -> object:
 
 
 def cut_short(frame: bytes, rng: random.Random) -> bytes:
-    """Return a request whose end is missing, which no version can be decoded without."""
+    """Return a truncated request, which cannot be decoded in any version."""
     return frame[: rng.randrange(HEADER, len(frame))]
 
 
 def noise(frame: bytes, rng: random.Random) -> bytes:
-    """Return a right header with anything behind it, so long that lengths lead outside of it."""
+    """Return a valid header with a random body, whose lengths exceed it."""
     return frame[:HEADER] + b"\x7f" + b"\xff" * 3 + rng.randbytes(rng.randrange(1, 60))
 
 
 @pytest.mark.fault("B17")
 @pytest.mark.parametrize("spoil", [cut_short, noise])
-def test_nothing_changes_and_nobody_else_notices(
+def test_mutated_requests_affect_only_their_connection(
     kept: EmbeddedCluster,
     caplog: pytest.LogCaptureFixture,
     spoil: Callable[[bytes, random.Random], bytes],
@@ -63,7 +63,7 @@ def test_nothing_changes_and_nobody_else_notices(
             request = filled_request(API_TABLE[key].request_type, version, TOPIC, topic_id)
             frame = joined(encode_request(request, version, 1, "test"))
             if len(frame) <= HEADER + 1:
-                continue  # it has no body to spoil
+                continue  # no body to mutate
             with Wire(kept.bootstrap_servers) as wire:
                 wire.send_frame(spoil(frame, rng))
                 assert ends(wire, key), (key, version)
@@ -72,7 +72,7 @@ def test_nothing_changes_and_nobody_else_notices(
 
 
 def ends(wire: Wire, key: ApiKey) -> bool:
-    """Whether the connection is closed; ApiVersions may be answered with an error instead."""
+    """Return whether the connection is closed; ApiVersions may return an error instead."""
     try:
         wire.receive_frame()
     except (EOFError, ConnectionResetError):

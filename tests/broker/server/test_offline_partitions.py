@@ -14,7 +14,7 @@ from kclient.network.system_runtime import system_runtime
 
 
 class FullDisk(SystemFiles):
-    """Has no room for directories while `is_full`; calls `on_directory` before it makes one."""
+    """Fails to create directories while `is_full`; calls `on_directory` before each."""
 
     def __init__(self) -> None:
         self.is_full = False
@@ -27,8 +27,8 @@ class FullDisk(SystemFiles):
         super().make_directory(path, flushed=flushed)
 
 
-def test_a_partition_that_is_opened_twice_at_a_time_remains_one(tmp_path: Path) -> None:
-    """By a request for records and by a change of its topic: both must use the same one."""
+def test_concurrently_opened_partition_is_one_object(tmp_path: Path) -> None:
+    """A request and a metadata change open it concurrently and use the same object."""
     files = FullDisk()
     config = BrokerConfig({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"})
     broker = BrokerServer(config, replace(system_runtime(), files=files))

@@ -1,4 +1,4 @@
-"""Who may use a directory and a port, and what is left when the owner of a broker goes."""
+"""Exclusive use of directory and port, and cleanup when the owning process exits."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.fault("B22")
 
 
 def refused_start(data_dir: Path, listen: str) -> str:
-    """Try to start a broker; return what it says."""
+    """Try to start a broker; return its output."""
     command = broker_command(data_dir, listen=listen)
     tried = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert tried.returncode == 1
@@ -28,7 +28,7 @@ def refused_start(data_dir: Path, listen: str) -> str:
     return tried.stderr
 
 
-def test_a_directory_has_one_broker(tmp_path: Path) -> None:
+def test_data_directory_is_locked(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as first, Wire(first.bootstrap) as wire:
         wire.create_topic("t")
         assert wire.produce("t", batch([b"a"])).base_offset == 0
@@ -40,17 +40,17 @@ def test_a_directory_has_one_broker(tmp_path: Path) -> None:
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.log")} == before
         assert wire.produce("t", batch([b"b"])).base_offset == 1
         first.kill()
-        # A dead owner's lock is no lock.
+        # The lock of a terminated process is released.
         with BrokerProcess(tmp_path) as second, Wire(second.bootstrap) as other:
             assert other.fetch("t", 0).high_watermark == 2
 
 
-def test_a_port_has_one_owner(tmp_path: Path) -> None:
+def test_port_is_exclusive(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = refused_start(tmp_path, address)
-        assert address in said
-        assert "Address already in use" in said
+        output = refused_start(tmp_path, address)
+        assert address in output
+        assert "Address already in use" in output
         with pytest.raises(ConfigError, match="Address already in use"):
             EmbeddedCluster(data_dir=tmp_path, config={"listeners": address}).start()
     with BrokerProcess(tmp_path, listen=address) as broker:
@@ -77,8 +77,8 @@ if how == "is killed":
 @pytest.mark.parametrize(
     ("how", "status"), [("ends", 0), ("exits", 3), ("raises", 1), ("is killed", -signal.SIGKILL)]
 )
-def test_an_owner_leaves_nothing_behind(tmp_path: Path, how: str, status: int) -> None:
-    """It never closed its broker; no thread keeps it alive, no process and no lock outlives it."""
+def test_owner_exit_releases_directory_and_port(tmp_path: Path, how: str, status: int) -> None:
+    """The process never closed its broker; no thread, process or lock remains."""
     command = [sys.executable, "-c", OWNER, str(tmp_path), how]
     with subprocess.Popen(
         command,
@@ -97,7 +97,7 @@ def test_an_owner_leaves_nothing_behind(tmp_path: Path, how: str, status: int) -
         owner.stdin.write("\n")
         owner.stdin.close()
         assert owner.wait(20) == status
-        wait_until(lambda: not session_members(owner.pid), "nobody of its session is left")
+        wait_until(lambda: not session_members(owner.pid), "no process of its session remains")
     with EmbeddedCluster(data_dir=tmp_path, config={"listeners": address}) as next_one:
         assert next_one.bootstrap_servers == address
         with Wire(address) as wire:

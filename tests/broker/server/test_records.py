@@ -1,4 +1,4 @@
-"""Writing and reading records: order, acknowledgements, limits, long polls, times."""
+"""Writing and reading of records: order, acknowledgements, limits, long polls, timestamps."""
 
 import time
 
@@ -56,7 +56,7 @@ from kclient.testing import EmbeddedCluster
 from tests.support.wire import Wire, batch, fetch_request, records_of
 
 
-def test_answers_keep_the_order_of_requests(wire: Wire, topic: str) -> None:
+def test_responses_keep_request_order(wire: Wire, topic: str) -> None:
     wire.produce(topic, batch([b"a"]))
     long_poll = wire.send(fetch_request(topic, 1, max_wait_ms=300), 12)
     quick = wire.send(ApiVersionsRequest(), 0)
@@ -66,7 +66,7 @@ def test_answers_keep_the_order_of_requests(wire: Wire, topic: str) -> None:
     assert wire.receive(ApiVersionsResponse, 0)[0] == quick
 
 
-def test_acks_0_is_never_answered(wire: Wire, topic: str) -> None:
+def test_acks_0_has_no_response(wire: Wire, topic: str) -> None:
     request = ProduceRequest(
         acks=0,
         timeout_ms=1000,
@@ -96,7 +96,7 @@ def test_failed_acks_0_closes_the_connection(wire: Wire, other: Wire, topic: str
     assert wire.is_closed_by_peer()
 
 
-def test_produce_by_topic_id_and_the_answers_fields(wire: Wire, cluster: EmbeddedCluster) -> None:
+def test_produce_by_topic_id_and_response_fields(wire: Wire, cluster: EmbeddedCluster) -> None:
     topic_id = wire.create_topic("by-id")
     request = ProduceRequest(
         acks=1,
@@ -109,20 +109,20 @@ def test_produce_by_topic_id_and_the_answers_fields(wire: Wire, cluster: Embedde
             for chosen in (topic_id, b"\7" * 16)
         ],
     )
-    answer = wire.ask(request, 13, ProduceResponse)
-    known, unknown = (topic.partition_responses[0] for topic in answer.responses)
+    response = wire.ask(request, 13, ProduceResponse)
+    known, unknown = (topic.partition_responses[0] for topic in response.responses)
     assert (known.error_code, known.base_offset, known.log_append_time_ms) == (0, 0, -1)
     assert known.log_start_offset == 0
     assert unknown.error_code == code_of(UnknownTopicIdError())
 
 
-def test_log_append_time_is_told_and_stored(wire: Wire) -> None:
+def test_log_append_time_is_returned_and_stored(wire: Wire) -> None:
     wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
-    answer = wire.produce("stamped", batch([b"a"], timestamp=5))
-    assert before - 1000 <= answer.log_append_time_ms <= before + 10_000
+    response = wire.produce("stamped", batch([b"a"], timestamp=5))
+    assert before - 1000 <= response.log_append_time_ms <= before + 10_000
     (record,) = records_of(wire.fetch("stamped", 0).records)
-    assert record.timestamp == answer.log_append_time_ms
+    assert record.timestamp == response.log_append_time_ms
 
 
 @pytest.mark.fault("B18")
@@ -135,43 +135,41 @@ def test_log_append_time_is_told_and_stored(wire: Wire) -> None:
     ],
     ids=["flipped bit", "wrong checksum", "too large"],
 )
-def test_bad_batches_leave_the_log_alone(wire: Wire, topic: str, spoil, error) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_batches_do_not_change_log(wire: Wire, topic: str, spoil, error) -> None:  # type: ignore[no-untyped-def]
     good = batch([b"a" * 100])
     bad = spoil(good) if error is not RecordTooLargeError else batch([b"a" * 1_100_000])
     assert wire.produce(topic, bad).error_code == code_of(error())
     assert wire.produce(topic, good).base_offset == 0
 
 
-def test_a_partition_that_comes_twice_is_refused(wire: Wire, topic: str) -> None:
+def test_duplicate_partition_is_rejected(wire: Wire, topic: str) -> None:
     part = PartitionProduceData(index=0, records=batch([b"a"]))
     request = ProduceRequest(
         acks=1,
         timeout_ms=1000,
         topic_data=[TopicProduceData(name=topic, partition_data=[part, part])],
     )
-    answer = wire.ask(request, 9, ProduceResponse)
-    assert [p.error_code for p in answer.responses[0].partition_responses] == [42, 42]
+    response = wire.ask(request, 9, ProduceResponse)
+    assert [p.error_code for p in response.responses[0].partition_responses] == [42, 42]
     assert wire.fetch(topic, 0).high_watermark == 0
 
 
-def test_acks_outside_the_protocol(wire: Wire, topic: str) -> None:
+def test_invalid_acks(wire: Wire, topic: str) -> None:
     assert wire.produce(topic, batch([b"a"]), acks=2).error_code == code_of(
         InvalidRequiredAcksError()
     )
 
 
-def test_internal_topics_are_not_for_clients(wire: Wire) -> None:
+def test_produce_to_internal_topic_fails(wire: Wire) -> None:
     wire.ask(FindCoordinatorRequest(key="g"), 2, FindCoordinatorResponse)
-    answer = wire.produce("__consumer_offsets", batch([b"a"]))
-    assert answer.error_code == code_of(InvalidTopicError())
+    response = wire.produce("__consumer_offsets", batch([b"a"]))
+    assert response.error_code == code_of(InvalidTopicError())
 
 
 @pytest.mark.fault("B18")
 @pytest.mark.parametrize("plain_first", [False, True])
-def test_a_batch_that_opens_a_transaction_is_refused(
-    wire: Wire, topic: str, plain_first: bool
-) -> None:
-    """Nobody could end it, and read_committed consumers would wait for that for ever."""
+def test_transactional_batch_is_rejected(wire: Wire, topic: str, plain_first: bool) -> None:
+    """Nothing could end the transaction, and read_committed consumers would wait forever."""
     opening = batch([b"x"], producer_id=77, producer_epoch=0, base_sequence=0, transactional=True)
     records = (batch([b"plain"]) if plain_first else b"") + opening
     refused = wire.produce(topic, records)
@@ -184,17 +182,15 @@ def test_a_batch_that_opens_a_transaction_is_refused(
     )
 
 
-def test_a_damaged_batch_opens_no_transaction_but_is_refused_as_damaged(
-    wire: Wire, topic: str
-) -> None:
-    """Its sender can send it again; of an error about transactions a producer dies."""
+def test_corrupt_transactional_batch_is_rejected_as_corrupt(wire: Wire, topic: str) -> None:
+    """The producer can retry it; a transaction error would be fatal."""
     damaged = bytearray(batch([b"x"]))
     damaged[ATTRIBUTES_AT + 1] ^= TRANSACTIONAL_FLAG
     assert wire.produce(topic, bytes(damaged)).error_code == code_of(CorruptRecordError)
 
 
 @pytest.mark.parametrize("opening_first", [False, True])
-def test_what_opens_a_transaction_is_refused_beside_something_broken(
+def test_transactional_batch_is_rejected_next_to_corrupt_data(
     wire: Wire, opening_first: bool
 ) -> None:
     topic = f"two-{opening_first}"
@@ -211,7 +207,7 @@ def test_what_opens_a_transaction_is_refused_beside_something_broken(
     assert wire.fetch(topic, 0, partition=1).high_watermark == 0
 
 
-def test_idempotent_producers_are_deduplicated(wire: Wire, topic: str) -> None:
+def test_duplicate_batch_of_idempotent_producer_is_not_appended(wire: Wire, topic: str) -> None:
     given = wire.ask(InitProducerIdRequest(transactional_id=None), 4, InitProducerIdResponse)
     assert given.error_code == 0
     producer = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch}
@@ -222,7 +218,7 @@ def test_idempotent_producers_are_deduplicated(wire: Wire, topic: str) -> None:
     assert wire.produce(topic, batch([b"c"], base_sequence=2, **producer)).base_offset == 2
 
 
-def test_producer_ids_are_never_repeated(wire: Wire, other: Wire) -> None:
+def test_producer_ids_are_unique(wire: Wire, other: Wire) -> None:
     ids = [
         connection.ask(
             InitProducerIdRequest(transactional_id=None), 0, InitProducerIdResponse
@@ -232,12 +228,12 @@ def test_producer_ids_are_never_repeated(wire: Wire, other: Wire) -> None:
     assert len(set(ids)) == 4
 
 
-def test_transactions_are_refused_for_good(wire: Wire) -> None:
-    answer = wire.ask(InitProducerIdRequest(transactional_id="t"), 4, InitProducerIdResponse)
-    assert answer.error_code == 53
+def test_transactional_id_fails_without_retry(wire: Wire) -> None:
+    response = wire.ask(InitProducerIdRequest(transactional_id="t"), 4, InitProducerIdResponse)
+    assert response.error_code == 53
 
 
-def test_first_batch_is_whole_though_larger_than_the_limit(wire: Wire, topic: str) -> None:
+def test_first_batch_is_complete_even_if_larger_than_limit(wire: Wire, topic: str) -> None:
     wire.produce(topic, batch([b"a" * 5000]))
     wire.produce(topic, batch([b"b" * 5000]))
     found = wire.fetch(topic, 0, max_bytes=100)
@@ -245,12 +241,12 @@ def test_first_batch_is_whole_though_larger_than_the_limit(wire: Wire, topic: st
     assert found.high_watermark == 2
 
 
-def test_large_reads_come_from_the_file_byte_for_byte(wire: Wire, topic: str) -> None:
+def test_large_fetch_returns_identical_bytes(wire: Wire, topic: str) -> None:
     sent = b""
     for number in range(12):
         data = bytearray(batch([bytes([number]) * 50_000 for _ in range(3)]))
         assert wire.produce(topic, bytes(data)).base_offset == 3 * number
-        # What the broker writes into a batch: its base offset and the leader's epoch.
+        # The broker sets base offset and leader epoch of a batch.
         data[:8], data[12:16] = (3 * number).to_bytes(8, "big"), bytes(4)
         sent += data
     found = wire.fetch(topic, 0, max_bytes=10_000_000)
@@ -262,40 +258,40 @@ def test_large_reads_come_from_the_file_byte_for_byte(wire: Wire, topic: str) ->
     assert records_of(from_the_middle.records)[0].offset == 15
 
 
-def test_long_poll_ends_with_the_first_record(wire: Wire, other: Wire, topic: str) -> None:
+def test_long_poll_completes_with_first_record(wire: Wire, other: Wire, topic: str) -> None:
     wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
     other.produce(topic, batch([b"a"]))
     began = time.monotonic()
-    _, answer = wire.receive(FetchResponse, 12)
+    _, response = wire.receive(FetchResponse, 12)
     assert time.monotonic() - began < 5
-    assert len(records_of(answer.responses[0].partitions[0].records)) == 1
+    assert len(records_of(response.responses[0].partitions[0].records)) == 1
 
 
 def test_long_poll_waits_for_min_bytes(wire: Wire, other: Wire, topic: str) -> None:
     wire.send(fetch_request(topic, 0, max_wait_ms=9000, min_bytes=600), 12)
     for _ in range(3):
         other.produce(topic, batch([b"a" * 200]))
-    _, answer = wire.receive(FetchResponse, 12)
-    assert len(records_of(answer.responses[0].partitions[0].records)) == 3
+    _, response = wire.receive(FetchResponse, 12)
+    assert len(records_of(response.responses[0].partitions[0].records)) == 3
 
 
-def test_long_poll_that_ends_empty_tells_the_offsets(wire: Wire, topic: str) -> None:
+def test_long_poll_without_records_returns_offsets(wire: Wire, topic: str) -> None:
     wire.produce(topic, batch([b"a", b"b"]))
     found = wire.fetch(topic, 2, max_wait_ms=50)
     assert (found.error_code, found.records) == (0, b"")
     assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (2, 2, 0)
 
 
-def test_long_poll_of_a_deleted_topic_ends(wire: Wire, other: Wire, topic: str) -> None:
+def test_topic_deletion_completes_long_poll(wire: Wire, other: Wire, topic: str) -> None:
     wire.send(fetch_request(topic, 0, max_wait_ms=9000), 12)
     other.ask(DeleteTopicsRequest(topic_names=[topic]), 4, DeleteTopicsResponse)
-    _, answer = wire.receive(FetchResponse, 12)
+    _, response = wire.receive(FetchResponse, 12)
     unknown = code_of(UnknownTopicOrPartitionError())
-    assert answer.responses[0].partitions[0].error_code == unknown
+    assert response.responses[0].partitions[0].error_code == unknown
 
 
-def test_a_fetch_out_of_range_has_no_offsets(wire: Wire, topic: str) -> None:
-    """As in Kafka; consumers look the offsets up by ListOffsets."""
+def test_fetch_out_of_range_returns_no_offsets(wire: Wire, topic: str) -> None:
+    """As in Kafka; consumers reset their offsets with ListOffsets."""
     wire.produce(topic, batch([b"a"]))
     found = wire.fetch(topic, 5)
     assert found.error_code == code_of(OffsetOutOfRangeError())
@@ -303,21 +299,23 @@ def test_a_fetch_out_of_range_has_no_offsets(wire: Wire, topic: str) -> None:
     assert offsets == (-1, -1, -1)
 
 
-def test_zstd_came_with_version_7(wire: Wire, topic: str) -> None:
+def test_zstd_requires_version_7(wire: Wire, topic: str) -> None:
     records = batch([b"a" * 100], compression=CompressionType.ZSTD)
     codes = [wire.produce(topic, records, version=version).error_code for version in (6, 7)]
     assert codes == [code_of(UnsupportedCompressionTypeError()), 0]
 
 
 @pytest.mark.parametrize("version", [3, 9])
-def test_a_partition_takes_one_batch_from_a_request(wire: Wire, topic: str, version: int) -> None:
+def test_request_with_two_batches_per_partition_is_rejected(
+    wire: Wire, topic: str, version: int
+) -> None:
     records = batch([b"a"])
     refused = wire.produce(topic, records + records, version=version)
     assert refused.error_code == code_of(InvalidRecordError())
     assert wire.produce(topic, records + records[:-1], version=version).base_offset == 0
 
 
-def test_responses_to_a_refused_batch_and_a_duplicate_are_those_of_apache_kafka(
+def test_responses_to_rejected_and_duplicate_batches_match_apache_kafka(
     wire: Wire, topic: str
 ) -> None:
     producer = {"producer_id": 4711, "producer_epoch": 0}
@@ -338,13 +336,13 @@ def test_fetch_by_topic_id(wire: Wire) -> None:
     part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     topics = [FetchTopic(topic_id=chosen, partitions=[part]) for chosen in (topic_id, b"\7" * 16)]
     request = FetchRequest(max_wait_ms=5000, min_bytes=1, topics=topics)
-    answer = wire.ask(request, 17, FetchResponse)
-    known, unknown = (topic.partitions[0] for topic in answer.responses)
+    response = wire.ask(request, 17, FetchResponse)
+    known, unknown = (topic.partitions[0] for topic in response.responses)
     assert len(records_of(known.records)) == 1
     assert unknown.error_code == code_of(UnknownTopicIdError())
 
 
-def test_fetch_sessions_are_declined(wire: Wire, topic: str) -> None:
+def test_fetch_sessions_are_not_created(wire: Wire, topic: str) -> None:
     request = fetch_request(topic, 0)
     request.session_epoch = 0
     assert wire.ask(request, 12, FetchResponse).session_id == 0
@@ -355,8 +353,8 @@ def test_fetch_sessions_are_declined(wire: Wire, topic: str) -> None:
 def test_leader_epochs_are_checked(wire: Wire, topic: str) -> None:
     request = fetch_request(topic, 0)
     request.topics[0].partitions[0].current_leader_epoch = 3
-    answer = wire.ask(request, 12, FetchResponse)
-    assert answer.responses[0].partitions[0].error_code == 75
+    response = wire.ask(request, 12, FetchResponse)
+    assert response.responses[0].partitions[0].error_code == 75
 
 
 def list_offset(wire: Wire, topic: str, timestamp: int, version: int = 9) -> tuple[int, int, int]:
@@ -364,8 +362,8 @@ def list_offset(wire: Wire, topic: str, timestamp: int, version: int = 9) -> tup
     request = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
     )
-    answer = wire.ask(request, version, ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
+    response = wire.ask(request, version, ListOffsetsResponse)
+    found = response.topics[0].partitions[0]
     return found.error_code, found.offset, found.timestamp
 
 

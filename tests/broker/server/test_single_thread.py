@@ -1,4 +1,4 @@
-"""A broker without threads: whoever steps it decides when anything happens."""
+"""Broker without threads, driven by calls of its step."""
 
 import threading
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerServer]:
     made.stop()
 
 
-def test_starts_no_thread_and_does_nothing_by_itself(broker: BrokerServer) -> None:
+def test_broker_without_threads_is_idle_between_steps(broker: BrokerServer) -> None:
     assert [t.name for t in threading.enumerate() if t.name.startswith("kclient-")] == []
     with Wire(broker.endpoint.address) as wire:
         sent = wire.send(ApiVersionsRequest(), 0)
@@ -41,7 +41,7 @@ def test_starts_no_thread_and_does_nothing_by_itself(broker: BrokerServer) -> No
         assert wire.receive(ApiVersionsResponse, 0)[0] == sent
 
 
-def test_time_is_what_it_is_told(broker: BrokerServer) -> None:
+def test_injected_clock_controls_time(broker: BrokerServer) -> None:
     now_ms = system_runtime().clock.monotonic_ms()
     with Wire(broker.endpoint.address) as wire:
         wire.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
@@ -58,7 +58,7 @@ def test_time_is_what_it_is_told(broker: BrokerServer) -> None:
         assert wire.receive(FetchResponse, 12)[0] == sent
 
 
-def test_a_stopped_broker_takes_no_step(broker: BrokerServer) -> None:
+def test_stopped_broker_rejects_step(broker: BrokerServer) -> None:
     broker.stop()
     with pytest.raises(IllegalStateError):
         broker.step(0.0)

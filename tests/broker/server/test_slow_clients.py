@@ -1,4 +1,4 @@
-"""Clients that send or read next to nothing cost the broker next to nothing, and are closed."""
+"""Clients that send or read very slowly cost little and are closed."""
 
 import socket
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ TOPIC = "topic-0" + "x" * 200
 
 
 def ask_and_never_read(wire: Wire) -> None:
-    """Ask for records and for metadata again and again; the answers stay where they are."""
+    """Request records and metadata repeatedly without reading the responses."""
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     wire.socket.settimeout(0.2)
@@ -45,7 +45,7 @@ def ask_and_never_read(wire: Wire) -> None:
             wire.send(fetch_request(TOPIC, 0, max_bytes=2 * MEGABYTE), 12)
             wire.send(MetadataRequest(topics=None), 12)
     except TimeoutError:
-        pass  # the broker reads no further request while an answer waits
+        pass  # the broker reads no further request while a response is pending
     else:
         raise AssertionError("the broker takes requests without end")
 
@@ -54,7 +54,7 @@ def is_served(wire: Wire) -> bool:
     return wire.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == NONE
 
 
-def test_answers_that_nobody_reads_do_not_pile_up(broker: BrokerProcess) -> None:
+def test_unread_responses_are_bounded(broker: BrokerProcess) -> None:
     with ExitStack() as stack, Wire(broker.bootstrap) as other:
         wires = [stack.enter_context(Wire(broker.bootstrap)) for _ in range(20)]
         assert is_served(other)
@@ -65,12 +65,12 @@ def test_answers_that_nobody_reads_do_not_pile_up(broker: BrokerProcess) -> None
         busy = cpu_seconds(broker.pid)
         for _ in range(50):
             assert is_served(other)
-        # Sockets that are full are waited for, not asked again and again.
+        # Full sockets are waited for, not polled.
         assert cpu_seconds(broker.pid) - busy < 1.0
 
 
-def test_requests_that_come_byte_by_byte(broker: BrokerProcess) -> None:
-    """A hundred clients claim a megabyte each, and send a byte of it now and then."""
+def test_byte_by_byte_requests(broker: BrokerProcess) -> None:
+    """A hundred clients announce a megabyte each, and send it byte by byte."""
     with ExitStack() as stack, Wire(broker.bootstrap) as other:
         assert is_served(other)
         before = resident_bytes(broker.pid)
@@ -84,19 +84,19 @@ def test_requests_that_come_byte_by_byte(broker: BrokerProcess) -> None:
         assert resident_bytes(broker.pid) - before < 20 * MEGABYTE
 
 
-def test_silent_clients_cost_no_time(broker: BrokerProcess) -> None:
+def test_idle_clients_use_no_cpu(broker: BrokerProcess) -> None:
     with ExitStack() as stack, Wire(broker.bootstrap) as other:
         for _ in range(CLIENTS):
             stack.enter_context(Wire(broker.bootstrap))
         assert is_served(other)
         before = cpu_seconds(broker.pid)
-        # A long poll is a clock of the broker's own.
+        # A long poll shows the time by the broker.
         other.fetch("topic-1" + "x" * 200, 0, max_wait_ms=2000)
         assert cpu_seconds(broker.pid) - before < 0.4
 
 
-def test_whoever_does_nothing_for_long_is_closed(tmp_path: Path) -> None:
-    """Silent ones, ones in the middle of a request, and ones that do not read their answer."""
+def test_stalled_connections_are_closed_after_idle_time(tmp_path: Path) -> None:
+    """Idle clients, clients within a request, and clients that do not read their response."""
     with BrokerProcess(tmp_path, "connections.max.idle.ms=1000") as broker:
         before = open_descriptors(broker.pid)
         with ExitStack() as stack, Wire(broker.bootstrap) as alive:

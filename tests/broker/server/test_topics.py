@@ -1,4 +1,4 @@
-"""Making, naming, describing and deleting topics."""
+"""Creation, names, description and deletion of topics."""
 
 import pytest
 
@@ -41,8 +41,8 @@ from tests.support.wire import Wire, batch
 
 def create(wire: Wire, *topics: CreatableTopic, validate_only: bool = False) -> list[int]:
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    answer = wire.ask(request, 7, CreateTopicsResponse)
-    return [topic.error_code for topic in answer.topics]
+    response = wire.ask(request, 7, CreateTopicsResponse)
+    return [topic.error_code for topic in response.topics]
 
 
 def plain(name: str) -> CreatableTopic:
@@ -50,7 +50,7 @@ def plain(name: str) -> CreatableTopic:
 
 
 @pytest.mark.fault("B20")
-def test_names_of_topics(wire: Wire) -> None:
+def test_topic_names(wire: Wire) -> None:
     invalid = code_of(InvalidTopicError())
     for name in ("", ".", "..", "../x", "a/b", "nul\0", "x" * 250, "ü"):
         assert create(wire, plain(name)) == [invalid]
@@ -63,10 +63,10 @@ def test_names_of_topics(wire: Wire) -> None:
 @pytest.mark.parametrize(
     "name", ["../escape", "..", ".", "", "a/b", "/etc/x", "nul\0", "x" * 250, "a\\b", "new\nline"]
 )
-def test_no_name_leads_out_of_the_directory(
+def test_topic_name_cannot_leave_data_directory(
     wire: Wire, cluster: EmbeddedCluster, name: str
 ) -> None:
-    """Whichever way a client brings it: creation, use, writing, reading, committing."""
+    """In every API with a topic name: creation, use, write, read, commit."""
 
     def there() -> list[str]:
         return sorted(path.name for path in cluster.data_dir.iterdir())
@@ -81,8 +81,8 @@ def test_no_name_leads_out_of_the_directory(
     commit = OffsetCommitRequest(
         group_id="escape", topics=[OffsetCommitRequestTopic(name=name, partitions=[part])]
     )
-    answer = wire.ask(commit, 8, OffsetCommitResponse)
-    assert answer.topics[0].partitions[0].error_code == unknown
+    response = wire.ask(commit, 8, OffsetCommitResponse)
+    assert response.topics[0].partitions[0].error_code == unknown
     assert there() == before
     assert not (cluster.data_dir.parent / "escape-0").exists()
 
@@ -110,13 +110,13 @@ def test_rules_for_new_topics(wire: Wire) -> None:
     assert create(wire, plain("twice"), plain("twice")) == [42]
 
 
-def test_validation_creates_nothing(wire: Wire) -> None:
+def test_validate_only_creates_no_topic(wire: Wire) -> None:
     wanted = CreatableTopic(name="validated", num_partitions=3, replication_factor=-1)
     assert create(wire, wanted, validate_only=True) == [0]
     assert create(wire, wanted) == [0]
 
 
-def test_assigned_by_hand(wire: Wire) -> None:
+def test_manual_assignment(wire: Wire) -> None:
     assign = [CreatableReplicaAssignment(partition_index=n, broker_ids=[1]) for n in range(3)]
     wanted = CreatableTopic(
         name="by-hand", num_partitions=-1, replication_factor=-1, assignments=assign
@@ -133,7 +133,7 @@ def metadata(wire: Wire, *names: str, version: int = 13, create: bool = False) -
     return wire.ask(request, version, MetadataResponse)
 
 
-def test_metadata_creates_topics_and_says_so_at_the_second_time(wire: Wire) -> None:
+def test_metadata_auto_creates_topics(wire: Wire) -> None:
     unknown = code_of(UnknownTopicOrPartitionError())
     assert metadata(wire, "by-use").topics[0].error_code == unknown
     assert metadata(wire, "by-use", create=True).topics[0].error_code == unknown
@@ -143,7 +143,7 @@ def test_metadata_creates_topics_and_says_so_at_the_second_time(wire: Wire) -> N
     )
 
 
-def test_metadata_of_all_and_of_none(wire: Wire, topic: str) -> None:
+def test_metadata_of_all_topics_and_of_no_topic(wire: Wire, topic: str) -> None:
     everything = wire.ask(MetadataRequest(topics=None), 12, MetadataResponse)
     assert topic in {found.name for found in everything.topics}
     assert wire.ask(MetadataRequest(topics=[]), 1, MetadataResponse).topics == []
@@ -151,21 +151,21 @@ def test_metadata_of_all_and_of_none(wire: Wire, topic: str) -> None:
     assert topic in {found.name for found in oldest.topics}
 
 
-def test_a_topic_made_again_has_another_id(wire: Wire) -> None:
+def test_recreated_topic_has_another_id(wire: Wire) -> None:
     first = wire.create_topic("again")
     wire.produce("again", batch([b"a"]))
-    answer = wire.ask(
+    response = wire.ask(
         DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=first)]),
         6,
         DeleteTopicsResponse,
     )
-    assert (answer.responses[0].error_code, answer.responses[0].name) == (0, "again")
+    assert (response.responses[0].error_code, response.responses[0].name) == (0, "again")
     second = wire.create_topic("again")
     assert first != second
     assert wire.fetch("again", 0).high_watermark == 0
 
 
-def test_finding_a_coordinator_makes_the_offsets_topic() -> None:
+def test_find_coordinator_creates_offsets_topic() -> None:
     with EmbeddedCluster() as fresh, Wire(fresh.bootstrap_servers) as wire:
         request = FindCoordinatorRequest(coordinator_keys=["a", "b"])
         first = wire.ask(request, 4, FindCoordinatorResponse)

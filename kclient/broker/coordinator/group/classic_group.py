@@ -9,19 +9,19 @@ from kclient.protocol.messages.join_group import JoinGroupRequestProtocol
 
 
 class ClassicGroup:
-    """Members, generation and chosen assignor of a group; no clock, no I/O, no replies.
+    """Members, generation and selected assignor of a group, without clock or I/O.
 
     Attributes:
         group_id: Name of the group.
-        state: Where the group stands.
-        state_since_ms: Wall-clock time the state began.
-        generation: Counts completed rebalances; 0 before the first.
-        protocol_type: "consumer" for consumers; None until someone joined.
-        protocol: Assignor chosen for this generation.
-        leader: Member id of the one that assigns.
-        members: Members by id, in the order they came.
+        state: State of the group.
+        state_since_ms: Wall-clock time of the last state change.
+        generation: Number of completed rebalances.
+        protocol_type: "consumer" for consumers; None before the first join.
+        protocol: Assignor selected for this generation.
+        leader: Member id of the leader.
+        members: Members by id, in join order.
         static_members: Member id by group instance id.
-        pending_members: Ids handed out (KIP-394) to members that have not come back yet.
+        pending_members: Ids returned with MEMBER_ID_REQUIRED (KIP-394) that have not joined yet.
     """
 
     def __init__(self, group_id: str, now_wall_ms: int) -> None:
@@ -39,18 +39,18 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody ever was in it or is expected, so that nothing is lost with it."""
-        nobody = not self.members and not self.pending_members
-        return self.state is GroupState.EMPTY and not self.generation and nobody
+        """Whether the group has never had a generation and has no members or pending members."""
+        empty = not self.members and not self.pending_members
+        return self.state is GroupState.EMPTY and not self.generation and empty
 
     def transition_to(self, state: GroupState, now_wall_ms: int) -> None:
-        """Move to another state, which the table must allow."""
+        """Change the state, as the table of transitions allows."""
         check_transition(self.group_id, self.state, state)
         self.state = state
         self.state_since_ms = now_wall_ms
 
     def add(self, member: GroupMember) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first one becomes the leader."""
         if not self.members:
             self.leader = member.member_id
         self.members[member.member_id] = member
@@ -59,7 +59,7 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
 
     def remove(self, member_id: str) -> GroupMember | None:
-        """Take a member out; the oldest of the rest leads if the leader went."""
+        """Remove a member; the next leader is the member that joined first."""
         self.pending_members.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is None:
@@ -74,7 +74,7 @@ class ClassicGroup:
         return member
 
     def replace_static(self, old_id: str, new_id: str) -> GroupMember:
-        """Give a restarted static member its new id in the old one's place."""
+        """Replace the member id of a restarted static member."""
         member = self.members[old_id]
         member.member_id = new_id
         self.members = {
@@ -87,12 +87,12 @@ class ClassicGroup:
         return member
 
     def common_protocols(self) -> set[str]:
-        """Return the assignors that every member offers."""
+        """Return the assignors that every member supports."""
         offers = [set(member.protocol_names()) for member in self.members.values()]
         return set.intersection(*offers) if offers else set()
 
     def supports(self, protocol_type: str, protocols: Sequence[JoinGroupRequestProtocol]) -> bool:
-        """Return whether a member with these assignors fits into the group."""
+        """Return whether a member with these assignors is compatible with the group."""
         if not protocol_type or not protocols:
             return False
         if not self.members:
@@ -110,7 +110,7 @@ class ClassicGroup:
         return votes.most_common(1)[0][0]
 
     def all_joined(self) -> bool:
-        """Return whether nobody is left to wait for in a rebalance."""
+        """Return whether all members have joined the rebalance and none is pending."""
         return not self.pending_members and all(
             member.join_reply is not None for member in self.members.values()
         )
@@ -120,7 +120,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def begin_generation(self, now_wall_ms: int) -> None:
-        """Start the next generation with the members that are here."""
+        """Start the next generation with the current members."""
         self.generation += 1
         self.has_new_member = False
         if not self.members:
@@ -132,7 +132,7 @@ class ClassicGroup:
         self.transition_to(GroupState.COMPLETING_REBALANCE, now_wall_ms)
 
     def restore(self, generation: int, protocol: str | None, leader: str | None) -> None:
-        """Take up a generation that the log has kept."""
+        """Restore a generation from the log."""
         self.generation = generation
         self.protocol = protocol
         self.leader = leader

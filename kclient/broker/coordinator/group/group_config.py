@@ -1,19 +1,19 @@
-"""Settings of the group coordinator, named as Kafka's broker settings."""
+"""Configuration of the group coordinator."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """What the coordinator is told at start.
+    """Settings of the group coordinator.
 
     Attributes:
         min_session_timeout_ms: ``group.min.session.timeout.ms``.
         max_session_timeout_ms: ``group.max.session.timeout.ms``.
-        initial_rebalance_delay_ms: ``group.initial.rebalance.delay.ms``, how long an empty group
-            waits for more members before its first generation.
-        max_size: ``group.max.size``, members a group may have.
-        max_groups: ``max.groups``, groups that have members or positions.
+        initial_rebalance_delay_ms: ``group.initial.rebalance.delay.ms``, the time that an empty
+            group waits for more members before its first generation.
+        max_size: ``group.max.size``, the maximum number of members of a group.
+        max_groups: ``max.groups``, the maximum number of groups with members or offsets.
         member_metadata_max_bytes: ``group.member.metadata.max.bytes``.
         offset_metadata_max_bytes: ``offset.metadata.max.bytes``.
         offsets_retention_ms: ``offsets.retention.minutes``, in milliseconds.

@@ -60,11 +60,11 @@ T = TypeVar("T")
 
 
 class GroupCoordinator:
-    """Membership and offsets of every group of this broker.
+    """Coordinator of the groups of this broker.
 
     One lock guards all groups, timers and offsets. It is held while records are appended to the
-    offsets log, so that the log's order is the order of the decisions; it is never held while a
-    member is answered. Lock order: this lock, then the log's.
+    offsets log, so that the log has the order of the state changes, and released before responses
+    are sent. Lock order: this lock, then the log's.
     """
 
     def __init__(self, config: GroupConfig, log: OffsetsLog, runtime: Runtime) -> None:
@@ -89,10 +89,13 @@ class GroupCoordinator:
         self._next_expiry_ms = runtime.clock.monotonic_ms() + config.offsets_retention_check_ms
         self._loaded = False
 
-    # -- life ------------------------------------------------------------------------------
+    # -- loading and timers ----------------------------------------------------------------
 
     def load(self) -> None:
-        """Rebuild groups and offsets from the log; until then every request is told to wait."""
+        """Rebuild groups and offsets from the log.
+
+        Until then requests fail with COORDINATOR_LOAD_IN_PROGRESS.
+        """
         with self._lock:
             for partition in range(self._log.partition_count):
                 for key, value in _latest(self._log.read(partition)).items():
@@ -103,7 +106,7 @@ class GroupCoordinator:
             self._loaded = True
 
     def step(self, now_ms: float) -> float | None:
-        """Run what is due; return when to come again, or None if nothing is planned."""
+        """Run due timers; return the time of the next call, or None if none is needed."""
         with self._lock:
             self._timers.run_due(now_ms)
             if now_ms >= self._next_expiry_ms:
@@ -117,14 +120,14 @@ class GroupCoordinator:
         return self._next_expiry_ms if next_ms is None else min(next_ms, self._next_expiry_ms)
 
     def _forget_empty_groups(self) -> None:
-        """Drop groups that nobody is in, waits for, or has left a position with."""
+        """Remove groups without members, pending members and committed offsets."""
         for group in list(self._groups.values()):
             unused = group.state is GroupState.EMPTY and not group.pending_members
             if unused and not self._store.of_group(group.group_id):
                 self._drop(group)
 
     def _drop(self, group: ClassicGroup) -> None:
-        if group.generation > 0:  # before that the log has not heard of it
+        if group.generation > 0:  # written to the log
             partition = partition_for(group.group_id, self._log.partition_count)
             self._log.append(partition, [(group_key(group.group_id), None)])
         group.transition_to(GroupState.DEAD, self._clock.wall_ms())
@@ -153,7 +156,7 @@ class GroupCoordinator:
     # -- membership ------------------------------------------------------------------------
 
     def join_group(self, request: JoinGroupRequest, caller: Caller, reply: JoinReply) -> None:
-        """Answer a JoinGroup, perhaps only once the rebalance has completed."""
+        """Handle a JoinGroup; `reply` is called when the rebalance has completed."""
 
         def decide() -> None:
             try:
@@ -162,7 +165,7 @@ class GroupCoordinator:
                 self._replies.add(reply, join_failure(problem, request.member_id))
                 return
             self._membership.join(group, request, caller, reply)
-            if group.is_unused:  # it was refused
+            if group.is_unused:  # the member was rejected
                 del self._groups[group.group_id]
 
         self._decide(decide)
@@ -173,13 +176,13 @@ class GroupCoordinator:
         if group is None:
             if request.member_id:
                 raise UnknownMemberIdError
-            self._check_room(request.group_id)
+            self._check_group_limit(request.group_id)
             group = ClassicGroup(request.group_id, self._clock.wall_ms())
             self._groups[request.group_id] = group
         return group
 
-    def _check_room(self, group_id: str) -> None:
-        """Raise if this would be one group too many."""
+    def _check_group_limit(self, group_id: str) -> None:
+        """Check that a new group does not exceed max.groups."""
         if group_id in self._groups or self._store.of_group(group_id):
             return
         limit = self._config.max_groups
@@ -187,7 +190,7 @@ class GroupCoordinator:
             raise PolicyViolationError(f"there are {limit} groups (max.groups)")
 
     def sync_group(self, request: SyncGroupRequest, reply: SyncReply) -> None:
-        """Answer a SyncGroup, perhaps only once the leader has assigned."""
+        """Handle a SyncGroup; `reply` is called when the leader has sent the assignments."""
 
         def decide() -> None:
             try:
@@ -200,7 +203,7 @@ class GroupCoordinator:
         self._decide(decide)
 
     def heartbeat(self, request: HeartbeatRequest) -> int:
-        """Prolong a session; return an error code."""
+        """Reset a session timeout; return an error code."""
 
         def decide() -> int:
             try:
@@ -212,7 +215,7 @@ class GroupCoordinator:
         return self._decide(decide)
 
     def leave_group(self, request: LeaveGroupRequest, api_version: int) -> LeaveGroupResponse:
-        """Take members out of a group; versions below 3 name one, newer ones a list."""
+        """Remove members from a group; versions below 3 contain one, newer ones a list."""
         identities = request.members
         if api_version < 3:
             identities = [MemberIdentity(member_id=request.member_id)]
@@ -252,19 +255,19 @@ class GroupCoordinator:
         member: tuple[str, str | None, int],
         offsets: Mapping[TopicPartition, CommittedOffset],
     ) -> dict[TopicPartition, int]:
-        """Keep positions; return an error code for each.
+        """Store offsets; return an error code for each.
 
         Args:
             group_id: The group.
             member: Member id, group instance id and generation; ("", None, -1) for none.
-            offsets: What to commit.
+            offsets: Offsets to commit.
         """
 
         def decide() -> dict[TopicPartition, int]:
             try:
                 self._check(group_id)
                 self._offsets.check_commit(self._groups.get(group_id), *member)
-                self._check_room(group_id)
+                self._check_group_limit(group_id)
             except KafkaError as problem:
                 return dict.fromkeys(offsets, code_of(problem))
             return self._offsets.commit(group_id, offsets)
@@ -272,11 +275,11 @@ class GroupCoordinator:
         return self._decide(decide)
 
     def fetch_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """Return every position of a group.
+        """Return all committed offsets of a group.
 
         Raises:
-            CoordinatorLoadInProgressError: The log has not been read yet.
-            InvalidGroupIdError: The name is empty.
+            CoordinatorLoadInProgressError: The log is not loaded yet.
+            InvalidGroupIdError: The group id is empty.
         """
 
         def decide() -> dict[TopicPartition, CommittedOffset]:
@@ -317,10 +320,10 @@ class GroupCoordinator:
     def list_groups(
         self, states: Collection[str] = (), types: Collection[str] = ()
     ) -> list[ListedGroup]:
-        """Return the groups in the given states and of the given types; empty filters take all.
+        """Return the groups in the given states and of the given types; empty filters match all.
 
         Raises:
-            CoordinatorLoadInProgressError: The log has not been read yet.
+            CoordinatorLoadInProgressError: The log is not loaded yet.
         """
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
@@ -346,11 +349,11 @@ class GroupCoordinator:
         return self._decide(decide)
 
     def delete_group(self, group_id: str) -> None:
-        """Delete a group that has no members, with its positions.
+        """Delete a group without members, with its committed offsets.
 
         Raises:
-            GroupIdNotFoundError: There is no such group.
-            GroupNotEmptyError: It has members.
+            GroupIdNotFoundError: The group does not exist.
+            GroupNotEmptyError: The group has members.
         """
 
         def decide() -> None:
@@ -370,7 +373,7 @@ class GroupCoordinator:
     # -- common ----------------------------------------------------------------------------
 
     def _decide(self, decide: Callable[[], T]) -> T:
-        """Run a decision under the lock and give the answers it caused after letting go."""
+        """Run a decision under the lock; send the responses it caused after its release."""
         with self._lock:
             result = decide()
             replies = self._replies.take()
@@ -398,9 +401,9 @@ class GroupCoordinator:
 def _latest(
     records: Iterable[tuple[WireBytes | None, WireBytes | None]],
 ) -> dict[bytes, bytes | None]:
-    """Return of each key the last value, in the order in which they were written.
+    """Return the last value of each key, in the order of the log.
 
-    A log holds the same position many times over; to decode it costs more than to read it.
+    A log contains many versions of an offset; decoding costs more than reading.
     """
     latest: dict[bytes, bytes | None] = {}
     for raw_key, value in records:
@@ -426,7 +429,7 @@ def _described(group: ClassicGroup) -> DescribedGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol) if settled else b"",
-                member_assignment=member.assignment,  # the old one while the group rebalances
+                member_assignment=member.assignment,  # previous one during a rebalance
             )
             for member in group.members.values()
         ],

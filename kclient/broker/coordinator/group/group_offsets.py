@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch against one coordinator's groups (Kafka: OffsetMetadataManager)."""
+"""Validation, storage and expiration of offset commits (Kafka: OffsetMetadataManager)."""
 
 from collections.abc import Callable, Mapping
 
@@ -32,7 +32,7 @@ TOMBSTONE = None
 
 
 class GroupOffsets:
-    """Checks commits, keeps them in the log, expires them; under the coordinator's lock."""
+    """Offset commits of the groups; every method runs under the coordinator's lock."""
 
     def __init__(
         self, config: GroupConfig, store: OffsetStore, log: OffsetsLog, membership: Membership
@@ -49,10 +49,10 @@ class GroupOffsets:
         instance_id: str | None,
         generation: int,
     ) -> None:
-        """Raise unless the committer may commit for the group now.
+        """Check that the member may commit for the group.
 
-        A commit without a generation comes from a consumer that assigns its own partitions; it is
-        welcome as long as the group has no members.
+        A commit without a generation comes from a consumer with manual assignment; it is valid as
+        long as the group has no members.
         """
         if group is None:
             if generation >= 0:
@@ -63,7 +63,7 @@ class GroupOffsets:
         if generation < 0 and group.state is GroupState.EMPTY:
             return
         if generation < 0 and not member_id and instance_id is None:
-            raise UnknownMemberIdError("the group has members, and the commit names none of them")
+            raise UnknownMemberIdError("the group has members and the commit has no member id")
         self._membership.check_member(group, member_id, instance_id, generation)
         if group.state is GroupState.COMPLETING_REBALANCE:
             raise RebalanceInProgressError
@@ -72,7 +72,7 @@ class GroupOffsets:
     def commit(
         self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, int]:
-        """Keep positions and return an error code for each."""
+        """Store offsets and return an error code for each."""
         codes: dict[TopicPartition, int] = {}
         kept: dict[TopicPartition, CommittedOffset] = {}
         for partition, offset in offsets.items():
@@ -96,7 +96,7 @@ class GroupOffsets:
         return codes
 
     def forget(self, group_id: str, partitions: list[TopicPartition]) -> None:
-        """Delete positions, in the log first."""
+        """Delete offsets, in the log first."""
         if not partitions:
             return
         self._append(group_id, [(offset_key(group_id, tp), TOMBSTONE) for tp in partitions])
@@ -104,7 +104,7 @@ class GroupOffsets:
             self._store.remove(group_id, partition)
 
     def expire(self, now_wall_ms: int, find_group: Callable[[str], ClassicGroup | None]) -> None:
-        """Delete the positions of groups that have had no members for the retention time."""
+        """Delete the offsets of groups that have had no members for the retention time."""
         for group_id in self._store.group_ids():
             group = find_group(group_id)
             if group is not None and group.state is not GroupState.EMPTY:

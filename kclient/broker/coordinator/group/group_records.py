@@ -1,7 +1,7 @@
-"""What the coordinator keeps in ``__consumer_offsets``, in Kafka's record format.
+"""Records of ``__consumer_offsets``, in Kafka's format.
 
-Values are written in version 3, the newest one without tagged fields, which the tools of every
-Kafka from 2.1 on can read; all versions are read.
+Values are written in version 3, the newest without tagged fields, which Kafka 2.1 and newer can
+read; all versions are read.
 """
 
 from collections.abc import Iterable
@@ -33,14 +33,14 @@ class OffsetsLog(Protocol):
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are, or will be."""
+        """Number of partitions of the topic, or of the topic to be created."""
         ...
 
     def append(self, partition: int, records: Iterable[Record]) -> None:
         """Append keyed records in one batch.
 
         Raises:
-            KafkaError: The log refused them; nothing was written.
+            KafkaError: The append failed; nothing was written.
         """
         ...
 
@@ -50,7 +50,7 @@ class OffsetsLog(Protocol):
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
-    """Return where a group's records go: Java's string hash without its sign."""
+    """Return the partition of a group's records: the absolute value of Java's string hash."""
     value = 0
     units = group_id.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -59,14 +59,14 @@ def partition_for(group_id: str, partition_count: int) -> int:
 
 
 def offset_key(group_id: str, partition: TopicPartition) -> bytes:
-    """Return the key under which a position is kept."""
+    """Return the key of a committed offset."""
     return OffsetCommitKey(
         group=group_id, topic=partition.topic, partition=partition.partition
     ).encode_versioned()
 
 
 def offset_value(offset: CommittedOffset) -> bytes:
-    """Return a position's value."""
+    """Return the value of a committed offset."""
     expires = offset.expire_timestamp_ms
     return OffsetCommitValue(
         offset=offset.offset,
@@ -78,7 +78,7 @@ def offset_value(offset: CommittedOffset) -> bytes:
 
 
 def committed_offset(value: OffsetCommitValue) -> CommittedOffset:
-    """Return the position a value holds."""
+    """Return the committed offset of a value."""
     return CommittedOffset(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
@@ -89,12 +89,12 @@ def committed_offset(value: OffsetCommitValue) -> CommittedOffset:
 
 
 def group_key(group_id: str) -> bytes:
-    """Return the key under which a group is kept."""
+    """Return the key of a group."""
     return GroupMetadataKey(group=group_id).encode_versioned()
 
 
 def group_value(group: ClassicGroup) -> bytes:
-    """Return a group's generation, members and assignments as a value."""
+    """Return the value of a group: generation, members and assignments."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
@@ -118,7 +118,7 @@ def group_value(group: ClassicGroup) -> bytes:
 
 
 def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """Return the group that a value describes, stable if it had members and empty if not."""
+    """Return the group of a value: Stable if it has members, else Empty."""
     group = ClassicGroup(group_id, value.current_state_timestamp)
     group.protocol_type = value.protocol_type or None
     for kept in value.members:

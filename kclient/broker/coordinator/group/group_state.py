@@ -1,4 +1,4 @@
-"""The life of a classic group as a table of states (Kafka: ClassicGroupState)."""
+"""States of a classic group and the table of their transitions (Kafka: ClassicGroupState)."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from kclient.common.errors import IllegalStateError
 
 
 class GroupState(Enum):
-    """Where a group stands; the value is the name that DescribeGroups shows."""
+    """State of a group; the value is the name in DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -28,6 +28,6 @@ PREVIOUS: dict[GroupState, frozenset[GroupState]] = {
 
 
 def check_transition(group_id: str, old: GroupState, new: GroupState) -> None:
-    """Raise IllegalStateError where the table has no way from `old` to `new`."""
+    """Raise IllegalStateError if the table has no transition from `old` to `new`."""
     if old not in PREVIOUS[new]:
         raise IllegalStateError(f"group {group_id!r} cannot go from {old.value} to {new.value}")

@@ -37,7 +37,7 @@ UNKNOWN_MEMBER_ID = ""
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request, and in which version.
+    """Client and version of a request.
 
     Attributes:
         client_id: Client id of the request header.
@@ -51,9 +51,9 @@ class Caller:
 
 
 class Membership:
-    """Answers the requests by which members come, stay and go.
+    """Handler of the requests by which members join, stay in and leave a group.
 
-    Every method runs under the coordinator's lock; answers go into the replies it was given.
+    Every method runs under the coordinator's lock; responses are added to the given replies.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Membership:
     def join(
         self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, reply: JoinReply
     ) -> None:
-        """Let a member into the next generation, or say why not."""
+        """Add a member to the next generation, or reply with an error."""
         try:
             self._check_join(group, request)
             if request.member_id == UNKNOWN_MEMBER_ID:
@@ -167,7 +167,7 @@ class Membership:
 
     def _await_generation(self, group: ClassicGroup, member: GroupMember, reply: JoinReply) -> None:
         if member.join_reply is not None:
-            # The older request's connection gave up on it; its answer would only confuse.
+            # The client has abandoned the older request.
             self._replies.add(
                 member.join_reply, join_failure(RebalanceInProgressError(), member.member_id)
             )
@@ -182,7 +182,7 @@ class Membership:
         caller: Caller,
         reply: JoinReply,
     ) -> None:
-        """Give a restarted static member its old place; rebalance only if something changed."""
+        """Replace a restarted static member; rebalance only if its subscription changed."""
         old_id = group.static_members[request.group_instance_id or ""]
         self._fence(group.members[old_id])
         member = group.replace_static(old_id, new_id)
@@ -191,7 +191,7 @@ class Membership:
         self._rebalancer.drop_session(group, old_id)
         self._rebalancer.reset_session(group, member)
         if group.state is GroupState.STABLE and unchanged:
-            # An old leader that learns it leads would assign anew; version 9 can say "do not".
+            # A leader would compute a new assignment; from version 9 on it can skip it.
             can_skip = caller.api_version >= 9
             response = self._rebalancer.join_response(group, member, skip_assignment=can_skip)
             if not can_skip and member.member_id == group.leader:
@@ -221,7 +221,7 @@ class Membership:
     # -- syncing, staying, leaving ---------------------------------------------------------
 
     def sync(self, group: ClassicGroup, request: SyncGroupRequest, reply: SyncReply) -> None:
-        """Give a member its assignment, now or once the leader has sent it."""
+        """Return a member's assignment, now or once the leader has sent it."""
         try:
             member = self._member(group, request.member_id, request.group_instance_id)
             _check_sync(group, request)
@@ -238,11 +238,11 @@ class Membership:
             self._rebalancer.store_assignment(group, given)
 
     def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> None:
-        """Prolong a member's session.
+        """Reset a member's session timeout.
 
         Raises:
-            RebalanceInProgressError: The member must join again.
-            KafkaError: It is no member of this generation.
+            RebalanceInProgressError: The member must rejoin.
+            KafkaError: It is not a member of this generation.
         """
         member = self._member(group, request.member_id, request.group_instance_id)
         self.check_generation(group, request.generation_id)
@@ -251,10 +251,10 @@ class Membership:
             raise RebalanceInProgressError
 
     def leave(self, group: ClassicGroup, identity: MemberIdentity) -> None:
-        """Take a member out at its own wish, or at an administrator's by instance id.
+        """Remove a member, given by member id or, by an administrator, by instance id.
 
         Raises:
-            UnknownMemberIdError: There is no such member.
+            UnknownMemberIdError: The member does not exist.
             FencedInstanceIdError: The instance id belongs to another member id.
         """
         member_id = identity.member_id
@@ -265,7 +265,7 @@ class Membership:
         self._rebalancer.remove(group, member_id)
 
     def touch(self, group: ClassicGroup, member_id: str) -> None:
-        """Count a commit as a sign of life."""
+        """Reset a member's session timeout because of an offset commit."""
         member = group.members.get(member_id)
         if member is not None:
             self._rebalancer.reset_session(group, member)
@@ -273,12 +273,12 @@ class Membership:
     def check_member(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int
     ) -> None:
-        """Raise unless this is a member of the present generation."""
+        """Check that this is a member of the current generation."""
         self._member(group, member_id, instance_id)
         self.check_generation(group, generation)
 
     def check_generation(self, group: ClassicGroup, generation: int) -> None:
-        """Raise IllegalGenerationError unless this is the group's present generation."""
+        """Raise IllegalGenerationError unless this is the group's current generation."""
         if generation != group.generation:
             raise IllegalGenerationError(
                 f"got generation {generation}, the group is in {group.generation}"
@@ -311,13 +311,13 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 has no rebalance timeout; the session timeout served for both (KIP-62)."""
+    """Return the rebalance timeout; version 0 uses the session timeout (KIP-62)."""
     given = request.rebalance_timeout_ms
     return given if given >= 0 else request.session_timeout_ms
 
 
 def join_failure(problem: KafkaError, member_id: str) -> JoinGroupResponse:
-    """Return the answer to a JoinGroup that was refused."""
+    """Return the response to a rejected JoinGroup."""
     return JoinGroupResponse(
         error_code=code_of(problem), member_id=member_id, protocol_name=None, generation_id=-1
     )

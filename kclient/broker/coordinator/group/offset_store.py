@@ -1,4 +1,4 @@
-"""Committed offsets in memory; the log is where they last."""
+"""Committed offsets in memory."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from kclient.common.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """One group's position in one partition.
+    """Committed offset of a group in a partition.
 
     Attributes:
         offset: Next offset to read.
         leader_epoch: Epoch of the last consumed record's leader, or -1.
-        metadata: Text the member stored with it.
+        metadata: Metadata of the commit.
         commit_timestamp_ms: Wall-clock time of the commit.
-        expire_timestamp_ms: When it expires whatever the group does (request versions 2 to 4), or
-            None to expire by the broker's retention.
+        expire_timestamp_ms: Explicit expiration time (request versions 2 to 4), or None for the
+            broker's retention.
     """
 
     offset: int
@@ -33,11 +33,11 @@ class OffsetStore:
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
 
     def put(self, group_id: str, partition: TopicPartition, offset: CommittedOffset) -> None:
-        """Replace a position."""
+        """Store an offset."""
         self._groups.setdefault(group_id, {})[partition] = offset
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Forget a position; unknown is fine."""
+        """Remove an offset; idempotent."""
         offsets = self._groups.get(group_id)
         if offsets is not None:
             offsets.pop(partition, None)
@@ -45,15 +45,15 @@ class OffsetStore:
                 del self._groups[group_id]
 
     def get(self, group_id: str, partition: TopicPartition) -> CommittedOffset | None:
-        """Return a position, or None."""
+        """Return an offset, or None."""
         return self._groups.get(group_id, {}).get(partition)
 
     def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """Return all positions of a group."""
+        """Return all offsets of a group."""
         return dict(self._groups.get(group_id, {}))
 
     def group_ids(self) -> list[str]:
-        """Return the groups that have committed anything."""
+        """Return the groups with committed offsets."""
         return list(self._groups)
 
     def of_topics(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:

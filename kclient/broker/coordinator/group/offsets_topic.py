@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` as the coordinator's log, on this broker's partitions."""
+"""Log of the group coordinator: the partitions of ``__consumer_offsets``."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -26,12 +26,12 @@ _LOAD_BUFFER_SIZE = 5 * 1024 * 1024
 
 
 class OffsetsTopic:
-    """Appends to the topic's partitions and reads them back.
+    """Writer and reader of the topic's partitions.
 
     Args:
-        replica_manager: Where the partitions are.
-        clock: Gives the records' timestamps.
-        count_partitions: Tells how many partitions the topic has, or will have once it is created.
+        replica_manager: Manager of the partitions.
+        clock: Clock of the records' timestamps.
+        count_partitions: Returns the number of partitions of the topic, existing or to be created.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OffsetsTopic:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has, or will have."""
+        """Number of partitions of the topic, existing or to be created."""
         return self._count_partitions()
 
     def append(self, partition: int, records: Iterable[Record]) -> None:
@@ -51,9 +51,9 @@ class OffsetsTopic:
 
         Raises:
             CoordinatorNotAvailableError: The topic does not exist yet.
-            NotCoordinatorError: The disk is full or broken; members look for a coordinator, and so
-                come again.
-            KafkaError: The log refused them; nothing was written.
+            NotCoordinatorError: The disk is full or failed; clients look up the coordinator again
+                and retry.
+            KafkaError: The append failed; nothing was written.
         """
         key = TopicPartition(GROUP_METADATA_TOPIC, partition)
         outcome: AppendResults = {}
@@ -77,7 +77,7 @@ class OffsetsTopic:
         return builder.seal()
 
     def read(self, partition: int) -> Iterator[tuple[WireBytes | None, WireBytes | None]]:
-        """Return keys and values of a whole partition, oldest first; none if it does not exist."""
+        """Yield keys and values of a whole partition, oldest first; none if it does not exist."""
         try:
             log = self._replicas.partition(TopicPartition(GROUP_METADATA_TOPIC, partition)).log
         except UnknownTopicOrPartitionError:
@@ -93,6 +93,6 @@ class OffsetsTopic:
                     for record in batch.records():
                         yield record.key, record.value
             if not data:
-                return  # compaction left nothing behind here
+                return  # compacted away
             if offset == before:
                 raise CorruptRecordError(f"{log.partition}: no batch at offset {offset}")

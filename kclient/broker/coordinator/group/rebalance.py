@@ -1,7 +1,7 @@
-"""How a group goes from one generation to the next: waiting, completing, expiring.
+"""Rebalance of classic groups: preparing, completing, expiring.
 
-Every step here runs under the coordinator's lock. The timers' actions do too: the coordinator runs
-them from its own step.
+All methods run under the coordinator's lock, including the actions of timers, which the
+coordinator's step runs.
 """
 
 import logging
@@ -26,16 +26,16 @@ from kclient.protocol.messages.sync_group import SyncGroupResponse
 
 _log = logging.getLogger(__name__)
 
-# A member that was just told its id has this long to come back once, whatever its session timeout:
-# it may be waiting for slow members of a large group.
+# Session timeout of a new member until its first JoinGroup completes: the rebalance of a large
+# group may take longer than the member's own session timeout.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
-# So long silent static members are waited for at least, though they themselves wait for nobody.
-_LEAST_PATIENCE_MS = 1_000
+# Minimum time that a rebalance waits for static members that have not rejoined.
+_MIN_STATIC_MEMBER_WAIT_MS = 1_000
 
 
 class Rebalancer:
-    """Moves groups between generations (Kafka: GroupMetadataManager's classic-group half)."""
+    """Rebalances of groups (Kafka: the classic groups of GroupMetadataManager)."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Rebalancer:
         self._save = save
 
     def prepare(self, group: ClassicGroup) -> None:
-        """Begin a rebalance; members that wait for a SyncGroup response have to join again."""
+        """Start a rebalance; members waiting for a SyncGroup response have to rejoin."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self.complete_if_all_joined(group)
             return
@@ -76,10 +76,10 @@ class Rebalancer:
             self._complete(group)
 
     def _delay_first_generation(self, group: ClassicGroup, remaining_ms: float) -> None:
-        """Complete the first rebalance of an empty group after the delay, be it 0.
+        """Complete the first rebalance of an empty group after the initial delay.
 
-        The delay alone decides (Kafka: tryCompleteInitialRebalanceElseSchedule). No pending member
-        is waited for: its client may have ended before it joined.
+        Pending members are not waited for, since their clients may have terminated (Kafka:
+        tryCompleteInitialRebalanceElseSchedule).
         """
         delay_ms = min(self._config.initial_rebalance_delay_ms, remaining_ms)
         if delay_ms <= 0:
@@ -106,7 +106,7 @@ class Rebalancer:
         self._timers.schedule(("join", group.group_id), deadline_ms, lambda: self._complete(group))
 
     def _complete(self, group: ClassicGroup) -> None:
-        """End the waiting: whoever has not joined is out, unless it is a static member."""
+        """Complete the rebalance; remove members that have not joined, except static ones."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         self._timers.cancel(("join", group.group_id))
@@ -115,10 +115,11 @@ class Rebalancer:
             if member.join_reply is None and member.group_instance_id is None:
                 self._forget(group, member.member_id)
         if group.members and all(m.join_reply is None for m in group.members.values()):
-            # Only silent static members are left; they may come back until their sessions end.
+            # Only static members remain; they may rejoin until their sessions expire.
             self._timers.schedule(
                 ("join", group.group_id),
-                self._clock.monotonic_ms() + max(group.rebalance_timeout_ms(), _LEAST_PATIENCE_MS),
+                self._clock.monotonic_ms()
+                + max(group.rebalance_timeout_ms(), _MIN_STATIC_MEMBER_WAIT_MS),
                 lambda: self._complete(group),
             )
             return
@@ -127,7 +128,7 @@ class Rebalancer:
         if not group.members:
             self._save_empty(group)
             return
-        self._answer_joins(group)
+        self._complete_joins(group)
         self._timers.schedule(
             ("sync", group.group_id),
             self._clock.monotonic_ms() + group.rebalance_timeout_ms(),
@@ -138,10 +139,8 @@ class Rebalancer:
         try:
             self._save(group)
         except KafkaError as problem:
-            # After a restart the last members are back, and leave when their sessions end.
-            _log.warning(
-                "group %s: that it is empty could not be kept: %s", group.group_id, problem
-            )
+            # After a restart the last members are restored until their sessions expire.
+            _log.warning("group %s: cannot store its empty state: %s", group.group_id, problem)
 
     def _elect_present_leader(self, group: ClassicGroup) -> None:
         leader = group.members.get(group.leader or "")
@@ -149,7 +148,7 @@ class Rebalancer:
             present = (m.member_id for m in group.members.values() if m.join_reply is not None)
             group.leader = next(present, None)
 
-    def _answer_joins(self, group: ClassicGroup) -> None:
+    def _complete_joins(self, group: ClassicGroup) -> None:
         for member in group.members.values():
             if member.join_reply is not None:
                 reply, member.join_reply = member.join_reply, None
@@ -157,7 +156,7 @@ class Rebalancer:
             self.reset_session(group, member)
 
     def _expire_syncs(self, group: ClassicGroup) -> None:
-        """Take out members that joined and never synced; the others start over."""
+        """Remove members that have not sent SyncGroup, and rebalance again."""
         if group.state is not GroupState.COMPLETING_REBALANCE:
             return
         for member in list(group.members.values()):
@@ -168,7 +167,7 @@ class Rebalancer:
     def join_response(
         self, group: ClassicGroup, member: GroupMember, *, skip_assignment: bool = False
     ) -> JoinGroupResponse:
-        """Return what a member is told of the present generation; the leader sees everyone."""
+        """Return the JoinGroup response of the current generation; the leader's has all members."""
         leads = member.member_id == group.leader
         everyone = [
             JoinGroupResponseMember(
@@ -190,14 +189,14 @@ class Rebalancer:
         )
 
     def fail_waiting_syncs(self, group: ClassicGroup, error_code: int) -> None:
-        """Answer every waiting SyncGroup with an error."""
+        """Complete every pending SyncGroup with an error."""
         for member in group.members.values():
             if member.sync_reply is not None:
                 reply, member.sync_reply = member.sync_reply, None
                 self._replies.add(reply, SyncGroupResponse(error_code=error_code))
 
     def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Take the leader's assignment, keep it in the log, and give everyone theirs."""
+        """Store the leader's assignment, write it to the log and complete the SyncGroups."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.transition_to(GroupState.STABLE, self._clock.wall_ms())
@@ -217,7 +216,7 @@ class Rebalancer:
                 self.reset_session(group, member)
 
     def reset_session(self, group: ClassicGroup, member: GroupMember) -> None:
-        """Give a member a full session from now."""
+        """Restart a member's session timeout."""
         self._timers.schedule(
             ("session", group.group_id, member.member_id),
             self._clock.monotonic_ms() + member.session_timeout_ms,
@@ -225,7 +224,7 @@ class Rebalancer:
         )
 
     def await_first_join(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """Expect a member that was told its id to come back with it (KIP-394)."""
+        """Add a pending member, which has to join with its id (KIP-394)."""
         group.pending_members.add(member_id)
         self._timers.schedule(
             ("session", group.group_id, member_id),
@@ -241,7 +240,7 @@ class Rebalancer:
         self.remove(group, member_id)
 
     def remove(self, group: ClassicGroup, member_id: str) -> None:
-        """Take a member out for good, and rebalance if it took part."""
+        """Remove a member and rebalance if it was part of the generation."""
         member = self._forget(group, member_id)
         if member is None:
             self.complete_if_all_joined(group)
@@ -267,16 +266,16 @@ class Rebalancer:
         return member
 
     def save(self, group: ClassicGroup) -> None:
-        """Keep the group's present generation in the log."""
+        """Write the group's current generation to the log."""
         self._save(group)
 
     def drop_session(self, group: ClassicGroup, member_id: str) -> None:
-        """Stop watching a member id that is no longer in use."""
+        """Cancel the session timeout of a member id."""
         self._timers.cancel(("session", group.group_id, member_id))
 
 
 def sync_response(group: ClassicGroup, member: GroupMember) -> SyncGroupResponse:
-    """Return a member's assignment in the present generation."""
+    """Return a member's assignment in the current generation."""
     return SyncGroupResponse(
         error_code=NONE,
         protocol_type=group.protocol_type,

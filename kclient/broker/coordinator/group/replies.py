@@ -1,4 +1,4 @@
-"""Answers decided under the coordinator's lock and given after it was released."""
+"""Responses collected under the coordinator's lock and sent after its release."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,16 +7,16 @@ T = TypeVar("T")
 
 
 class Replies:
-    """Collects answers; whoever holds the lock takes them out and gives them once it let go."""
+    """Collected responses; the holder of the lock takes them and sends them after its release."""
 
     def __init__(self) -> None:
         self._pending: list[tuple[Callable[[Any], None], object]] = []
 
     def add(self, reply: Callable[[T], None], response: T) -> None:
-        """Note that `reply` is to be called with `response`."""
+        """Add a response to send."""
         self._pending.append((reply, response))
 
     def take(self) -> list[tuple[Callable[[Any], None], object]]:
-        """Return what was collected and start afresh."""
+        """Return and clear the collected responses."""
         taken, self._pending = self._pending, []
         return taken

@@ -1,4 +1,4 @@
-"""Deadlines by name, run by whoever steps them."""
+"""Named timers."""
 
 import heapq
 from collections import deque
@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable
 
 
 class Timers:
-    """Named deadlines; setting a name again moves its deadline.
+    """Named timers; scheduling a name again moves its deadline.
 
-    Moving or cancelling leaves the old heap entry behind, to be passed over when it surfaces:
-    a heartbeat moves a deadline on every request and must not pay for a search.
+    Rescheduling or cancelling leaves the old heap entry, which is skipped later: a heartbeat
+    reschedules a timer on every request, and a search would be expensive.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Timers:
         self._count = 0
 
     def schedule(self, name: Hashable, deadline_ms: float, action: Callable[[], None]) -> None:
-        """Run `action` once at `deadline_ms`, in place of what `name` stood for before."""
+        """Run `action` once at `deadline_ms`; replaces the timer of this name."""
         self._count += 1
         self._live[name] = (self._count, action)
         heapq.heappush(self._heap, (deadline_ms, self._count, name))
@@ -26,15 +26,15 @@ class Timers:
             self._compact()
 
     def cancel(self, name: Hashable) -> None:
-        """Forget a deadline; unknown names are fine."""
+        """Cancel a timer; idempotent."""
         self._live.pop(name, None)
 
     def has(self, name: Hashable) -> bool:
-        """Return whether a deadline of this name is still to come."""
+        """Return whether a timer of this name is scheduled."""
         return name in self._live
 
     def run_due(self, now_ms: float) -> None:
-        """Run every action whose deadline has come; what these schedule waits for the next call."""
+        """Run every due action; timers that these schedule run in the next call."""
         due: deque[tuple[float, int, Hashable]] = deque()
         while self._heap and self._heap[0][0] <= now_ms:
             due.append(heapq.heappop(self._heap))

@@ -1,10 +1,10 @@
 """ApiVersions, versions 0-5.
 
-Only what is served is told: clients switch features on by this list. A version that is not served
-is answered in version 0 with UNSUPPORTED_VERSION and the list, so that the client can try again.
+Only served APIs are listed: clients enable features by this list. The response to a version that is
+not served is version 0 with UNSUPPORTED_VERSION and the list, so that the client can retry.
 
-Differences from Apache Kafka: in that answer Kafka lists ApiVersions alone. The cluster id and node
-id of version 5 are compared with this broker's; an answer is given in any case.
+Differences from Apache Kafka: in that response Kafka lists ApiVersions alone. The cluster id and
+node id of version 5 are not checked.
 """
 
 from kclient.broker.controller.quorum_controller import METADATA_VERSION, METADATA_VERSION_LEVEL
@@ -33,22 +33,22 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 def handle(
     services: BrokerServices, request: Request, body: ApiVersionsRequest
 ) -> ApiVersionsResponse:
-    """Tell what is served."""
+    """Return the APIs and versions served."""
     named = request.header.api_version >= _SOFTWARE_VERSION
     if named and not (
         _is_software_name(body.client_software_name)
         and _is_software_name(body.client_software_version)
     ):
         return ApiVersionsResponse(error_code=code_of(InvalidRequestError()))
-    return _answer(services, NONE)
+    return _response(services, NONE)
 
 
-def unsupported_version_answer(services: BrokerServices) -> ApiVersionsResponse:
-    """Return the answer to a version that is not served; it goes out in version 0."""
-    return _answer(services, code_of(UnsupportedVersionError()))
+def unsupported_version_response(services: BrokerServices) -> ApiVersionsResponse:
+    """Return the response to a version that is not served; it is encoded in version 0."""
+    return _response(services, code_of(UnsupportedVersionError()))
 
 
-def _answer(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
+def _response(services: BrokerServices, error_code: int) -> ApiVersionsResponse:
     image = services.controller.image
     return ApiVersionsResponse(
         error_code=error_code,

@@ -1,7 +1,6 @@
 """CreatePartitions, versions 0-3.
 
-Differences from Apache Kafka: partitions are there before the answer, so `timeout_ms` never runs
-out.
+Differences from Apache Kafka: partitions exist before the response, so `timeout_ms` never expires.
 """
 
 from collections import Counter
@@ -23,7 +22,7 @@ from kclient.protocol.messages.create_partitions import (
 def handle(
     services: BrokerServices, request: Request, body: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    """Extend topics together; one that is refused does not stop the others."""
+    """Add partitions to topics in one batch; a rejected topic does not affect the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
     outcomes: dict[str, PartitionsPlan | KafkaError] = {

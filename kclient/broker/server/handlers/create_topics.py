@@ -1,6 +1,6 @@
 """CreateTopics, versions 2-7.
 
-Differences from Apache Kafka: topics are created before the answer, so `timeout_ms` never runs out.
+Differences from Apache Kafka: topics exist before the response, so `timeout_ms` never expires.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from kclient.protocol.messages.create_topics import (
 def handle(
     services: BrokerServices, request: Request, body: CreateTopicsRequest
 ) -> CreateTopicsResponse:
-    """Create topics together; one that is refused does not stop the others."""
+    """Create topics in one batch; a rejected topic does not affect the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
     wanted: dict[str, TopicRequest] = {}

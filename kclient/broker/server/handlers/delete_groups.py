@@ -1,4 +1,4 @@
-"""DeleteGroups, versions 0-3: groups without members, with their positions.
+"""DeleteGroups, versions 0-3: deletes groups without members, with their offsets.
 
 Differences from Apache Kafka: none known.
 """
@@ -18,7 +18,7 @@ from kclient.protocol.messages.delete_groups import (
 def handle(
     services: BrokerServices, request: Request, body: DeleteGroupsRequest
 ) -> DeleteGroupsResponse:
-    """Delete each group and answer for each."""
+    """Delete each group; return an error code for each."""
     return DeleteGroupsResponse(
         results=[_delete(services, group_id) for group_id in body.groups_names]
     )

@@ -1,7 +1,6 @@
-"""DeleteRecords, versions 0-2: move the start of a partition's log.
+"""DeleteRecords, versions 0-2: advances the log start offset of partitions.
 
-Differences from Apache Kafka: with one replica there is nobody to wait for, so `timeout_ms` never
-runs out.
+Differences from Apache Kafka: there are no followers to wait for, so `timeout_ms` never expires.
 """
 
 from kclient.broker.controller.metadata_image import INTERNAL_TOPICS
@@ -24,7 +23,7 @@ _UNKNOWN = -1
 def handle(
     services: BrokerServices, request: Request, body: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    """Drop the records of each partition before an offset."""
+    """Delete the records of each partition before an offset."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(

@@ -1,6 +1,6 @@
 """DeleteTopics, versions 1-6; version 6 names topics by id too.
 
-Differences from Apache Kafka: topics are gone before the answer, so `timeout_ms` never runs out.
+Differences from Apache Kafka: topics are deleted before the response; `timeout_ms` never expires.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ _Named = tuple[str | None, bytes]
 def handle(
     services: BrokerServices, request: Request, body: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
-    """Delete topics together; one that is refused does not stop the others."""
+    """Delete topics in one batch; a rejected topic does not affect the others."""
     topics = body.topics
     if request.header.api_version < _STATES:
         topics = [DeleteTopicState(name=name) for name in body.topic_names]
@@ -48,7 +48,7 @@ def _problem(key: _Named, count: int) -> str | None:
     if count > 1:
         return "Duplicate topic name or id."
     if (name is None) == (topic_id == ZERO_UUID):
-        return "A topic is to be given by its name or by its id."
+        return "Exactly one of topic name and topic id must be set."
     return None
 
 

@@ -1,7 +1,7 @@
 """DescribeCluster, versions 0-2.
 
-Differences from Apache Kafka: the controller is this broker and has no endpoint of its own, so
-asking for controllers is UNSUPPORTED_ENDPOINT_TYPE.
+Differences from Apache Kafka: this broker is the controller, which has no separate endpoint, so a
+request for controllers fails with UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from kclient.broker.network.request_channel import Request
@@ -22,7 +22,7 @@ _BROKERS = 1
 def handle(
     services: BrokerServices, request: Request, body: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    """Tell of the cluster and its brokers."""
+    """Return the cluster id, the controller and the brokers."""
     if body.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             error_code=code_of(UnsupportedEndpointTypeError()),

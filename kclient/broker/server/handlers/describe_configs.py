@@ -1,7 +1,7 @@
 """DescribeConfigs, versions 1-4: settings of topics and of this broker.
 
-Differences from Apache Kafka: no setting is dynamic, hence every broker setting is read-only;
-groups, loggers and client metrics have no settings of their own.
+Differences from Apache Kafka: no setting is dynamic, so every broker setting is read-only; groups,
+loggers and client metrics have no settings.
 """
 
 from kclient.broker.controller.metadata_image import BROKER_RESOURCE, TOPIC_RESOURCE
@@ -28,7 +28,7 @@ from kclient.protocol.messages.describe_configs import (
 )
 
 _MANY = 10
-"""Resources in one request that take longer to describe than others should wait for."""
+"""Number of resources above which a request is handled as a long one."""
 
 _WITHOUT_SETTINGS = {8, 16, 32}
 """Loggers, client metrics and groups."""
@@ -68,7 +68,7 @@ def _entries(services: BrokerServices, resource: DescribeConfigsResource) -> lis
         return _topic_entries(services, name)
     if kind == BROKER_RESOURCE:
         if name == "":
-            return []  # the settings of all brokers together: none, since none is dynamic
+            return []  # cluster-wide defaults: none, since no setting is dynamic
         if name != str(services.config.node_id):
             raise InvalidRequestError(
                 f"Unexpected broker id, expected {services.config.node_id} or empty string, but "

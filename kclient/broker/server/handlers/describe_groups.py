@@ -1,6 +1,6 @@
 """DescribeGroups, versions 0-6: state, members and assignments of classic groups.
 
-Differences from Apache Kafka: there are no authorized operations to tell.
+Differences from Apache Kafka: authorized operations are not returned.
 """
 
 from kclient.broker.network.request_channel import Request
@@ -13,15 +13,15 @@ from kclient.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-_TELLS_UNKNOWN_GROUPS = 6
+_REPORTS_UNKNOWN_GROUPS = 6
 
 
 def handle(
     services: BrokerServices, request: Request, body: DescribeGroupsRequest
 ) -> DescribeGroupsResponse:
-    """Describe each group once; before version 6 an unknown one is merely dead."""
+    """Describe each group once; before version 6 an unknown group is Dead without an error."""
     described = [services.groups.describe_group(name) for name in dict.fromkeys(body.groups)]
-    if request.header.api_version < _TELLS_UNKNOWN_GROUPS:
+    if request.header.api_version < _REPORTS_UNKNOWN_GROUPS:
         for group in described:
             group.error_message = None
             if group.error_code == code_of(GroupIdNotFoundError):

@@ -1,10 +1,9 @@
 """Fetch, versions 4-18.
 
-Versions 4 to 12 name topics, version 13 and later give their ids.
+Versions 4 to 12 use topic names, version 13 and later topic ids.
 
-Differences from Apache Kafka: no fetch sessions are kept. A request that wants one is answered
-with session id 0, so that every fetch names all its partitions (KIP-227 provides for that). No
-fetch waits longer than five minutes, so that what is asked for and abandoned is forgotten.
+Differences from Apache Kafka: there are no fetch sessions. The response has session id 0, so every
+fetch is a full one (as KIP-227 allows). `max_wait_ms` is limited to five minutes.
 """
 
 from kclient.broker.controller.metadata_image import MetadataImage
@@ -51,7 +50,7 @@ _ELSEWHERE = {code_of(NotLeaderOrFollowerError()), code_of(FencedLeaderEpochErro
 
 
 def handle(services: BrokerServices, request: Request, body: FetchRequest) -> FetchResponse | None:
-    """Read each partition, or wait until there is something to read."""
+    """Read each partition, or wait until `min_bytes` are available."""
     if body.session_id != 0 and body.session_epoch != _FINAL_EPOCH:
         return FetchResponse(error_code=code_of(FetchSessionIdNotFoundError()))
     if body.replica_id != _CONSUMER or body.replica_state.replica_id != _CONSUMER:
@@ -72,7 +71,7 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
         if name
     }
     params = FetchParams(
-        # A reader that names a topic nobody knows is told at once.
+        # An unknown topic completes the fetch at once.
         max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS) if all(n for n, _ in topics) else 0,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, services.config["fetch.max.bytes"]),
@@ -81,15 +80,15 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
 
     absence = UnknownTopicIdError() if by_id else UnknownTopicOrPartitionError()
 
-    def answer(results: FetchResults) -> None:
+    def on_done(results: FetchResults) -> None:
         response = FetchResponse(
-            responses=[_topic_answer(name, topic, results, absence) for name, topic in topics]
+            responses=[_topic_response(name, topic, results, absence) for name, topic in topics]
         )
         if request.header.api_version >= _LEADER_HINTS:
             _add_leaders(image, [name for name, _ in topics], response)
         request.respond(response)
 
-    services.replica_manager.fetch_records(params, wanted, answer)
+    services.replica_manager.fetch_records(params, wanted, on_done)
     return None
 
 
@@ -97,7 +96,7 @@ def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[
     return (image.topic_names.get(topic.topic_id, "") if by_id else topic.topic), topic
 
 
-def _topic_answer(
+def _topic_response(
     name: str, topic: FetchTopic, results: FetchResults, absence: KafkaError
 ) -> FetchableTopicResponse:
     unknown = FetchResult(error=absence)
@@ -105,7 +104,7 @@ def _topic_answer(
         topic=topic.topic,
         topic_id=topic.topic_id,
         partitions=[
-            _partition_answer(
+            _partition_response(
                 part.partition, results.get(TopicPartition(name, part.partition), unknown)
             )
             for part in topic.partitions
@@ -113,8 +112,8 @@ def _topic_answer(
     )
 
 
-def _partition_answer(index: int, result: FetchResult) -> PartitionData:
-    answer = PartitionData(
+def _partition_response(index: int, result: FetchResult) -> PartitionData:
+    response = PartitionData(
         partition_index=index,
         error_code=NONE if result.error is None else code_of(result.error),
         high_watermark=result.high_watermark,
@@ -132,12 +131,12 @@ def _partition_answer(index: int, result: FetchResult) -> PartitionData:
     )
     if result.diverging_epoch is not None:
         epoch, end_offset = result.diverging_epoch
-        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return answer
+        response.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return response
 
 
 def _add_leaders(image: MetadataImage, names: list[str], response: FetchResponse) -> None:
-    """Tell readers that came to the wrong broker where to go (KIP-951)."""
+    """Add the current leader to each NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (KIP-951)."""
     leaders = set()
     for name, topic in zip(names, response.responses, strict=True):
         for part in topic.partitions:

@@ -1,6 +1,6 @@
-"""FindCoordinator, versions 0-6: which broker looks after a group.
+"""FindCoordinator, versions 0-6: the coordinator of a group.
 
-The first request creates ``__consumer_offsets`` and is told COORDINATOR_NOT_AVAILABLE, which
+The first request creates ``__consumer_offsets`` and fails with COORDINATOR_NOT_AVAILABLE, which
 clients retry.
 
 Differences from Apache Kafka: transactions and share groups are not served; their coordinators are
@@ -32,7 +32,7 @@ _KEY_TYPES = (0, 1, 2)
 def handle(
     services: BrokerServices, request: Request, body: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Name the coordinator of each key."""
+    """Return the coordinator of each key."""
     if request.header.api_version >= _BATCHED:
         return FindCoordinatorResponse(
             coordinators=[

@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0-4: a member shows that it is alive and learns of rebalances.
+"""Heartbeat, versions 0-4: keeps a member's session alive and reports rebalances.
 
 Differences from Apache Kafka: none known.
 """
@@ -10,7 +10,7 @@ from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 
 
 def handle(services: BrokerServices, request: Request, body: HeartbeatRequest) -> HeartbeatResponse:
-    """Prolong the member's session."""
+    """Reset the member's session timeout."""
     return HeartbeatResponse(error_code=services.groups.heartbeat(body))
 
 

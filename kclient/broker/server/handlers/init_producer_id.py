@@ -1,7 +1,7 @@
-"""InitProducerId, versions 0-5: an id for an idempotent producer.
+"""InitProducerId, versions 0-5: a producer id for an idempotent producer.
 
-Differences from Apache Kafka: transactions are not served; a transactional id is refused with
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which no client retries.
+Differences from Apache Kafka: transactions are not served; a transactional id fails with
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients do not retry.
 """
 
 from kclient.broker.network.request_channel import Request
@@ -20,7 +20,7 @@ from kclient.protocol.messages.init_producer_id import (
 def handle(
     services: BrokerServices, request: Request, body: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    """Give out a new producer id, with epoch 0."""
+    """Allocate a new producer id, with epoch 0."""
     if body.transactional_id is not None:
         if not body.transactional_id:
             raise InvalidRequestError("the transactional id is empty")
@@ -31,7 +31,7 @@ def handle(
 def _changes_metadata(
     services: BrokerServices, _request: Request, _body: InitProducerIdRequest
 ) -> bool:
-    """Return whether the controller has to allocate another block of producer ids."""
+    """Return whether another block of producer ids is needed from the controller."""
     return services.producer_ids.is_exhausted
 
 

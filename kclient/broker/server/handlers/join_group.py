@@ -1,6 +1,6 @@
-"""JoinGroup, versions 0-9: a member asks for a place in the next generation.
+"""JoinGroup, versions 0-9: a member joins the next generation of a group.
 
-The answer may come much later: when every member has joined, or when the wait for them is over.
+The response is sent when every member has joined or the rebalance timeout has expired.
 
 Differences from Apache Kafka: none known.
 """
@@ -15,14 +15,14 @@ _NULL_PROTOCOL_NAME = 7
 
 
 def handle(services: BrokerServices, request: Request, body: JoinGroupRequest) -> None:
-    """Hand the member to the coordinator."""
+    """Pass the request to the group coordinator."""
     version = request.header.api_version
     caller = Caller(request.header.client_id or "", f"/{request.client_address}", version)
 
-    def reply(answer: JoinGroupResponse) -> None:
-        if version < _NULL_PROTOCOL_NAME and answer.protocol_name is None:
-            answer.protocol_name = ""
-        request.respond(answer)
+    def reply(response: JoinGroupResponse) -> None:
+        if version < _NULL_PROTOCOL_NAME and response.protocol_name is None:
+            response.protocol_name = ""
+        request.respond(response)
 
     services.groups.join_group(body, caller, reply)
 

@@ -1,4 +1,4 @@
-"""LeaveGroup, versions 0-5: members leave, or are taken out by an administrator.
+"""LeaveGroup, versions 0-5: members leave, or are removed by an administrator.
 
 Differences from Apache Kafka: none known.
 """
@@ -12,7 +12,7 @@ from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupR
 def handle(
     services: BrokerServices, request: Request, body: LeaveGroupRequest
 ) -> LeaveGroupResponse:
-    """Take the members out."""
+    """Remove the members."""
     return services.groups.leave_group(body, request.header.api_version)
 
 

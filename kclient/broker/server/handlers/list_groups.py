@@ -1,4 +1,4 @@
-"""ListGroups, versions 0-5: the groups this broker coordinates.
+"""ListGroups, versions 0-5: the groups that this broker coordinates.
 
 Differences from Apache Kafka: every group is of type "classic".
 """
@@ -12,7 +12,7 @@ from kclient.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 def handle(
     services: BrokerServices, request: Request, body: ListGroupsRequest
 ) -> ListGroupsResponse:
-    """List the groups that pass both filters."""
+    """Return the groups that match both filters."""
     groups = services.groups.list_groups(body.states_filter, body.types_filter)
     return ListGroupsResponse(groups=groups)
 

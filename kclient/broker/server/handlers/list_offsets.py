@@ -1,8 +1,8 @@
-"""ListOffsets, versions 1-11.
+"""ListOffsets, versions 1-11: offsets by timestamp.
 
-Differences from Apache Kafka: there is no tiered storage: the local log is the whole log, and no
-record was ever moved elsewhere. After DeleteRecords a look-up by time finds the first record that
-is left, where Apache Kafka finds none if the segment of that time holds deleted records only.
+Differences from Apache Kafka: there is no tiered storage, so the local log is the whole log. After
+DeleteRecords a look-up by timestamp finds the first remaining record, where Apache Kafka finds none
+if the segment of that timestamp contains only deleted records.
 """
 
 from kclient.broker.network.request_channel import Request
@@ -33,11 +33,11 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-"""The request version each special timestamp came with."""
+"""First request version of each special timestamp."""
 
 _LEADER_EPOCH = 4
 _MANY = 200
-"""Partitions in one request that take longer than others should wait for."""
+"""Number of partitions above which a request is handled as a long one."""
 
 _NONE = OffsetAndTimestamp(-1, -1)
 
@@ -45,7 +45,7 @@ _NONE = OffsetAndTimestamp(-1, -1)
 def handle(
     services: BrokerServices, request: Request, body: ListOffsetsRequest
 ) -> ListOffsetsResponse:
-    """Look each partition's offset up."""
+    """Look up an offset for each partition."""
     isolation = FetchIsolation(1 if body.isolation_level == 1 else 0)
     version = request.header.api_version
     return ListOffsetsResponse(
@@ -73,7 +73,7 @@ def _result(
     try:
         if version < _SINCE.get(wanted.timestamp, 0):
             raise UnsupportedVersionError(
-                f"timestamp {wanted.timestamp} is not known to version {version}"
+                f"timestamp {wanted.timestamp} is not supported in version {version}"
             )
         partition = services.replica_manager.partition(
             TopicPartition(topic, wanted.partition_index)
@@ -123,7 +123,7 @@ def _failed(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
 
 
 def _is_long(_services: BrokerServices, _request: Request, body: ListOffsetsRequest) -> bool:
-    """Return whether there is much to look up; a look-up by time reads batches."""
+    """Return whether the look-up takes long: many partitions, or by timestamp."""
     partitions = [part for topic in body.topics for part in topic.partitions]
     return len(partitions) > _MANY or any(
         part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP for part in partitions

@@ -1,6 +1,6 @@
-"""Metadata, versions 0-13.
+"""Metadata, versions 0-13: brokers, topics and partitions of the cluster.
 
-Differences from Apache Kafka: there is no authorizer, so authorized operations are all that apply.
+Differences from Apache Kafka: there is no authorizer, so every operation is authorized.
 """
 
 from collections.abc import Iterable
@@ -41,24 +41,24 @@ _NULL_MEANS_ALL = 1
 _NULLABLE_NAME = 12
 _AUTO_CREATE = "auto.create.topics.enable"
 _MANY = 500
-"""Partitions and topics in one response that take longer than others should wait for."""
+"""Number of topics and partitions above which a request is handled as a long one."""
 
 
 def handle(services: BrokerServices, request: Request, body: MetadataRequest) -> MetadataResponse:
-    """Tell of brokers and topics; create topics that are asked for and missing."""
+    """Return brokers and topics; create missing topics where automatic creation is enabled."""
     image = services.controller.image
     if _is_for_all(request, body):
-        answers = [_topic(image, topic) for topic in image.topics.values()]
+        responses = [_topic(image, topic) for topic in image.topics.values()]
     else:
         create = _creates_topics(services, body)
         topics = _distinct(body.topics or ())
-        answers = [_answer(services, image, wanted, create=create) for wanted in topics]
+        responses = [_response(services, image, wanted, create=create) for wanted in topics]
     if request.header.api_version < _NULLABLE_NAME:
-        for answer in answers:
-            answer.name = answer.name or ""
+        for response in responses:
+            response.name = response.name or ""
     if body.include_topic_authorized_operations:
-        for answer in answers:
-            answer.topic_authorized_operations = TOPIC_OPERATIONS
+        for response in responses:
+            response.topic_authorized_operations = TOPIC_OPERATIONS
     with_cluster = body.include_cluster_authorized_operations
     return MetadataResponse(
         brokers=[
@@ -69,7 +69,7 @@ def handle(services: BrokerServices, request: Request, body: MetadataRequest) ->
         ],
         cluster_id=services.cluster_id,
         controller_id=services.config.node_id,
-        topics=answers,
+        topics=responses,
         cluster_authorized_operations=CLUSTER_OPERATIONS if with_cluster else INT32_MIN,
     )
 
@@ -107,12 +107,12 @@ def _find(image: MetadataImage, wanted: MetadataRequestTopic) -> TopicImage | No
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
-    """Return each topic once: what is asked for a thousand times must not be told so often."""
+    """Return each topic once, so that a repeated topic does not enlarge the response."""
     by_key = {topic.topic_id if topic.name is None else topic.name: topic for topic in topics}
     return list(by_key.values())
 
 
-def _answer(
+def _response(
     services: BrokerServices, image: MetadataImage, wanted: MetadataRequestTopic, *, create: bool
 ) -> MetadataResponseTopic:
     topic = _find(image, wanted)

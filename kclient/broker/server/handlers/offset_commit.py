@@ -1,6 +1,6 @@
-"""OffsetCommit, versions 2-10: a group's positions, kept in ``__consumer_offsets``.
+"""OffsetCommit, versions 2-10: stores a group's offsets in ``__consumer_offsets``.
 
-Versions 2 to 9 name topics, version 10 gives their ids.
+Versions 2 to 9 use topic names, version 10 topic ids.
 
 Differences from Apache Kafka: none known.
 """
@@ -30,7 +30,7 @@ _TOPIC_IDS = 10
 def handle(
     services: BrokerServices, request: Request, body: OffsetCommitRequest
 ) -> OffsetCommitResponse:
-    """Check the partitions, commit what exists, and answer for each."""
+    """Commit the offsets of existing partitions; return an error code for each."""
     by_id = request.header.api_version >= _TOPIC_IDS
     image = services.controller.image
     names = [
@@ -47,7 +47,7 @@ def handle(
     codes = services.groups.commit_offsets(body.group_id, member, wanted)
     return OffsetCommitResponse(
         topics=[
-            _topic_answer(topic, name, codes)
+            _topic_response(topic, name, codes)
             for name, topic in zip(names, body.topics, strict=True)
         ]
     )
@@ -65,7 +65,7 @@ def _position(
     )
 
 
-def _topic_answer(
+def _topic_response(
     topic: OffsetCommitRequestTopic, name: str | None, codes: dict[TopicPartition, int]
 ) -> OffsetCommitResponseTopic:
     unknown = code_of(UnknownTopicIdError if name is None else UnknownTopicOrPartitionError)
@@ -89,7 +89,7 @@ def _failed(body: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
         for part in topic.partitions
     }
     return OffsetCommitResponse(
-        topics=[_topic_answer(topic, topic.name, every) for topic in body.topics]
+        topics=[_topic_response(topic, topic.name, every) for topic in body.topics]
     )
 
 

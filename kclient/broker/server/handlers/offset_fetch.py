@@ -1,9 +1,9 @@
-"""OffsetFetch, versions 1-10: the positions that groups have committed.
+"""OffsetFetch, versions 1-10: committed offsets of groups.
 
-Versions up to 7 ask for one group, newer ones for several; version 10 gives topics by id.
+Versions up to 7 request one group, newer ones several; version 10 uses topic ids.
 
-Differences from Apache Kafka: `require_stable` has no effect, since there are no transactions whose
-pending commits it could wait for.
+Differences from Apache Kafka: `require_stable` has no effect, since there are no transactional
+offset commits.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ Positions = Mapping[TopicPartition, CommittedOffset]
 def handle(
     services: BrokerServices, request: Request, body: OffsetFetchRequest
 ) -> OffsetFetchResponse:
-    """Look up what was asked for, each group and each partition once."""
+    """Return the requested offsets, each group and each partition once."""
     version = request.header.api_version
     if version < _SEVERAL_GROUPS:
         return _one_group(services, body)
@@ -46,7 +46,7 @@ def handle(
     by_id = version >= _TOPIC_IDS
     distinct = {group.group_id: group for group in body.groups}
     return OffsetFetchResponse(
-        groups=[_group_answer(services, image, group, by_id=by_id) for group in distinct.values()]
+        groups=[_group_response(services, image, group, by_id=by_id) for group in distinct.values()]
     )
 
 
@@ -60,14 +60,16 @@ def _one_group(services: BrokerServices, body: OffsetFetchRequest) -> OffsetFetc
         topics=[
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=[_old_answer(known, name, index) for index in dict.fromkeys(indexes)],
+                partitions=[
+                    _partition_response_v7(known, name, index) for index in dict.fromkeys(indexes)
+                ],
             )
             for name, indexes in wanted.items()
         ]
     )
 
 
-def _old_answer(known: Positions, name: str, index: int) -> OffsetFetchResponsePartition:
+def _partition_response_v7(known: Positions, name: str, index: int) -> OffsetFetchResponsePartition:
     position = known.get(TopicPartition(name, index), _UNKNOWN)
     return OffsetFetchResponsePartition(
         partition_index=index,
@@ -78,7 +80,7 @@ def _old_answer(known: Positions, name: str, index: int) -> OffsetFetchResponseP
     )
 
 
-def _group_answer(
+def _group_response(
     services: BrokerServices, image: MetadataImage, group: OffsetFetchRequestGroup, *, by_id: bool
 ) -> OffsetFetchResponseGroup:
     try:
@@ -98,19 +100,19 @@ def _group_answer(
         ]
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
-        topics=[_topic_answer(image, known, topic, by_id=by_id) for topic in topics],
+        topics=[_topic_response(image, known, topic, by_id=by_id) for topic in topics],
     )
 
 
-def _topic_answer(
+def _topic_response(
     image: MetadataImage, known: Positions, topic: OffsetFetchRequestTopics, *, by_id: bool
 ) -> OffsetFetchResponseTopics:
     name = image.topic_names.get(topic.topic_id) if by_id else topic.name
     code = code_of(UnknownTopicIdError) if name is None else NONE
-    answers = []
+    responses = []
     for index in dict.fromkeys(topic.partition_indexes):
         position = known.get(TopicPartition(name or "", index), _UNKNOWN)
-        answers.append(
+        responses.append(
             OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=position.offset,
@@ -119,7 +121,7 @@ def _topic_answer(
                 error_code=code,
             )
         )
-    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=answers)
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=responses)
 
 
 def _by_topic(known: Positions) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, versions 2-4: where a leader epoch ended (KIP-320)."""
+"""OffsetForLeaderEpoch, versions 2-4: end offsets of leader epochs (KIP-320)."""
 
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
@@ -18,7 +18,7 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 def handle(
     services: BrokerServices, request: Request, body: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Look each partition's epoch up."""
+    """Look up the end offset of an epoch for each partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

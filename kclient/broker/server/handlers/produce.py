@@ -1,7 +1,7 @@
-"""Produce, versions 3-13.
+"""Produce, versions 3-13: appends record batches.
 
-Versions 3 to 12 name topics, version 13 gives their ids. acks=0 is never answered; where it fails,
-the connection is closed, which is all the client can be told.
+Versions 3 to 12 use topic names, version 13 topic ids. acks=0 has no response; if it fails, the
+connection is closed.
 
 Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
@@ -51,7 +51,7 @@ _ADMIN_CLIENT = "__admin_client"
 
 
 def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> None:
-    """Append each partition's batches and tell what became of them."""
+    """Append each partition's batch and respond with the result of each."""
     if body.acks not in _ACKS:
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
     if body.transactional_id is not None or _has_transactional_batches(body):
@@ -61,7 +61,7 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
 
 
 class _Production:
-    """One request on its way."""
+    """A produce request in progress."""
 
     def __init__(self, services: BrokerServices, request: Request, body: ProduceRequest) -> None:
         self._services = services
@@ -77,7 +77,7 @@ class _Production:
     def start(self) -> None:
         for position, topic in enumerate(self._body.topic_data):
             self._take_topic(position, topic)
-        self._services.replica_manager.append_records(self._body.acks, self._entries, self._answer)
+        self._services.replica_manager.append_records(self._body.acks, self._entries, self._respond)
 
     def _take_topic(self, position: int, topic: TopicProduceData) -> None:
         error: KafkaError | None = None
@@ -109,7 +109,7 @@ class _Production:
         if name in INTERNAL_TOPICS and self._request.header.client_id != _ADMIN_CLIENT:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
 
-    def _answer(self, results: AppendResults) -> None:
+    def _respond(self, results: AppendResults) -> None:
         if self._body.acks == 0:
             failed = self._refused or any(r.error is not None for r in results.values())
             if failed:
@@ -117,13 +117,13 @@ class _Production:
             else:
                 self._request.complete_without_response()
             return
-        answer = ProduceResponse(
+        response = ProduceResponse(
             responses=[
                 TopicProduceResponse(
                     name=topic.name,
                     topic_id=topic.topic_id,
                     partition_responses=[
-                        self._partition_answer(position, partition, results)
+                        self._partition_response(position, partition, results)
                         for partition in topic.partition_data
                     ],
                 )
@@ -131,16 +131,16 @@ class _Production:
             ]
         )
         if self._hints:
-            self._add_endpoints(answer)
-        self._request.respond(answer)
+            self._add_endpoints(response)
+        self._request.respond(response)
 
-    def _partition_answer(
+    def _partition_response(
         self, position: int, partition: PartitionProduceData, results: AppendResults
     ) -> PartitionProduceResponse:
         refused = self._refused.get((position, partition.index))
         key = TopicPartition(self._names[position], partition.index)
         result = results[key] if refused is None else AppendResult(error=refused)
-        answer = PartitionProduceResponse(
+        response = PartitionProduceResponse(
             index=partition.index,
             error_code=NONE if result.error is None else code_of(result.error),
             error_message=None if result.error is None else str(result.error) or None,
@@ -155,18 +155,18 @@ class _Production:
         if self._hints and isinstance(result.error, NotLeaderOrFollowerError):
             registration = self._image.partition(key)
             if registration is not None:
-                answer.current_leader = LeaderIdAndEpoch(
+                response.current_leader = LeaderIdAndEpoch(
                     leader_id=registration.leader, leader_epoch=registration.leader_epoch
                 )
-        return answer
+        return response
 
-    def _add_endpoints(self, answer: ProduceResponse) -> None:
+    def _add_endpoints(self, response: ProduceResponse) -> None:
         leaders = {
             partition.current_leader.leader_id
-            for topic in answer.responses
+            for topic in response.responses
             for partition in topic.partition_responses
         }
-        answer.node_endpoints = [
+        response.node_endpoints = [
             NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in self._image.live_brokers()
             if broker.id in leaders
@@ -174,20 +174,20 @@ class _Production:
 
 
 def _check_distinct(body: ProduceRequest) -> None:
-    """Refuse a partition that comes twice: only one answer would say which records are kept."""
+    """Reject a request that contains a partition twice: only one result could be returned."""
     named = [
         (topic.name, topic.topic_id, partition.index)
         for topic in body.topic_data
         for partition in topic.partition_data
     ]
     if len(set(named)) != len(named):
-        raise InvalidRequestError("a partition comes twice in one request")
+        raise InvalidRequestError("the request contains a partition twice")
 
 
 def _format_problem(records: memoryview, version: int) -> KafkaError | None:
-    """Return what is wrong with a partition's data in a request of this version, or None.
+    """Return the error of a partition's data in a request of this version, or None.
 
-    What looks like no batch at all is refused where it is appended (Kafka: validateRecords).
+    Data that is no batch is rejected by the append (Kafka: validateRecords).
     """
     size = _whole_batch_size(records)
     if size is None:
@@ -208,7 +208,7 @@ def _format_problem(records: memoryview, version: int) -> KafkaError | None:
 
 
 def _whole_batch_size(records: memoryview) -> int | None:
-    """Return the size of the batch that `records` begin with; None if it is not whole."""
+    """Return the size of the first batch in `records`, or None if it is incomplete."""
     if len(records) < RECORD_BATCH_OVERHEAD:
         return None
     size = LOG_OVERHEAD + int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
@@ -216,7 +216,7 @@ def _whole_batch_size(records: memoryview) -> int | None:
 
 
 def _has_transactional_batches(body: ProduceRequest) -> bool:
-    """Return whether a batch would open a transaction, which nobody here could ever end."""
+    """Return whether a batch would open a transaction, which this broker could not complete."""
     return any(
         _opens_transaction(_contiguous(partition.records))
         for topic in body.topic_data
@@ -225,11 +225,11 @@ def _has_transactional_batches(body: ProduceRequest) -> bool:
 
 
 def _opens_transaction(records: memoryview) -> bool:
-    """Return whether a whole batch says so; what a damaged one says is worth nothing."""
+    """Return whether a valid batch is transactional; the flag of a corrupt one is ignored."""
     try:
         return any(batch.is_transactional and batch.is_valid() for batch in read_batches(records))
     except KafkaError:
-        return False  # what is wrong with the batch is found, and told, where it is appended
+        return False  # the append reports the corrupt batch
 
 
 def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:
@@ -240,7 +240,7 @@ def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:
 
 
 def _contiguous(records: WirePart | None) -> memoryview:
-    if isinstance(records, FileSlice):  # never from the wire
+    if isinstance(records, FileSlice):  # not in received requests
         records = records.read()
     return memoryview(records or b"")
 

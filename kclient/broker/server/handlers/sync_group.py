@@ -1,4 +1,4 @@
-"""SyncGroup, versions 0-5: the leader hands in assignments, every member waits for its own.
+"""SyncGroup, versions 0-5: the leader sends the assignments, each member receives its own.
 
 Differences from Apache Kafka: none known.
 """
@@ -14,10 +14,10 @@ _PROTOCOL_NAMES = 5
 
 
 def handle(services: BrokerServices, request: Request, body: SyncGroupRequest) -> None:
-    """Hand the request to the coordinator."""
+    """Pass the request to the group coordinator."""
     version = request.header.api_version
     if version >= _PROTOCOL_NAMES and None in {body.protocol_type, body.protocol_name}:
-        raise InconsistentGroupProtocolError("protocol type and name have to be given")
+        raise InconsistentGroupProtocolError("protocol type and name are required")
     services.groups.sync_group(body, request.respond)
 
 
