@@ -38,10 +38,12 @@ from kclient.common.errors import (
     KafkaTimeoutError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
+from kclient.common.interrupts import deferred_sigint
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
+from kclient.common.waiting import ConditionWait, Steps, run_steps
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
@@ -98,9 +100,9 @@ class AdminClient(ProcessBound):
         )
         backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
         self._requester = Requester(connect, metadata, self._runtime.clock, backoff)
-        # guards: _current_call, _closed. The current call has exclusive use of _requester.
+        # guards: _in_call, _closed. The call that runs has exclusive use of _requester.
         self._turn = self._runtime.tasks.condition()
-        self._current_call: object | None = None  # identity of the call that runs
+        self._in_call = False
         self._closed = False
 
     # -- topics ----------------------------------------------------------------------------
@@ -301,12 +303,13 @@ class AdminClient(ProcessBound):
         if self._is_foreign():
             self._closed = True  # the connections belong to the parent process
             return
-        with self._turn:
-            self._closed = True
-            busy = self._current_call is not None
-            self._turn.notify_all()
-        if not busy:  # otherwise the running call closes them when it ends
-            self._requester.close()
+        with deferred_sigint():
+            with self._turn:
+                self._closed = True
+                busy = self._in_call
+                self._turn.notify_all()
+            if not busy:  # otherwise the running call closes them when it ends
+                self._requester.close()
 
     def __enter__(self) -> Self:
         """Return the client; the end of the block closes it.
@@ -332,46 +335,44 @@ class AdminClient(ProcessBound):
             return
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
-    def _call(self, name: str, timeout: float | None, call: Callable[[float], T]) -> T:
+    def _call(self, name: str, timeout: float | None, steps: Callable[[float], Steps[T]]) -> T:
         timeout_ms = self._timeout_ms if timeout is None else milliseconds(timeout)
         if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
-        end_ms = self._requester.deadline(timeout_ms)
-        me = object()
-        try:
-            self._take_turn(me, timeout_ms)
-            return self._requester.drive(lambda: call(end_ms))
-        finally:
-            # Ctrl-C may interrupt this, too. The next call must find no current call.
-            try:
-                self._end_turn(me)
-            except BaseException:
-                self._end_turn(me)
-                raise
+        clock = self._runtime.clock
+        return run_steps(self._in_turn(steps, clock.monotonic_ms() + timeout_ms), clock)
 
     def _is_foreign(self) -> bool:
         """Return whether this process was forked from the one that created the client."""
         return self._runtime.tasks.process_id() != self._process_id
 
-    def _take_turn(self, me: object, timeout_ms: float) -> None:
-        with self._turn:
-            if not self._turn.wait_for(
-                lambda: self._closed or self._current_call is None, timeout_ms / 1000.0
-            ):
+    def _in_turn(self, steps: Callable[[float], Steps[T]], deadline_ms: float) -> Steps[T]:
+        """Run a call once no other call runs."""
+        while not self._begin_call():
+            if self._runtime.clock.monotonic_ms() >= deadline_ms:
                 raise KafkaTimeoutError("admin client: a call of another thread is still running")
+            yield ConditionWait(self._turn, lambda: self._closed or not self._in_call, deadline_ms)
+        try:
+            return (yield from self._requester.run(steps(deadline_ms)))
+        finally:
+            self._end_call()
+
+    def _begin_call(self) -> bool:
+        with self._turn:
             if self._closed:
                 raise ClosedError("admin client: closed")
-            self._current_call = me
+            if self._in_call:
+                return False
+            self._in_call = True
+            return True
 
-    def _end_turn(self, me: object) -> None:
-        """Admit the next call. Idempotent, so that an interrupted run can be repeated."""
+    def _end_call(self) -> None:
         with self._turn:
-            if self._current_call is not me:
-                return
-            if self._closed:
-                self._requester.close()
+            self._in_call = False
+            is_closed = self._closed
             self._turn.notify()
-            self._current_call = None
+        if is_closed:
+            self._requester.close()

@@ -5,6 +5,7 @@ from kclient.admin.requester import Requester, item_error
 from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
+from kclient.common.waiting import Steps
 from kclient.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -22,7 +23,7 @@ BROKER = 4
 _DEFAULT_SOURCE = 5
 
 
-def describe_cluster(requester: Requester, deadline_ms: float) -> ClusterDescription:
+def describe_cluster(requester: Requester, deadline_ms: float) -> Steps[ClusterDescription]:
     """Describe the cluster."""
 
     def read(response: DescribeClusterResponse) -> ClusterDescription:
@@ -42,7 +43,7 @@ def describe_cluster(requester: Requester, deadline_ms: float) -> ClusterDescrip
 
 def describe_configs(
     requester: Requester, kind: int, name: str, deadline_ms: float
-) -> dict[str, ConfigEntry]:
+) -> Steps[dict[str, ConfigEntry]]:
     """Return the configuration of one topic or broker, by dotted name."""
 
     def read(response: DescribeConfigsResponse) -> dict[str, ConfigEntry]:
@@ -58,15 +59,21 @@ def describe_configs(
         resource_type=kind, resource_name=name, configuration_keys=None
     )
     builder = SimpleBuilder(DescribeConfigsRequest(resources=[resource]))
-    if kind != BROKER:
-        return requester.send_to_least_loaded(builder, DescribeConfigsResponse, read, deadline_ms)
-    node = next(
-        (n for n in describe_cluster(requester, deadline_ms).nodes if str(n.id) == name), None
+    if kind == BROKER:
+        # A broker returns its static configuration for itself only.
+        cluster = yield from describe_cluster(requester, deadline_ms)
+        for node in cluster.nodes:
+            if str(node.id) == name:
+                return (
+                    yield from requester.send_to_node(
+                        node, builder, DescribeConfigsResponse, read, deadline_ms
+                    )
+                )
+    return (
+        yield from requester.send_to_least_loaded(
+            builder, DescribeConfigsResponse, read, deadline_ms
+        )
     )
-    if node is None:
-        return requester.send_to_least_loaded(builder, DescribeConfigsResponse, read, deadline_ms)
-    # A broker returns its static configuration for itself only.
-    return requester.send_to_node(node, builder, DescribeConfigsResponse, read, deadline_ms)
 
 
 def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:

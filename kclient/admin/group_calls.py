@@ -17,6 +17,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.common.waiting import Steps
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from kclient.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -45,18 +46,19 @@ _DEAD = "Dead"
 
 def list_groups(
     requester: Requester, states: Sequence[str], deadline_ms: float
-) -> list[GroupListing]:
+) -> Steps[list[GroupListing]]:
     """List the groups of every broker."""
     found: dict[str, GroupListing] = {}
-    for node in describe_cluster(requester, deadline_ms).nodes:
-        for group in _groups_of(requester, node, states, deadline_ms):
+    cluster = yield from describe_cluster(requester, deadline_ms)
+    for node in cluster.nodes:
+        for group in (yield from _groups_of(requester, node, states, deadline_ms)):
             found[group.group_id] = group
     return list(found.values())
 
 
 def _groups_of(
     requester: Requester, node: Node, states: Sequence[str], deadline_ms: float
-) -> list[GroupListing]:
+) -> Steps[list[GroupListing]]:
     """List the groups of which a broker is the coordinator."""
     request = ListGroupsRequest(states_filter=list(states))
     builder = SimpleBuilder(request, oldest=_STATES_FILTER if states else None)
@@ -80,14 +82,17 @@ def _groups_of(
 
 def describe_groups(
     requester: Requester, group_ids: Iterable[str], deadline_ms: float
-) -> dict[str, ConsumerGroupDescription]:
+) -> Steps[dict[str, ConsumerGroupDescription]]:
     """Describe groups by name."""
-    return {group_id: _describe_group(requester, group_id, deadline_ms) for group_id in group_ids}
+    described = {}
+    for group_id in group_ids:
+        described[group_id] = yield from _describe_group(requester, group_id, deadline_ms)
+    return described
 
 
 def _describe_group(
     requester: Requester, group_id: str, deadline_ms: float
-) -> ConsumerGroupDescription:
+) -> Steps[ConsumerGroupDescription]:
     def read(node: Node, response: DescribeGroupsResponse) -> ConsumerGroupDescription:
         group = next(group for group in response.groups if group.group_id == group_id)
         error = item_error(f"group {group_id!r}", group.error_code, group.error_message)
@@ -102,19 +107,19 @@ def _describe_group(
         )
 
     builder = SimpleBuilder(DescribeGroupsRequest(groups=[group_id]))
-    described = requester.send_to_coordinator(
+    described = yield from requester.send_to_coordinator(
         group_id, builder, DescribeGroupsResponse, read, deadline_ms
     )
     if described.state == _DEAD:
-        _raise_if_other_type(requester, described, deadline_ms)
+        yield from _raise_if_other_type(requester, described, deadline_ms)
     return described
 
 
 def _raise_if_other_type(
     requester: Requester, described: ConsumerGroupDescription, deadline_ms: float
-) -> None:
+) -> Steps[None]:
     """Raise if a group reported as dead exists with a type DescribeGroups does not support."""
-    for group in _groups_of(requester, described.coordinator, (), deadline_ms):
+    for group in (yield from _groups_of(requester, described.coordinator, (), deadline_ms)):
         if group.group_id == described.group_id and group.group_type not in {None, "classic"}:
             raise UnsupportedVersionError(
                 f"group {group.group_id!r}: its type is {group.group_type!r}; this version can "
@@ -140,18 +145,20 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberDescri
     )
 
 
-def delete_groups(requester: Requester, group_ids: Iterable[str], deadline_ms: float) -> None:
+def delete_groups(
+    requester: Requester, group_ids: Iterable[str], deadline_ms: float
+) -> Steps[None]:
     """Delete groups that have no members."""
     failures: dict[str, KafkaError] = {}
     for group_id in group_ids:
         try:
-            _delete_group(requester, group_id, deadline_ms)
+            yield from _delete_group(requester, group_id, deadline_ms)
         except KafkaError as error:
             failures[group_id] = error
     raise_failures(failures)
 
 
-def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> None:
+def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> Steps[None]:
     def read(_: Node, response: DeleteGroupsResponse) -> None:
         for result in response.results:
             error = item_error(
@@ -161,7 +168,7 @@ def _delete_group(requester: Requester, group_id: str, deadline_ms: float) -> No
                 raise error
 
     builder = SimpleBuilder(DeleteGroupsRequest(groups_names=[group_id]))
-    requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
+    return requester.send_to_coordinator(group_id, builder, DeleteGroupsResponse, read, deadline_ms)
 
 
 def list_offsets(
@@ -169,7 +176,7 @@ def list_offsets(
     group_id: str,
     partitions: Sequence[TopicPartition] | None,
     deadline_ms: float,
-) -> CommittedOffsets:
+) -> Steps[CommittedOffsets]:
     """Return a group's committed offsets, without partitions that have none."""
 
     def read(_: Node, response: OffsetFetchResponse) -> CommittedOffsets:

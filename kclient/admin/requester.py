@@ -6,7 +6,6 @@ from typing import TypeVar
 from kclient.client.client_response import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
-from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.request_builder import RequestBuilder
@@ -18,6 +17,7 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
+from kclient.common.waiting import NetworkWait, Steps
 from kclient.protocol.message import Response
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 
@@ -35,7 +35,7 @@ Choose = Callable[[float], Node | None]
 
 
 class Requester:
-    """Sends requests and polls the network in the caller's thread, one call at a time.
+    """Requests of one call at a time, in steps that wait for the network.
 
     A retriable error is retried with exponential backoff. The broker is chosen again for each
     attempt, since the controller or the coordinator may have moved.
@@ -51,49 +51,31 @@ class Requester:
         """Create the first network client, without a connection.
 
         Args:
-            connect: Creates a network client: the first one, and one after each interrupted call.
+            connect: Creates a network client: the first, and one after each interrupted call.
             metadata: Metadata of the cluster.
             clock: Clock of deadlines and backoffs.
             backoff: Wait before each retry.
         """
         self._connect = connect
         self._client = connect()
-        self._interrupted: list[NetworkClient] = []  # of interrupted calls, to be closed
-        self._in_call = False
         self._metadata = metadata
         self._clock = clock
         self._backoff = backoff
 
-    def drive(self, call: Callable[[], T]) -> T:
-        """Run a call; with new connections if Ctrl-C interrupted the previous one.
-
-        Its connections may hold a request or a response that is only partly transferred.
-        """
-        if self._in_call:
-            self._interrupted.append(self._client)
-            self._client = self._connect()
-            self._in_call = False
-        close_interrupted(self._interrupted)
-        self._in_call = True
+    def run(self, steps: Steps[T]) -> Steps[T]:
+        """Run a call, after which no request of it is in flight."""
         try:
-            result = call()
+            return (yield from steps)
         except Exception:
-            self._in_call = False
             raise
-        self._in_call = False
-        return result
+        except BaseException:  # of a signal handler: the response would be the next call's
+            interrupted, self._client = self._client, self._connect()
+            interrupted.close()
+            raise
 
     def close(self) -> None:
         """Close every connection."""
-        close_interrupted(self._interrupted)
-        if self._in_call:
-            close_interrupted([self._client])
-        else:
-            self._client.close()
-
-    def deadline(self, timeout_ms: float) -> float:
-        """Return the deadline of a call that starts now."""
-        return self._clock.monotonic_ms() + timeout_ms
+        self._client.close()
 
     def remaining_ms(self, deadline_ms: float) -> int:
         """Return the time left until the deadline, as a request's timeout field takes it."""
@@ -101,7 +83,7 @@ class Requester:
 
     def send_to_least_loaded(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
-    ) -> T:
+    ) -> Steps[T]:
         """Send to the least loaded broker (Kafka: LeastLoadedNodeProvider); return the result.
 
         Args:
@@ -114,17 +96,17 @@ class Requester:
             KafkaTimeoutError: The deadline passed; its cause is the last failure.
             KafkaError: The broker returned an error that is not retriable.
         """
-        return self._retried(self._least_loaded_node, builder, kind, read, deadline_ms)
+        return self._send(self._least_loaded_node, builder, kind, read, deadline_ms)
 
     def send_to_controller(
         self, builder: RequestBuilder, kind: type[R], read: Callable[[R], T], deadline_ms: float
-    ) -> T:
+    ) -> Steps[T]:
         """Send to the controller; see `send_to_least_loaded`."""
 
         def choose(now_ms: float) -> Node | None:
             return self._metadata.cluster().controller or self._least_loaded_node(now_ms)
 
-        return self._retried(choose, builder, kind, read, deadline_ms)
+        return self._send(choose, builder, kind, read, deadline_ms)
 
     def send_to_node(
         self,
@@ -133,9 +115,9 @@ class Requester:
         kind: type[R],
         read: Callable[[R], T],
         deadline_ms: float,
-    ) -> T:
+    ) -> Steps[T]:
         """Send to a given broker; see `send_to_least_loaded`."""
-        return self._retried(lambda _: node, builder, kind, read, deadline_ms)
+        return self._send(lambda _: node, builder, kind, read, deadline_ms)
 
     def send_to_coordinator(
         self,
@@ -144,17 +126,17 @@ class Requester:
         kind: type[R],
         read: Callable[[Node, R], T],
         deadline_ms: float,
-    ) -> T:
+    ) -> Steps[T]:
         """Send to a group's coordinator, looked up for each attempt; see `send_to_least_loaded`."""
 
-        def attempt() -> T:
-            node = self.find_coordinator(group_id, deadline_ms)
-            response = self._once(lambda _: node, builder, kind, deadline_ms)
+        def attempt() -> Steps[T]:
+            node = yield from self.find_coordinator(group_id, deadline_ms)
+            response = yield from self._attempt(lambda _: node, builder, kind, deadline_ms)
             return read(node, response)
 
-        return self._until(attempt, deadline_ms)
+        return self._retried(attempt, deadline_ms)
 
-    def find_coordinator(self, group_id: str, deadline_ms: float) -> Node:
+    def find_coordinator(self, group_id: str, deadline_ms: float) -> Steps[Node]:
         """Return the coordinator of a group."""
         return self.send_to_least_loaded(
             FindGroupCoordinator(group_id),
@@ -171,23 +153,24 @@ class Requester:
             return None
         return self._client.least_loaded_node(now_ms)
 
-    def _retried(
+    def _send(
         self,
         choose: Choose,
         builder: RequestBuilder,
         kind: type[R],
         read: Callable[[R], T],
         deadline_ms: float,
-    ) -> T:
-        return self._until(
-            lambda: read(self._once(choose, builder, kind, deadline_ms)), deadline_ms
-        )
+    ) -> Steps[T]:
+        def attempt() -> Steps[T]:
+            return read((yield from self._attempt(choose, builder, kind, deadline_ms)))
 
-    def _until(self, attempt: Callable[[], T], deadline_ms: float) -> T:
+        return self._retried(attempt, deadline_ms)
+
+    def _retried(self, attempt: Callable[[], Steps[T]], deadline_ms: float) -> Steps[T]:
         attempts = 0
         while True:
             try:
-                return attempt()
+                return (yield from attempt())
             except KafkaError as error:
                 final = not error.retriable or isinstance(error, _FINAL_ERRORS)
                 if final or self._clock.monotonic_ms() >= deadline_ms:
@@ -195,20 +178,17 @@ class Requester:
                 problem = error
             if problem.invalid_metadata:
                 self._metadata.request_update()
-            self._pause(self._backoff.backoff(attempts), deadline_ms, problem)
+            end_ms = self._clock.monotonic_ms() + self._backoff.backoff(attempts)
+            if end_ms >= deadline_ms:
+                raise KafkaTimeoutError(f"gave up retrying: {problem}") from problem
+            while self._clock.monotonic_ms() < end_ms:
+                yield NetworkWait(self._client, end_ms)
             attempts += 1
 
-    def _pause(self, wait_ms: float, deadline_ms: float, problem: KafkaError) -> None:
-        end_ms = self._clock.monotonic_ms() + wait_ms
-        if end_ms >= deadline_ms:
-            raise KafkaTimeoutError(f"gave up retrying: {problem}") from problem
-        while (now_ms := self._clock.monotonic_ms()) < end_ms:
-            self._client.poll(end_ms - now_ms, now_ms)
-
-    def _once(
+    def _attempt(
         self, choose: Choose, builder: RequestBuilder, kind: type[R], deadline_ms: float
-    ) -> R:
-        node = self._ready_node(choose, builder, deadline_ms)
+    ) -> Steps[R]:
+        node = yield from self._ready_node(choose, builder, deadline_ms)
         now_ms = self._clock.monotonic_ms()
         responses: list[ClientResponse] = []
         request = self._client.new_client_request(
@@ -216,18 +196,23 @@ class Requester:
         )
         self._client.send(request, now_ms)
         what = f"{builder.api_key.name} at {node}"
-        return self._wait(lambda: responses[0] if responses else None, deadline_ms, what).body(kind)
+        response = yield from self._until(
+            lambda: responses[0] if responses else None, deadline_ms, what
+        )
+        return response.body(kind)
 
-    def _ready_node(self, choose: Choose, builder: RequestBuilder, deadline_ms: float) -> Node:
+    def _ready_node(
+        self, choose: Choose, builder: RequestBuilder, deadline_ms: float
+    ) -> Steps[Node]:
         def look() -> Node | None:
             self._metadata.maybe_raise_any_error()
             now_ms = self._clock.monotonic_ms()
             node = choose(now_ms)
             return node if node is not None and self._client.ready(node, now_ms) else None
 
-        return self._wait(look, deadline_ms, builder.api_key.name)
+        return self._until(look, deadline_ms, builder.api_key.name)
 
-    def _wait(self, look: Callable[[], T | None], deadline_ms: float, what: str) -> T:
+    def _until(self, look: Callable[[], T | None], deadline_ms: float, what: str) -> Steps[T]:
         """Poll until `look` returns a value, at least once.
 
         A call with a timeout of 0 opens its connection and sends its request this way.
@@ -238,7 +223,7 @@ class Requester:
                 raise self._timeout(what)
             now_ms = self._clock.monotonic_ms()
             is_last = now_ms >= deadline_ms
-            self._client.poll(max(0.0, min(_POLL_MS, deadline_ms - now_ms)), now_ms)
+            yield NetworkWait(self._client, min(now_ms + _POLL_MS, deadline_ms))
         return found
 
     def _timeout(self, what: str) -> KafkaTimeoutError:

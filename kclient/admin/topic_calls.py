@@ -13,6 +13,7 @@ from kclient.client.request_builder import SimpleBuilder
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.types import NewTopic
 from kclient.common.uuids import ZERO_UUID, uuid_to_text
+from kclient.common.waiting import Steps
 from kclient.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,7 +41,7 @@ from kclient.protocol.messages.metadata import (
 
 def create_topics(
     requester: Requester, topics: Sequence[NewTopic], deadline_ms: float, *, validate_only: bool
-) -> dict[str, CreatedTopic]:
+) -> Steps[dict[str, CreatedTopic]]:
     """Create topics; return the created topics by name."""
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics],
@@ -89,7 +90,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float) -> None:
+def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float) -> Steps[None]:
     """Delete topics by name."""
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name) for name in names],
@@ -106,7 +107,9 @@ def delete_topics(requester: Requester, names: Sequence[str], deadline_ms: float
                 failures[name] = error
         raise_failures(failures)
 
-    requester.send_to_controller(_DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms)
+    return requester.send_to_controller(
+        _DeleteTopics(request), DeleteTopicsResponse, read, deadline_ms
+    )
 
 
 class _DeleteTopics(SimpleBuilder):
@@ -122,7 +125,7 @@ class _DeleteTopics(SimpleBuilder):
 
 def list_topics(
     requester: Requester, deadline_ms: float, *, include_internal: bool
-) -> list[TopicListing]:
+) -> Steps[list[TopicListing]]:
     """List every topic."""
 
     def read(response: MetadataResponse) -> list[TopicListing]:
@@ -138,7 +141,7 @@ def list_topics(
 
 def describe_topics(
     requester: Requester, names: Sequence[str], deadline_ms: float
-) -> dict[str, TopicDescription]:
+) -> Steps[dict[str, TopicDescription]]:
     """Describe topics by name."""
 
     def read(response: MetadataResponse) -> dict[str, TopicDescription]:
@@ -185,7 +188,7 @@ def _description(topic: MetadataResponseTopic) -> TopicDescription:
 
 def create_partitions(
     requester: Requester, totals: Mapping[str, int], deadline_ms: float, *, validate_only: bool
-) -> None:
+) -> Steps[None]:
     """Increase the partition counts of topics to the given totals."""
     request = CreatePartitionsRequest(
         topics=[
@@ -204,7 +207,7 @@ def create_partitions(
                 failures[result.name] = error
         raise_failures(failures)
 
-    requester.send_to_controller(
+    return requester.send_to_controller(
         SimpleBuilder(request), CreatePartitionsResponse, read, deadline_ms
     )
 

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,8 +26,9 @@ from kclient.common.errors import (
 )
 from kclient.common.types import NewTopic, TopicPartition
 from kclient.consumer.consumer import Consumer
-from kclient.testing import EmbeddedCluster
-from tests.support.interrupts import Interruption, at_every_place
+from kclient.testing import ApiKey, EmbeddedCluster
+from tests.support.sigint import interrupt_main_thread, repeated_interrupts
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +59,32 @@ def test_topic_is_created_described_extended_and_deleted(admin: AdminClient) -> 
 
 
 @pytest.mark.fault("W16")
-def test_call_interrupted_by_ctrl_c_does_not_block_the_next(admin: AdminClient) -> None:
+@pytest.mark.parametrize("api", [ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER])
+def test_call_interrupted_by_ctrl_c_does_not_block_the_next(
+    cluster: EmbeddedCluster, admin: AdminClient, api: ApiKey
+) -> None:
+    fault = cluster.faults.edit(api, lambda _: interrupt_main_thread(), times=1)
+    with pytest.raises(KeyboardInterrupt):
+        admin.describe_cluster()
+    assert fault.hits == 1
+    assert admin.describe_cluster(timeout=5).nodes
+
+
+@pytest.mark.fault("W16")
+def test_ctrl_c_interrupts_a_call_that_waits_for_that_of_another_thread(
+    cluster: EmbeddedCluster, admin: AdminClient
+) -> None:
     admin.describe_cluster()
-
-    def try_at(interruption: Interruption) -> bool:
-        struck = interruption.during(admin.describe_cluster)
-        assert admin.describe_cluster(timeout=5).nodes, interruption.place
-        return struck
-
-    assert at_every_place(try_at) >= 2
+    cluster.faults.requests.clear()
+    cluster.faults.mute()
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(admin.describe_cluster)
+        wait_until(lambda: cluster.faults.requests, "the request of the other thread arrived")
+        with pytest.raises(KeyboardInterrupt), repeated_interrupts():
+            admin.list_topics()
+        cluster.faults.unmute()
+        assert call.result(60).nodes
+    assert admin.describe_cluster(timeout=5).nodes
 
 
 def test_validation_creates_nothing(admin: AdminClient) -> None:

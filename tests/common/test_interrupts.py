@@ -10,6 +10,7 @@ import pytest
 from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.system_condition import SystemCondition
 from kclient.network.system_net import SystemPoller
+from tests.support.sigint import repeated_interrupts
 
 
 def interrupt() -> None:
@@ -176,29 +177,10 @@ def enter_and_wait() -> None:
         pass
 
 
-class Interrupter:
-    """Sends SIGINT to the main thread until the block ends: no signal tells that it waits."""
-
-    def __init__(self) -> None:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(0.01):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-
 def test_poller_is_interrupted_while_it_waits() -> None:
     poller = SystemPoller()
     try:
-        with deferred_sigint(), pytest.raises(KeyboardInterrupt), Interrupter():
+        with deferred_sigint(), pytest.raises(KeyboardInterrupt), repeated_interrupts():
             poller.poll(60_000)
         poller.wakeup()
         assert poller.poll(60_000) == []
@@ -224,7 +206,7 @@ def test_poll_that_does_not_wait_is_not_interrupted() -> None:
 def test_condition_is_interrupted_while_it_waits_and_has_its_lock_again() -> None:
     condition = SystemCondition()
     with condition:
-        with deferred_sigint(), pytest.raises(KeyboardInterrupt), Interrupter():
+        with deferred_sigint(), pytest.raises(KeyboardInterrupt), repeated_interrupts():
             condition.wait(60)
         condition.notify_all()
     with condition:

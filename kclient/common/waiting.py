@@ -1,0 +1,99 @@
+"""Waits as values: calls that may wait yield them, and a driver performs them.
+
+A call that waits for brokers or for other threads is a generator. Where it cannot continue it
+yields a `Wait`, and it is resumed when the wait has ended, at its deadline or earlier. It then
+checks again what it waited for. `run_steps` drives a call in the calling thread; a driver for an
+event loop awaits the same waits.
+"""
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from kclient.common.interrupts import deferred_sigint
+from kclient.common.runtime import Clock, Condition
+
+T = TypeVar("T")
+
+
+class Wait(Protocol):
+    """A wait that a step asks for."""
+
+    def block(self, clock: Clock) -> None:
+        """Wait in the calling thread."""
+        ...
+
+
+Steps = Generator[Wait, None, T]
+"""A call in steps: yields its waits and returns its result."""
+
+
+class Network(Protocol):
+    """Connections whose input and output continues while a call waits."""
+
+    def poll(self, timeout_ms: float, now_ms: float, /) -> object:
+        """Send and receive what is possible; wait at most `timeout_ms` for the first event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkWait:
+    """A wait for events of connections.
+
+    Attributes:
+        network: The connections.
+        until_ms: Deadline in the clock's milliseconds.
+    """
+
+    network: Network
+    until_ms: float
+
+    def block(self, clock: Clock) -> None:
+        """Poll the connections once."""
+        now_ms = clock.monotonic_ms()
+        self.network.poll(max(0.0, self.until_ms - now_ms), now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionWait:
+    """A wait for a change that another thread makes.
+
+    Attributes:
+        condition: Is notified of changes; `is_met` is called with its lock held.
+        is_met: Whether the change was made.
+        until_ms: Deadline in the clock's milliseconds; infinity waits without limit.
+    """
+
+    condition: Condition
+    is_met: Callable[[], bool]
+    until_ms: float
+
+    def block(self, clock: Clock) -> None:
+        """Wait for the condition."""
+        left_ms = self.until_ms - clock.monotonic_ms()
+        with self.condition:
+            self.condition.wait_for(
+                self.is_met, None if math.isinf(left_ms) else max(0.0, left_ms) / 1000.0
+            )
+
+
+def run_steps(steps: Steps[T], clock: Clock) -> T:
+    """Run a call in the calling thread, waiting where it asks to; return its result.
+
+    SIGINT takes effect in the waits and at the end, see `deferred_sigint`. An exception of a wait
+    is raised in the call where it yielded the wait.
+    """
+    with deferred_sigint():
+        try:
+            wait = next(steps)
+            while True:
+                try:
+                    wait.block(clock)
+                except BaseException as error:  # noqa: BLE001 (raised again by the steps)
+                    wait = steps.throw(error)
+                else:
+                    wait = next(steps)
+        except StopIteration as returned:
+            result: T = returned.value
+            return result
