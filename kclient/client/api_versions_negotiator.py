@@ -1,4 +1,4 @@
-"""Agrees with each new connection on the versions to speak (KIP-35, KIP-511)."""
+"""Negotiation of API versions on each new connection (KIP-35, KIP-511)."""
 
 import struct
 
@@ -15,12 +15,12 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 CLIENT_SOFTWARE_NAME = "kclient"
-"""What brokers show of this client (KIP-511)."""
+"""Name of this client in the brokers' logs and metrics (KIP-511)."""
 
 FIRST_VERSION = 4
-"""What a new connection is asked in.
+"""Version of the first ApiVersions request on a connection.
 
-Version 5 only adds a check of the cluster's id (KIP-1242), and every broker before 4.4 refuses it,
+Version 5 only adds a check of the cluster id (KIP-1242), and brokers before 4.4 do not support it,
 which would cost each connection another round trip.
 """
 
@@ -30,13 +30,13 @@ _UNSUPPORTED_VERSION = 35
 
 
 class ApiVersionsNegotiator:
-    """Asks each connected node for its versions before anything else is sent to it.
+    """Requests the API versions of each connected node before any other request.
 
-    A broker that does not know the version of the question answers in version 0 with error 35 and,
-    mostly, its list of versions: it is asked again in the highest version both know, or in version
-    0 where the list is missing or broken. A broker that hangs up instead of answering is asked in
-    version 0 on the next connection. Each repetition on one connection lowers the version, so that
-    it ends.
+    A broker that does not support the version of the request responds in version 0 with
+    UNSUPPORTED_VERSION and, usually, its versions: the request is repeated in the highest common
+    version, or in version 0 if the list is missing or invalid. If a broker closes the connection
+    instead, the next connection starts with version 0. Each repetition on a connection lowers the
+    version, so that the negotiation terminates.
     """
 
     def __init__(
@@ -48,57 +48,59 @@ class ApiVersionsNegotiator:
         self._connections = connections
         self._correlation_ids = correlation_ids
         self._request_timeout_ms = request_timeout_ms
-        self._to_ask: dict[str, int] = {}
-        self._hung_up: set[str] = set()  # nodes that closed the connection when they were asked
+        self._to_request: dict[str, int] = {}  # version of the next request, by node
+        self._closed_on_request: set[str] = set()  # nodes that closed the connection instead
 
     def connected(self, node_id: str) -> None:
-        """Note a new connection."""
-        self._to_ask[node_id] = 0 if node_id in self._hung_up else FIRST_VERSION
+        """Record a new connection."""
+        self._to_request[node_id] = 0 if node_id in self._closed_on_request else FIRST_VERSION
 
-    def disconnected(self, node_id: str, unanswered: list[InFlightRequest]) -> None:
-        """Note the end of a connection and what was in flight on it."""
-        self._to_ask.pop(node_id, None)
-        asked = [item.version for item in unanswered if item.message.api_key is ApiKey.API_VERSIONS]
-        if asked and asked[0] > 0:
-            self._hung_up.add(node_id)
+    def disconnected(self, node_id: str, failed: list[InFlightRequest]) -> None:
+        """Record the end of a connection and the requests that were in flight."""
+        self._to_request.pop(node_id, None)
+        versions = [item.version for item in failed if item.message.api_key is ApiKey.API_VERSIONS]
+        if versions and versions[0] > 0:
+            self._closed_on_request.add(node_id)
         else:
-            self._hung_up.discard(node_id)
+            self._closed_on_request.discard(node_id)
 
-    def ask(self, now_ms: float) -> None:
-        """Send the question on the connections that are able to carry it."""
-        for node_id, version in list(self._to_ask.items()):
+    def send_requests(self, now_ms: float) -> None:
+        """Send the ApiVersions requests on the connections that are ready for it."""
+        for node_id, version in list(self._to_request.items()):
             if self._connections.selector.is_channel_ready(node_id):
-                del self._to_ask[node_id]
+                del self._to_request[node_id]
                 self._connections.states.checking_api_versions(node_id)
                 self._connections.write(self._request(node_id, now_ms), version, now_ms)
 
-    def answered(self, asked: InFlightRequest, payload: WireBytes) -> ApiVersionsResponse | None:
-        """Take in an answer.
+    def handle_response(
+        self, item: InFlightRequest, payload: WireBytes
+    ) -> ApiVersionsResponse | None:
+        """Handle a response.
 
         Returns:
-            The versions the node speaks, which is ready now; None if it must be asked again.
+            The response, if the node is ready now; None if the request is repeated.
 
         Raises:
-            KafkaError: The node cannot be spoken to; its connection is to be closed.
+            KafkaError: There is no common version; the connection must be closed.
         """
-        node_id = asked.request.destination
+        node_id = item.request.destination
         body = memoryview(payload)[_CORRELATION_ID_SIZE:]
         code = _error_code(body)
         if code == _UNSUPPORTED_VERSION:
-            self._to_ask[node_id] = _lower_version(asked.version, body)
+            self._to_request[node_id] = _lower_version(item.version, body)
             return None
         error = error_for_code(code)
         if error is not None:
-            raise type(error)(f"ApiVersions was answered with {error}")
+            raise type(error)(f"ApiVersions failed with {error}")
         try:
-            response = ApiVersionsResponse.decode(body, asked.version)
+            response = ApiVersionsResponse.decode(body, item.version)
         except ProtocolError:
-            if asked.version == 0:
+            if item.version == 0:
                 raise
-            self._to_ask[node_id] = 0
+            self._to_request[node_id] = 0
             return None
-        self._hung_up.discard(node_id)
-        name = self._connections.in_words(node_id)
+        self._closed_on_request.discard(node_id)
+        name = self._connections.describe(node_id)
         versions = NodeApiVersions.from_response(name, response)
         self._connections.api_versions.update(node_id, versions)
         self._connections.ready(node_id)
@@ -127,18 +129,18 @@ def _error_code(body: memoryview) -> int:
     return code
 
 
-def _lower_version(asked: int, body: memoryview) -> int:
-    """Return the version to ask in next, lower than the one that was refused.
+def _lower_version(refused: int, body: memoryview) -> int:
+    """Return the version of the next request, lower than the one that was refused.
 
     Raises:
         UnsupportedVersionError: There is no lower one.
     """
-    if asked == 0:
+    if refused == 0:
         raise UnsupportedVersionError("the broker refused ApiVersions in version 0")
     try:
         offered = ranges(ApiVersionsResponse.decode(body, 0).api_keys).get(ApiKey.API_VERSIONS)
     except KafkaError:
-        return 0  # error 35 in a body of no known form
-    if offered is None or offered.highest >= asked:
+        return 0  # the body has no known form
+    if offered is None or offered.highest >= refused:
         return 0
     return offered.highest

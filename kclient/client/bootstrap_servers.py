@@ -1,4 +1,4 @@
-"""Reads ``bootstrap.servers``: the brokers a client asks first."""
+"""Parser of ``bootstrap.servers``."""
 
 from collections.abc import Sequence
 
@@ -15,10 +15,10 @@ _MAX_PORT = 65535
 def parse_bootstrap_servers(given: object) -> tuple[Address, ...]:
     """Return names and ports from ``"host:port,host:port"`` or a sequence of ``"host:port"``.
 
-    An IPv6 address stands in brackets: ``[::1]:9092``. Nothing is looked up here.
+    An IPv6 address is in brackets: ``[::1]:9092``. Names are not looked up.
 
     Raises:
-        ConfigError: An entry is not of this form; the text names it.
+        ConfigError: An entry does not have this form.
     """
     if isinstance(given, str):
         entries: Sequence[object] = given.split(",")
@@ -40,9 +40,9 @@ def _parse(index: int, entry: object) -> Address:
         raise _error(index, entry, f"it is of type {type(entry).__name__}")
     text = entry.strip()
     if "://" in text:
-        raise _error(index, entry, "leave the part up to '://' out")
+        raise _error(index, entry, "remove the part up to '://'")
     if not text:
-        raise _error(index, entry, "there is a comma too many")
+        raise _error(index, entry, "remove the extra comma")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         raise _error(index, entry, f"add ':{_DEFAULT_PORT}'?")

@@ -1,4 +1,4 @@
-"""The configuration keys that producers, consumers and admin clients share."""
+"""Configuration keys common to producers, consumers and admin clients."""
 
 from kclient.client.bootstrap_servers import parse_bootstrap_servers
 from kclient.common.config_aliases import NO_SECURITY
@@ -18,10 +18,10 @@ _OTHER_PROTOCOLS = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 def common_keys(
     *, receive_buffer_bytes: int = -1, connections_max_idle_ms: int = 540_000
 ) -> list[ConfigKey]:
-    """Return the shared keys, each with Kafka's default but for the sizes of socket buffers.
+    """Return the common keys, with Kafka's defaults except for the sizes of socket buffers.
 
-    Kafka's sizes, 64 and 128 KiB, keep the operating system from fitting the buffers to the
-    connection: on loopback, responses of 1 MiB cost twice the time with 64 KiB.
+    Kafka's sizes, 64 and 128 KiB, keep the operating system from adapting the buffers to the
+    connection: on loopback, responses of 1 MiB take twice as long with 64 KiB.
 
     Args:
         receive_buffer_bytes: Default of ``receive.buffer.bytes``, which differs by client.
@@ -42,7 +42,7 @@ def _identity_keys() -> list[ConfigKey]:
             parse_bootstrap_servers,
             "'host:port[,host:port]' or a list of 'host:port'",
             REQUIRED,
-            "Brokers to ask first; one that answers names all others.",
+            "Brokers to connect to first; the first response names all others.",
         ),
         text(
             "client.id",
@@ -65,27 +65,27 @@ def _connection_keys(receive_buffer_bytes: int, connections_max_idle_ms: int) ->
             "client.dns.lookup",
             "use_all_dns_ips",
             {"use_all_dns_ips": "use_all_dns_ips"},
-            "Every address of a name is tried, in the resolver's order.",
+            "All addresses of a name are tried, in the resolver's order.",
         ),
         whole_number(
             "request.timeout.ms",
             30_000,
-            "How long an answer may take before the connection is closed and the request retried.",
+            "Time after which a request without a response is retried on a new connection.",
         ),
         whole_number(
             "socket.connection.setup.timeout.ms",
             10_000,
-            "How long a connection attempt may take at first; doubles with each failure.",
+            "Timeout of the first connection attempt; doubles with each failure.",
         ),
         whole_number(
             "socket.connection.setup.timeout.max.ms",
             30_000,
-            "How long a connection attempt may take after many failures.",
+            "Longest timeout of a connection attempt.",
         ),
         whole_number(
             "connections.max.idle.ms",
             connections_max_idle_ms,
-            "A connection that nobody has used for so long is closed.",
+            "Connections that have been idle for this time are closed.",
         ),
         whole_number(
             "send.buffer.bytes",
@@ -102,7 +102,7 @@ def _connection_keys(receive_buffer_bytes: int, connections_max_idle_ms: int) ->
         whole_number(
             "receive.message.max.bytes",
             100 * 1024 * 1024,
-            "Largest response taken in; a larger one ends the connection. Not a key of Java's.",
+            "Largest response; a larger one closes the connection. Not a key of the Java client.",
             low=1000,
             high=2**31 - 1,
         ),
@@ -119,17 +119,17 @@ def _retry_keys() -> list[ConfigKey]:
         whole_number(
             "reconnect.backoff.max.ms",
             1000,
-            "Longest wait before connecting to a broker again; up to 20 % are added by chance.",
+            "Longest wait before connecting to a broker again; up to 20 % are added at random.",
         ),
         whole_number(
             "retry.backoff.ms",
             100,
-            "Wait before a failed request is tried again; doubles with each failure.",
+            "Wait before a failed request is retried; doubles with each failure.",
         ),
         whole_number(
             "retry.backoff.max.ms",
             1000,
-            "Longest wait before a failed request is tried again; up to 20 % are added by chance.",
+            "Longest wait before a failed request is retried; up to 20 % are added at random.",
         ),
     ]
 
@@ -139,18 +139,18 @@ def _metadata_keys() -> list[ConfigKey]:
         whole_number(
             "metadata.max.age.ms",
             300_000,
-            "After so long the cluster is asked for its brokers and topics without a reason.",
+            "Age after which metadata is updated even if no change is known.",
         ),
         choice(
             "metadata.recovery.strategy",
             "rebootstrap",
             {"rebootstrap": "rebootstrap", "none": "none"},
-            "What to do when no known broker can be reached: ask the bootstrap servers, or wait.",
+            "What to do if no known broker is reachable: rebootstrap, or keep trying them.",
         ),
         whole_number(
             "metadata.recovery.rebootstrap.trigger.ms",
             300_000,
-            "After so long without metadata the bootstrap servers are asked.",
+            "Time without a metadata response after which the client rebootstraps.",
         ),
     ]
 
@@ -160,7 +160,7 @@ def _security_protocol(raw: object) -> str:
     if name == "PLAINTEXT":
         return "PLAINTEXT"
     if name in _OTHER_PROTOCOLS:
-        # To go on without the protection that was asked for would be worse than to stop.
+        # Never continue without the security that was configured.
         raise ConfigError(
             f"security_protocol: got {describe(raw)}, expected 'PLAINTEXT'; {NO_SECURITY}"
         )

@@ -1,4 +1,4 @@
-"""Types of the options that producers, consumers and admin clients share, for type checkers."""
+"""Types of the options common to all clients, for type checkers."""
 
 from collections.abc import Sequence
 from typing import Literal, TypedDict

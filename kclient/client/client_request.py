@@ -1,4 +1,4 @@
-"""A request on its way to a node."""
+"""Request to a node, and the generator of correlation ids."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,17 @@ _LAST_CORRELATION_ID = 2**31 - 1
 
 @dataclass(slots=True, eq=False)
 class ClientRequest:
-    """A request before its version is known (Kafka: ClientRequest).
+    """Request before its version is chosen (Kafka: ClientRequest).
 
     Attributes:
-        destination: Node id it goes to, as a str.
-        builder: Makes the message.
-        correlation_id: Number that comes back with the response.
-        created_ms: When it was made.
-        expect_response: Whether the broker answers; it does not where acks=0.
-        request_timeout_ms: How long to wait for the answer before the connection is closed.
-        callback: Told of the outcome.
-        internal: Whether the network client asks on its own account.
+        destination: Id of the node, as str.
+        builder: Builder of the message.
+        correlation_id: Correlation id, returned with the response.
+        created_ms: Time of creation.
+        expect_response: Whether there is a response; not for acks=0.
+        request_timeout_ms: Time after which the connection is closed if there is no response.
+        callback: Called with the outcome.
+        internal: Whether the network client sends it for itself.
     """
 
     destination: str
@@ -34,13 +34,13 @@ class ClientRequest:
 
 
 class CorrelationIds:
-    """Numbers requests; starts over before the number outgrows the wire's int32."""
+    """Generator of correlation ids: int32, from 0 again after the largest."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def take(self) -> int:
-        """Return the next number."""
+        """Return the next correlation id."""
         taken = self._next
         self._next = 0 if taken == _LAST_CORRELATION_ID else taken + 1
         return taken

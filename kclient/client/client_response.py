@@ -1,4 +1,4 @@
-"""What became of a request."""
+"""Outcome of a request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,25 +14,23 @@ R = TypeVar("R", bound=Response)
 
 @dataclass(slots=True)
 class ClientResponse:
-    """The end of a request: an answer, or the reason why there is none (Kafka: ClientResponse).
+    """Response to a request, or the reason why there is none (Kafka: ClientResponse).
 
-    Exactly one of `response` and `error` is set, except for a request without a response
-    (acks=0), where both are None.
+    Either `response` or `error` is set; for a request without a response (acks=0) both are None.
 
     Attributes:
-        api_key: The API asked for.
+        api_key: API of the request.
         api_version: Version of request and response.
-        correlation_id: Number of the request.
-        destination: Node id the request went to, as a str.
-        created_ms: When the request was made.
-        received_ms: When it ended.
-        response: The answer.
-        error: Why there is none; its text says what happened to the connection.
+        correlation_id: Correlation id of the request.
+        destination: Id of the node, as str.
+        created_ms: Time at which the request was created.
+        received_ms: Time at which it was completed.
+        response: Response.
+        error: Why there is no response; the text has the end of the connection.
         was_disconnected: Whether the connection ended first. The broker may have acted or not.
-        timed_out: Whether the connection was closed because this request took too long.
-        version_mismatch: Set if the broker has no version that can say what was meant; nothing
-            was sent.
-        callback: Told of this response by `NetworkClient.poll`.
+        timed_out: Whether the connection was closed because this request timed out.
+        version_mismatch: Set if the broker has no usable version; nothing was sent.
+        callback: Called with this response by `NetworkClient.poll`.
     """
 
     api_key: ApiKey
@@ -50,18 +48,18 @@ class ClientResponse:
 
     @property
     def latency_ms(self) -> float:
-        """Time from the making of the request to its end, in milliseconds."""
+        """Milliseconds from the creation of the request to its completion."""
         return self.received_ms - self.created_ms
 
     def has_response(self) -> bool:
-        """Return whether there is an answer."""
+        """Return whether there is a response."""
         return self.response is not None
 
     def body(self, kind: type[R]) -> R:
-        """Return the answer, which must be of the given class.
+        """Return the response, which must be of the given class.
 
         Raises:
-            KafkaError: There is no answer; the reason is raised.
+            KafkaError: There is no response; `error` is raised.
         """
         if self.error is not None:
             raise self.error
@@ -71,4 +69,4 @@ class ClientResponse:
 
 
 ResponseCallback = Callable[[ClientResponse], None]
-"""Called once with what became of a request."""
+"""Called once with the outcome of a request."""

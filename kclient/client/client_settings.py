@@ -1,27 +1,27 @@
-"""The numbers a network client goes by."""
+"""Settings of a network client."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How a `NetworkClient` connects, waits and gives up; times in milliseconds.
+    """Timeouts, back-offs and limits of a `NetworkClient`; times in milliseconds.
 
     Attributes:
-        client_id: The client's name for itself in every request.
-        request_timeout_ms: How long an answer may take, ``request.timeout.ms``.
+        client_id: Client id in the request headers, ``client.id``.
+        request_timeout_ms: Longest wait for a response, ``request.timeout.ms``.
         max_in_flight: Requests in flight per node, ``max.in.flight.requests.per.connection``.
         reconnect_backoff_ms: Wait before the second attempt, ``reconnect.backoff.ms``.
         reconnect_backoff_max_ms: Longest such wait, ``reconnect.backoff.max.ms``.
-        setup_timeout_ms: How long a TCP connect may take at first,
+        setup_timeout_ms: Longest duration of the first attempt to connect,
             ``socket.connection.setup.timeout.ms``.
-        setup_timeout_max_ms: How long after many failures,
+        setup_timeout_max_ms: Longest duration after many failures,
             ``socket.connection.setup.timeout.max.ms``.
         send_buffer: Bytes of the kernel's send buffer, -1 for its default, ``send.buffer.bytes``.
         receive_buffer: Bytes of its receive buffer, -1 for its default, ``receive.buffer.bytes``.
-        rebootstrap: Whether to start over from the bootstrap servers when no broker known is of
-            use, ``metadata.recovery.strategy``.
-        rebootstrap_trigger_ms: How long metadata may be sought in vain before that,
+        rebootstrap: Whether to rebootstrap when no known broker is usable,
+            ``metadata.recovery.strategy``.
+        rebootstrap_trigger_ms: Time without metadata after which to rebootstrap,
             ``metadata.recovery.rebootstrap.trigger.ms``.
     """
 

@@ -1,4 +1,4 @@
-"""A picture of the cluster that never changes: brokers, topics, partitions, leaders."""
+"""Immutable description of a cluster: brokers, topics, partitions, leaders."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -9,16 +9,16 @@ from kclient.common.types import Node, TopicPartition
 
 
 class PartitionInfo(NamedTuple):
-    """A partition as the cluster describes it (Kafka: PartitionInfo).
+    """Partition with its leader and replicas (Kafka: PartitionInfo).
 
     Attributes:
         topic: Topic name.
         partition: Partition number.
-        leader: Broker to write to and read from; None while there is none.
-        leader_epoch: Number of the leader's term, or -1 if the broker did not tell.
-        replicas: Brokers that hold a copy.
-        in_sync_replicas: Those whose copy is up to date.
-        offline_replicas: Those that cannot be reached.
+        leader: Leader; None while there is none.
+        leader_epoch: Leader epoch, or -1 if unknown.
+        replicas: Brokers with a replica.
+        in_sync_replicas: In-sync replicas.
+        offline_replicas: Offline replicas.
     """
 
     topic: str
@@ -31,16 +31,16 @@ class PartitionInfo(NamedTuple):
 
 
 class Cluster:
-    """The cluster at one moment (Kafka: Cluster). Read it from any thread.
+    """Cluster as of one metadata response (Kafka: Cluster); thread-safe.
 
     Attributes:
-        cluster_id: Id of the cluster, or None before the first answer.
-        nodes: Brokers by id, in the broker's order; bootstrap servers have negative ids.
-        controller: The broker that admin requests go to, if known.
+        cluster_id: Id of the cluster, or None before the first response.
+        nodes: Brokers by id, in the order of the response; bootstrap servers have negative ids.
+        controller: Broker for requests to the controller, if known.
         topics: Names of the topics whose partitions are known.
-        topic_ids: Id by topic name, where the broker told one.
-        internal_topics: Topics that belong to Kafka itself.
-        is_bootstrap: Whether these are bootstrap servers and no broker has answered yet.
+        topic_ids: Topic id by name, if the broker returned one.
+        internal_topics: Internal topics of Kafka.
+        is_bootstrap: Whether the nodes are bootstrap servers, before the first response.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Cluster:
 
     @classmethod
     def bootstrap(cls, addresses: Iterable[Address]) -> "Cluster":
-        """Return what is known before any broker has answered."""
+        """Return the cluster of the bootstrap servers, before the first response."""
         nodes = [Node(-1 - index, host, port) for index, (host, port) in enumerate(addresses)]
         return cls(nodes, is_bootstrap=True)
 
     def node(self, node_id: int) -> Node | None:
-        """Return a broker by id, or None if it is not alive."""
+        """Return a broker by id, or None if it is unknown."""
         return self.nodes.get(node_id)
 
     def partition(self, topic_partition: TopicPartition) -> PartitionInfo | None:
@@ -88,11 +88,11 @@ class Cluster:
         return self._partitions.get(topic_partition)
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """Return a topic's partitions in their order; do not change the list."""
+        """Return a topic's partitions in order; do not modify the list."""
         return self._by_topic.get(topic, [])
 
     def available_partitions_for(self, topic: str) -> list[PartitionInfo]:
-        """Return the partitions of a topic that have a leader; do not change the list."""
+        """Return the partitions of a topic that have a leader; do not modify the list."""
         return self._available.get(topic, [])
 
     def partition_count(self, topic: str) -> int | None:

@@ -1,4 +1,4 @@
-"""How each connection fares: its state, its addresses, its back-offs."""
+"""Connection states of the nodes, with their addresses and back-offs."""
 
 import enum
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from kclient.common.runtime import Address
 
 
 class ConnectionState(enum.Enum):
-    """Where a connection stands (Kafka: ConnectionState)."""
+    """State of a connection (Kafka: ConnectionState)."""
 
     DISCONNECTED = enum.auto()
     CONNECTING = enum.auto()
@@ -25,21 +25,21 @@ _ESTABLISHED = frozenset({ConnectionState.CHECKING_API_VERSIONS, ConnectionState
 
 @dataclass(slots=True)
 class NodeConnectionState:
-    """One node's connection.
+    """Connection state of one node (Kafka: ClusterConnectionStates.NodeConnectionState).
 
     Attributes:
-        host: Name the addresses were looked up for.
+        host: Host name of the addresses.
         port: Port.
-        state: Where the connection stands.
-        last_attempt_ms: When it was last opened or lost.
-        failed_attempts: Connections lost in a row before one became ready.
-        failed_connects: Attempts in a row that did not even connect.
+        state: State of the connection.
+        last_attempt_ms: Time of the last attempt or disconnection.
+        failed_attempts: Connections in a row that ended before they were ready.
+        failed_connects: Attempts in a row that did not connect.
         reconnect_backoff_ms: Wait after `last_attempt_ms`.
-        setup_timeout_ms: How long the present attempt may take.
-        throttled_until_ms: When the broker wants to hear from this client again.
-        addresses: What the name stands for; empty until looked up.
+        setup_timeout_ms: Longest duration of the present attempt.
+        throttled_until_ms: Time until which the broker throttles this client.
+        addresses: Addresses of the host; empty before the look-up.
         next_address: Index of the address to try.
-        error: What ended the last connection.
+        error: Reason for the end of the last connection.
     """
 
     host: str
@@ -55,29 +55,29 @@ class NodeConnectionState:
     next_address: int = 0
     error: KafkaError | None = None
 
-    # Sums, wherever they are needed: a difference may round to the other side of the same time.
+    # Always compare with these sums: a difference may be rounded to the other side of a deadline.
 
     @property
     def connect_deadline_ms(self) -> float:
-        """When the present attempt has taken too long."""
+        """Time at which the present attempt times out."""
         return self.last_attempt_ms + self.setup_timeout_ms
 
     @property
     def next_attempt_ms(self) -> float:
-        """When a lost connection may be tried again."""
+        """Time of the next attempt after a disconnection."""
         return self.last_attempt_ms + self.reconnect_backoff_ms
 
-    def looked_up(self, addresses: list[Address]) -> None:
-        """Take the addresses of the name; the first is tried first."""
+    def set_addresses(self, addresses: list[Address]) -> None:
+        """Set the addresses of the host; the first is tried first."""
         self.addresses = addresses
         self.next_address = 0
 
     def current_address(self) -> Address | None:
-        """Return the address to try; None where the name must be looked up."""
+        """Return the address to try; None if the name must be looked up."""
         return self.addresses[self.next_address] if self.addresses else None
 
     def move_to_next_address(self) -> None:
-        """Turn to the next address; after the last one, look the name up again."""
+        """Select the next address; after the last one the name is looked up again."""
         if self.addresses:
             self.next_address += 1
             if self.next_address == len(self.addresses):
@@ -85,10 +85,10 @@ class NodeConnectionState:
 
 
 class ClusterConnectionStates:
-    """The connections to all nodes (Kafka: ClusterConnectionStates).
+    """Connection states of all nodes (Kafka: ClusterConnectionStates).
 
-    The back-off of a node starts over only when a connection became *ready*, that is, once the
-    broker has told its versions: a peer that accepts and hangs up is not hammered.
+    The back-off of a node is reset only when a connection becomes *ready*, that is, when the broker
+    has returned its API versions: a peer that accepts connections and closes them is backed off.
     """
 
     def __init__(self, reconnect: ExponentialBackoff, setup: ExponentialBackoff) -> None:
@@ -98,12 +98,12 @@ class ClusterConnectionStates:
         self._connecting: dict[str, NodeConnectionState] = {}
 
     def can_connect(self, node_id: str, now_ms: float) -> bool:
-        """Return whether there is no connection and the back-off is over."""
+        """Return whether there is no connection and the back-off has passed."""
         node = self._nodes.get(node_id)
         return node is None or (node.state in _LOST and now_ms >= node.next_attempt_ms)
 
     def connection_delay_ms(self, node_id: str, now_ms: float) -> float:
-        """Return how long to wait before asking again whether the node can be reached."""
+        """Return the wait until the connection state of the node should be checked again."""
         node = self._nodes.get(node_id)
         if node is None:
             return 0.0
@@ -114,10 +114,10 @@ class ClusterConnectionStates:
         return float("inf")
 
     def connecting(self, node_id: str, now_ms: float, host: str, port: int) -> NodeConnectionState:
-        """Note the start of an attempt; return the node's state to take the address from."""
+        """Record the start of an attempt; return the node's state, with the address to try."""
         node = self._nodes.get(node_id)
         if node is None or (node.host, node.port) != (host, port):
-            # A node that moved to another address has not failed there yet.
+            # The failures were those of another address.
             node = self._nodes[node_id] = NodeConnectionState(host, port)
             node.setup_timeout_ms = self._setup.backoff(0)
         node.state = ConnectionState.CONNECTING
@@ -125,13 +125,13 @@ class ClusterConnectionStates:
         self._connecting[node_id] = node
         return node
 
-    def looked_up(self, node_id: str, addresses: list[Address]) -> Address:
-        """Take the addresses of a node's name; return the one to try."""
-        self._node(node_id).looked_up(addresses)
+    def set_addresses(self, node_id: str, addresses: list[Address]) -> Address:
+        """Set the addresses of a node's host; return the one to try."""
+        self._node(node_id).set_addresses(addresses)
         return addresses[0]
 
     def checking_api_versions(self, node_id: str) -> None:
-        """Note that the connection stands and the versions are being asked for."""
+        """Record that the node is connected and its API versions are requested."""
         node = self._node(node_id)
         node.state = ConnectionState.CHECKING_API_VERSIONS
         node.failed_connects = 0
@@ -139,7 +139,7 @@ class ClusterConnectionStates:
         self._connecting.pop(node_id, None)
 
     def ready(self, node_id: str) -> None:
-        """Note that requests may flow; failures of the past are forgotten."""
+        """Record that the node is ready for requests; resets its failures."""
         node = self._node(node_id)
         node.state = ConnectionState.READY
         node.error = None
@@ -148,7 +148,7 @@ class ClusterConnectionStates:
         self._connecting.pop(node_id, None)
 
     def disconnected(self, node_id: str, now_ms: float, error: KafkaError) -> None:
-        """Note the end of a connection or of an attempt."""
+        """Record the end of a connection or of an attempt."""
         node = self._node(node_id)
         was_connecting = node.state is ConnectionState.CONNECTING
         self._connecting.pop(node_id, None)
@@ -162,28 +162,28 @@ class ClusterConnectionStates:
             node.setup_timeout_ms = self._setup.backoff(node.failed_connects)
             node.move_to_next_address()
         else:
-            # It once answered there; the name may mean another machine by now.
+            # It was connected before; the name may resolve to another machine by now.
             node.addresses = []
 
     def authentication_failed(self, node_id: str, now_ms: float, error: KafkaError) -> None:
-        """Note that the broker or this client refused the other's proof."""
+        """Record that the authentication failed."""
         self.disconnected(node_id, now_ms, error)
         self._node(node_id).state = ConnectionState.AUTHENTICATION_FAILED
 
     def throttle(self, node_id: str, until_ms: float) -> None:
-        """Note until when the broker wants no requests."""
+        """Record until when the broker throttles this client."""
         node = self._node(node_id)
         node.throttled_until_ms = max(node.throttled_until_ms, until_ms)
 
     def poll_delay_ms(self, node_id: str, now_ms: float) -> float:
-        """Return how long to wait before trying to send to the node again."""
+        """Return the wait until the next attempt to send to the node."""
         node = self._nodes.get(node_id)
         if node is not None and node.throttled_until_ms > now_ms:
             return node.throttled_until_ms - now_ms
         return self.connection_delay_ms(node_id, now_ms)
 
     def is_ready(self, node_id: str, now_ms: float) -> bool:
-        """Return whether requests may flow now."""
+        """Return whether the node is ready for requests and not throttled."""
         node = self._nodes.get(node_id)
         return (
             node is not None
@@ -192,47 +192,47 @@ class ClusterConnectionStates:
         )
 
     def was_ready(self, node_id: str) -> bool:
-        """Return whether requests could flow, throttled or not, before the next change is noted."""
+        """Return whether the node is ready, throttled or not."""
         node = self._nodes.get(node_id)
         return node is not None and node.state is ConnectionState.READY
 
     def has_ready_nodes(self, now_ms: float) -> bool:
-        """Return whether requests may flow to any node."""
+        """Return whether any node is ready."""
         return any(self.is_ready(node_id, now_ms) for node_id in list(self._nodes))
 
     def is_connecting(self, node_id: str) -> bool:
-        """Return whether an attempt is under way."""
+        """Return whether an attempt is in progress."""
         return node_id in self._connecting
 
     def is_established(self, node_id: str) -> bool:
-        """Return whether the connection stands, ready or about to be."""
+        """Return whether the node is connected: ready, or checking API versions."""
         node = self._nodes.get(node_id)
         return node is not None and node.state in _ESTABLISHED
 
     def is_disconnected(self, node_id: str) -> bool:
-        """Return whether the connection was lost; a node never tried is not."""
+        """Return whether the last connection ended; False for a node never connected to."""
         node = self._nodes.get(node_id)
         return node is not None and node.state in _LOST
 
     def preparing_since_ms(self, node_id: str) -> float | None:
-        """Return since when the node is being connected to, if it is and is not ready yet."""
+        """Return the start of a connection attempt that is not ready yet; None if there is none."""
         node = self._nodes.get(node_id)
         if node is None or node.state in _LOST or node.state is ConnectionState.READY:
             return None
         return node.last_attempt_ms
 
     def last_attempt_ms(self, node_id: str) -> float:
-        """Return when the node was last tried; 0 if never."""
+        """Return the time of the last attempt; 0 if there was none."""
         node = self._nodes.get(node_id)
         return node.last_attempt_ms if node is not None else 0.0
 
     def error(self, node_id: str) -> KafkaError | None:
-        """Return what ended the node's last connection, unless it is ready again."""
+        """Return the error that ended the node's last connection; None if it is ready again."""
         node = self._nodes.get(node_id)
         return node.error if node is not None else None
 
     def overdue_connects(self, now_ms: float) -> list[str]:
-        """Return the nodes whose attempt takes longer than it may."""
+        """Return the nodes whose connection attempt has timed out."""
         return [
             node_id
             for node_id, node in self._connecting.items()
@@ -240,23 +240,23 @@ class ClusterConnectionStates:
         ]
 
     def next_connect_deadline_ms(self) -> float:
-        """Return when the first of the present attempts has taken too long."""
+        """Return the earliest deadline of the present attempts."""
         return min(
             (node.connect_deadline_ms for node in self._connecting.values()),
             default=float("inf"),
         )
 
     def established(self) -> Iterable[str]:
-        """Return the nodes whose connection stands or is being opened."""
+        """Return the nodes that are connected or connecting."""
         return [node_id for node_id, node in self._nodes.items() if node.state not in _LOST]
 
     def remove(self, node_id: str) -> None:
-        """Forget a node and its back-off."""
+        """Remove a node and its back-off."""
         self._nodes.pop(node_id, None)
         self._connecting.pop(node_id, None)
 
     def _node(self, node_id: str) -> NodeConnectionState:
         node = self._nodes.get(node_id)
         if node is None:
-            raise IllegalStateError(f"node {node_id}: it was never connected to")
+            raise IllegalStateError(f"node {node_id}: no connection was ever opened to it")
         return node

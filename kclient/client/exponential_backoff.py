@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""Exponential back-off between attempts."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,10 @@ _LARGEST_EXPONENT = 60
 
 
 class ExponentialBackoff:
-    """A wait that doubles with each failed attempt (Kafka: ExponentialBackoff, KIP-580).
+    """Wait that doubles with each failed attempt (Kafka: ExponentialBackoff, KIP-580).
 
-    Jitter only lengthens a wait, so that the number of attempts in a given time has a firm upper
-    bound; Kafka's goes both ways.
+    Unlike in Kafka, jitter only lengthens a wait, so that the number of attempts in a given time
+    has a firm upper bound.
     """
 
     def __init__(
@@ -24,9 +24,9 @@ class ExponentialBackoff:
 
         Args:
             initial_ms: Wait after the first failure.
-            max_ms: Longest wait, before jitter.
-            uniform: Returns a number from 0 to 1 by chance, as `random.Random.random`.
-            jitter: Largest part of the wait that is added to it, by chance.
+            max_ms: Longest wait, without jitter.
+            uniform: Returns a random number from 0 to 1, as `random.Random.random`.
+            jitter: Largest fraction of the wait that is added at random.
         """
         self._initial_ms = initial_ms
         self._max_ms = max(initial_ms, max_ms)
@@ -34,7 +34,7 @@ class ExponentialBackoff:
         self._jitter = jitter
 
     def backoff(self, attempts: int) -> float:
-        """Return the wait in milliseconds after `attempts` earlier failures; 0 is the first."""
+        """Return the wait in milliseconds after `attempts` earlier failures."""
         exponent = min(attempts, _LARGEST_EXPONENT)
         wait_ms = min(self._initial_ms * _MULTIPLIER**exponent, self._max_ms)
         return wait_ms * (1.0 + self._jitter * self._uniform())

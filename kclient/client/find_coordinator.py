@@ -1,4 +1,4 @@
-"""Asking which broker is in charge of a group, in whichever version the broker speaks."""
+"""FindCoordinator request and response of a group, in all versions."""
 
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
@@ -9,9 +9,10 @@ from kclient.protocol.messages.find_coordinator import (
 )
 
 COORDINATOR_ID_BASE = 2**31 - 1
-"""A coordinator's connection has this less the broker's id for an id.
+"""Node id of the connection to a coordinator, minus the broker's id.
 
-It is a connection of its own: group requests must not queue behind a fetch that waits for data.
+Coordinators have connections of their own: group requests must not queue behind a fetch that waits
+for data.
 """
 
 _GROUP = 0
@@ -19,7 +20,7 @@ _FIRST_WITH_LIST = 4
 
 
 class FindGroupCoordinator:
-    """Builds the request: up to version 3 it names one key, from version 4 on a list of them."""
+    """Builder of the request: up to version 3 it has one key, from version 4 a list of keys."""
 
     api_key = ApiKey.FIND_COORDINATOR
     request_type = FindCoordinatorRequest
@@ -30,17 +31,17 @@ class FindGroupCoordinator:
         self._group_id = group_id
 
     def build(self, version: int) -> FindCoordinatorRequest:
-        """Return the request as it stands in a version."""
+        """Return the request in a version."""
         if version >= _FIRST_WITH_LIST:
             return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[self._group_id])
         return FindCoordinatorRequest(key=self._group_id)
 
 
 def coordinator_of(response: FindCoordinatorResponse, group_id: str) -> Node:
-    """Return the broker in charge of a group, with its real id.
+    """Return the coordinator of a group, with its broker id.
 
     Raises:
-        KafkaError: The broker knows of none, or refused to tell.
+        KafkaError: The response has an error.
     """
     code, message = response.error_code, response.error_message
     node = Node(response.node_id, response.host, response.port)

@@ -1,4 +1,4 @@
-"""Requests that were sent, or are being sent, and have no answer yet; per node, in order."""
+"""Requests in flight of each node, in the order in which they were sent."""
 
 import math
 from collections import deque
@@ -15,14 +15,14 @@ from kclient.protocol.message import Request, Response
 
 @dataclass(slots=True, eq=False)
 class InFlightRequest:
-    """A request in the version it was written in.
+    """Request that was sent in a version (Kafka: NetworkClient.InFlightRequest).
 
     Attributes:
-        request: What was asked for.
-        message: The request as built.
-        version: Version of the request and of its answer.
-        send: The frame.
-        sent_ms: When it was handed to the selector.
+        request: Request before its version was chosen.
+        message: Message that was sent.
+        version: Version of the request and of its response.
+        send: Frame.
+        sent_ms: Time at which it was queued.
     """
 
     request: ClientRequest
@@ -33,11 +33,11 @@ class InFlightRequest:
 
     @property
     def deadline_ms(self) -> float:
-        """When the answer is overdue."""
+        """Time at which the request times out."""
         return self.sent_ms + self.request.request_timeout_ms
 
-    def answered(self, response: Response | None, now_ms: float) -> ClientResponse:
-        """Return the outcome of a request that went well."""
+    def completed(self, response: Response | None, now_ms: float) -> ClientResponse:
+        """Return the outcome of a request that succeeded."""
         return self._outcome(now_ms, response)
 
     def failed(
@@ -64,8 +64,8 @@ class InFlightRequest:
         )
 
 
-def never_sent(request: ClientRequest, error: KafkaError, now_ms: float) -> ClientResponse:
-    """Return the outcome of a request that could not be written at all."""
+def not_sent(request: ClientRequest, error: KafkaError, now_ms: float) -> ClientResponse:
+    """Return the outcome of a request that could not be encoded."""
     mismatch = error if isinstance(error, UnsupportedVersionError) else None
     return ClientResponse(
         request.builder.api_key,
@@ -81,26 +81,26 @@ def never_sent(request: ClientRequest, error: KafkaError, now_ms: float) -> Clie
 
 
 class InFlightRequests:
-    """The requests in flight of each node, the oldest first (Kafka: InFlightRequests).
+    """Requests in flight of each node, the oldest first (Kafka: InFlightRequests).
 
-    A broker answers in the order of asking, so that an answer always belongs to the oldest.
+    A broker responds in the order of the requests, so that a response belongs to the oldest one.
     """
 
     def __init__(self, max_in_flight_per_node: int) -> None:
         self._max = max_in_flight_per_node
         self._queues: dict[str, deque[InFlightRequest]] = {}
         self._count = 0
-        # No request is overdue before this time; it is a lower bound, found anew once it is past.
+        # Lower bound of the deadlines, recomputed when it has passed.
         self._next_deadline_ms = math.inf
 
     def add(self, request: InFlightRequest) -> None:
-        """Note a request as the youngest of its node."""
+        """Add a request as the newest of its node."""
         self._queues.setdefault(request.request.destination, deque()).append(request)
         self._count += 1
         self._next_deadline_ms = min(self._next_deadline_ms, request.deadline_ms)
 
     def complete_next(self, node_id: str) -> InFlightRequest | None:
-        """Take out the oldest request of a node; None if there is none."""
+        """Remove and return the oldest request of a node; None if there is none."""
         queue = self._queues.get(node_id)
         if not queue:
             return None
@@ -113,7 +113,7 @@ class InFlightRequests:
         return queue[0] if queue else None
 
     def complete_last_sent(self, node_id: str) -> InFlightRequest:
-        """Take out the youngest request of a node.
+        """Remove and return the newest request of a node.
 
         Raises:
             IllegalStateError: There is none.
@@ -127,8 +127,7 @@ class InFlightRequests:
     def can_send_more(self, node_id: str) -> bool:
         """Return whether the last frame is written and the limit is not reached.
 
-        Requests of the client itself, such as METADATA, do not count: they never keep the
-        application's waiting.
+        Internal requests, such as METADATA, do not count.
         """
         queue = self._queues.get(node_id)
         if not queue:
@@ -140,7 +139,7 @@ class InFlightRequests:
         )
 
     def can_send_internal(self, node_id: str) -> bool:
-        """Return whether the last frame is written; the limit is the application's alone."""
+        """Return whether the last frame is written; the limit does not apply."""
         queue = self._queues.get(node_id)
         return not queue or queue[-1].send.completed()
 
@@ -151,23 +150,23 @@ class InFlightRequests:
         return len(self._queues.get(node_id, ()))
 
     def clear_all(self, node_id: str) -> Iterable[InFlightRequest]:
-        """Take out all requests of a node, the oldest first."""
+        """Remove and return all requests of a node, the oldest first."""
         queue = self._queues.pop(node_id, None) or ()
         self._count -= len(queue)
         return queue
 
-    def abandon(self) -> None:
-        """Forget all requests; nobody waits for their answers."""
+    def clear(self) -> None:
+        """Discard all requests."""
         self._queues.clear()
         self._count = 0
         self._next_deadline_ms = math.inf
 
     def next_deadline_ms(self) -> float:
-        """Return a time before which no request is overdue."""
+        """Return a time before which no request times out."""
         return self._next_deadline_ms
 
     def overdue(self, now_ms: float) -> list[InFlightRequest]:
-        """Return, of each node that left a request unanswered for too long, the most overdue."""
+        """Return the request with the earliest passed deadline, of each node that has one."""
         if now_ms < self._next_deadline_ms:
             return []
         first = [

@@ -1,4 +1,4 @@
-"""Lets go of network clients that an exception has left in the midst of something."""
+"""Closing of network clients that an exception of a signal handler interrupted."""
 
 import logging
 
@@ -9,14 +9,14 @@ _log = logging.getLogger(__name__)
 
 
 def close_interrupted(clients: list[NetworkClient]) -> None:
-    """Close clients whose state cannot be relied on, and take them off the list.
+    """Close clients whose state is inconsistent, and remove them from the list.
 
-    Called again where it was itself interrupted, it goes on with the rest.
+    After an interruption, the next call continues with the rest.
     """
     while clients:
         try:
             clients[-1].close()
         except (KafkaError, LookupError, OSError, ValueError) as error:
-            # What is half open is closed when the last reference to it goes.
-            _log.info("closing the connections that were interrupted: %s", error)
+            # The remaining sockets are closed with their last reference.
+            _log.info("error while closing interrupted connections: %s", error)
         clients.pop()

@@ -1,4 +1,4 @@
-"""Chooses the broker for a question that any broker can answer."""
+"""Choice of the broker for a request that any broker can serve."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,10 +6,10 @@ from kclient.client.node_connections import NodeConnections
 from kclient.common.types import Node
 
 SLOW_CONNECT_MS = 1000.0
-"""After this time another node is tried beside one that does not get ready."""
+"""Age of a connection attempt after which another node is tried in addition."""
 
 Rank = tuple[int, float]
-"""Rank of a node; the node with the smallest is chosen."""
+"""Rank of a node; the node with the lowest rank is chosen."""
 
 
 def least_loaded_node(
@@ -20,20 +20,21 @@ def least_loaded_node(
     *,
     internal: bool = False,
 ) -> Node | None:
-    """Return the node best placed to answer (Kafka: NetworkClient.leastLoadedNode).
+    """Return the least loaded node (Kafka: NetworkClient.leastLoadedNode).
 
-    First a ready one with the fewest requests in flight, then one that is getting ready, then one
-    that may be connected to, the longest untried first; last one that is slow in getting ready.
+    The order is: ready nodes, those with the fewest requests in flight first; nodes that are being
+    connected to; nodes that may be connected to, by the time of their last attempt; nodes whose
+    connection attempt is slow.
 
     Args:
         nodes: Brokers to choose from.
-        connections: How they fare.
-        uniform: Returns a number from 0 to 1 by chance, to spread the load.
+        connections: Connections of the client.
+        uniform: Returns a random number from 0 to 1, to spread the load.
         now_ms: Present time.
-        internal: Whether the request is the client's own, which may exceed the limit in flight.
+        internal: Whether it is for an internal request, which may exceed the limit in flight.
 
     Returns:
-        The node; None if all are in their back-off or busy.
+        The node; None if all are busy or backing off.
     """
     if not nodes:
         return None
@@ -55,7 +56,7 @@ def least_loaded_node(
 
 
 def _rank(node_id: str, connections: NodeConnections, now_ms: float) -> Rank | None:
-    """Return how well a node that takes no request now is placed; None if it is of no use."""
+    """Return the rank of a node that is not ready; None if it cannot be used now."""
     since_ms = connections.states.preparing_since_ms(node_id)
     if since_ms is not None:
         return (1, 0.0) if now_ms - since_ms < SLOW_CONNECT_MS else (3, since_ms)

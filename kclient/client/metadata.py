@@ -1,4 +1,4 @@
-"""What a client knows of the cluster, when it must ask again, and who waits for the answer."""
+"""Metadata of the cluster: its present state, due updates, and calls that wait for them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ from kclient.protocol.messages.metadata import (
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads a partition, and in which term (Kafka: Metadata.LeaderAndEpoch).
+    """Leader of a partition and its epoch (Kafka: Metadata.LeaderAndEpoch).
 
     Attributes:
         leader: Broker, or None if there is none or it is unknown.
-        epoch: The term, or -1 if unknown.
+        epoch: Leader epoch, or -1 if unknown.
     """
 
     leader: Node | None
@@ -35,19 +35,19 @@ class LeaderAndEpoch(NamedTuple):
 
 
 class LeaderIdAndEpoch(NamedTuple):
-    """A new leader as a produce or fetch response names it (KIP-951)."""
+    """New leader from a produce or fetch response (KIP-951)."""
 
     leader_id: int
     epoch: int
 
 
-class MetadataAsk(NamedTuple):
-    """A request for metadata, with what must be known when its answer comes.
+class MetadataRequestAndVersion(NamedTuple):
+    """METADATA request and the updates it covers (Kafka: Metadata.MetadataRequestAndVersion).
 
     Attributes:
-        request: What to send.
-        request_version: Number of the last wish that the request covers.
-        is_partial: Whether it asks for new topics only.
+        request: Request.
+        request_version: Number of the last requested update that it covers.
+        is_partial: Whether it requests new topics only.
     """
 
     request: MetadataRequest
@@ -56,11 +56,10 @@ class MetadataAsk(NamedTuple):
 
 
 class Metadata:
-    """The client's view of the cluster, as an admin client needs it (Kafka: Metadata).
+    """Metadata of an admin client, and base of the other clients' (Kafka: Metadata).
 
-    `ProducerMetadata` and `ConsumerMetadata` add the topics they want to know about. The network
-    thread brings answers; application threads read, wish for updates and wait. `cluster` may be
-    read without waiting for anybody.
+    `ProducerMetadata` and `ConsumerMetadata` add topics. The network thread applies responses;
+    application threads read, request updates and wait for them. `cluster` takes no lock.
     """
 
     def __init__(
@@ -72,19 +71,19 @@ class Metadata:
         max_age_ms: float = 300_000,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
-        """Start without any knowledge.
+        """Create metadata without brokers.
 
         Args:
-            runtime: Door to clock, randomness and waiting.
+            runtime: Clock, random numbers, conditions.
             refresh_backoff_ms: Wait between two requests, ``retry.backoff.ms``.
             refresh_backoff_max_ms: Longest such wait, ``retry.backoff.max.ms``.
-            max_age_ms: When to ask without a reason, ``metadata.max.age.ms``.
-            log_context: Names the client in its log lines.
+            max_age_ms: Age after which an update is due, ``metadata.max.age.ms``.
+            log_context: Prefix of the client's log lines.
         """
         self._log_context = log_context
         self._clock = runtime.clock
-        # guards: everything below, here and in derived classes; notified on each answer, on an
-        # error and on close
+        # guards: everything below, here and in derived classes; notified on each response, on a
+        # fatal error and on close
         self._condition = runtime.tasks.condition()
         backoff = ExponentialBackoff(
             refresh_backoff_ms, refresh_backoff_max_ms, runtime.random.random
@@ -94,35 +93,35 @@ class Metadata:
         self._snapshot = MetadataSnapshot.bootstrap(())
         self._cluster = self._snapshot.cluster()
         self._epochs = LastSeenEpochs()
-        self._topic_errors: dict[str, KafkaError] = {}  # not raised to anybody yet
+        self._topic_errors: dict[str, KafkaError] = {}  # not raised yet
         self._fatal_error: KafkaError | None = None
         self._closed = False
 
     # --- reading
 
     def cluster(self) -> Cluster:
-        """Return the present picture."""
+        """Return the present cluster."""
         return self._cluster
 
     def update_version(self) -> int:
-        """Return the number of the last answer, to wait for a later one."""
+        """Return the number of the last update, to wait for a later one."""
         with self._condition:
             return self._timing.update_version
 
     def topic_error(self, topic: str) -> KafkaError | None:
-        """Return why the last answer did not describe a topic, if it spoke of it."""
+        """Return the error that the last response has for a topic; None if it has none."""
         known = self._snapshot.topics.get(topic)
         return known.error if known is not None else None
 
     def maybe_raise_any_error(self) -> None:
-        """Raise what no retry heals: a failed authentication, a topic forbidden or misnamed.
+        """Raise an error that a retry does not resolve: of authentication, or of a topic.
 
-        An error of a topic is raised once; the next answer may bring it again.
+        The error of a topic is raised once for each response that has it.
 
         Raises:
-            TopicAuthorizationError: The client may not see a topic it asked for.
-            InvalidTopicError: A topic's name is not legal.
-            KafkaError: What `fatal_error` reported.
+            TopicAuthorizationError: The client is not authorized for a requested topic.
+            InvalidTopicError: The name of a topic is invalid.
+            KafkaError: The error passed to `fatal_error`.
         """
         with self._condition:
             errors, self._topic_errors = self._topic_errors, {}
@@ -133,12 +132,12 @@ class Metadata:
                     raise kind(f"{kind.error_name}: {', '.join(topics)}")
 
     def maybe_raise_error_for_topic(self, topic: str) -> None:
-        """Raise what no retry heals, as far as it touches one topic; see `maybe_raise_any_error`.
+        """Raise an error that a retry does not resolve, of one topic; see `maybe_raise_any_error`.
 
         Raises:
-            TopicAuthorizationError: The client may not see the topic.
-            InvalidTopicError: The topic's name is not legal.
-            KafkaError: What `fatal_error` reported.
+            TopicAuthorizationError: The client is not authorized for the topic.
+            InvalidTopicError: The name of the topic is invalid.
+            KafkaError: The error passed to `fatal_error`.
         """
         with self._condition:
             self._raise_fatal_error()
@@ -146,46 +145,46 @@ class Metadata:
             if error is not None:
                 raise type(error)(f"{error.error_name}: {topic}")
 
-    # --- wishing and waiting
+    # --- requesting and awaiting updates
 
-    def request_update(self, *, answers_differ: bool = False) -> int:
+    def request_update(self, *, cluster_changed: bool = False) -> int:
         """Request a full update; return the number to pass to `await_update`.
 
         Args:
-            answers_differ: Whether the caller learned that the cluster changed, so that the
-                wait that grew while responses stayed the same starts over.
+            cluster_changed: Whether the caller learned that the cluster changed; resets the
+                back-off that grows while responses are equal.
         """
         with self._condition:
-            return self._timing.request_full(responses_differ=answers_differ)
+            return self._timing.request_full(cluster_changed=cluster_changed)
 
     def await_update(self, last_version: int, timeout: float) -> bool:
-        """Wait until an answer later than `last_version` has come.
+        """Wait for an update later than `last_version`.
 
         Args:
             last_version: From `update_version` or `request_update`.
             timeout: Longest wait, seconds.
 
         Returns:
-            Whether it has come.
+            Whether there was one.
 
         Raises:
-            ClosedError: The client was closed meanwhile.
-            KafkaError: What `fatal_error` reported.
+            ClosedError: The client was closed.
+            KafkaError: The error passed to `fatal_error`.
         """
         with self._condition:
 
-            def settled() -> bool:
+            def has_ended() -> bool:
                 later = self._timing.update_version > last_version
                 return later or self._closed or self._fatal_error is not None
 
-            self._condition.wait_for(settled, max(0.0, timeout))
+            self._condition.wait_for(has_ended, max(0.0, timeout))
             self._raise_fatal_error()
             if self._closed:
                 raise ClosedError("the client was closed while it waited for metadata")
             return self._timing.update_version > last_version
 
     def close(self) -> None:
-        """Wake everybody who waits; idempotent."""
+        """Wake all waiting threads; idempotent."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -193,46 +192,50 @@ class Metadata:
     # --- for the network client
 
     def bootstrap(self, addresses: Sequence[Address]) -> None:
-        """Start from these servers, names and ports, with no other knowledge."""
+        """Start from bootstrap servers, given as host names and ports."""
         with self._condition:
             self._bootstrap_addresses = tuple(addresses)
-            self._timing.started_over()
+            self._timing.bootstrapped()
             self._replace(MetadataSnapshot.bootstrap(addresses))
             self._condition.notify_all()
 
     def rebootstrap(self) -> None:
-        """Start over from the bootstrap servers: no broker known is of use (KIP-899).
+        """Restart from the bootstrap servers, since no known broker is usable (KIP-899).
 
-        Unlike Kafka's, this keeps the topics, without leaders, until a broker describes them anew:
-        a producer goes on taking records while the whole cluster restarts.
+        Unlike Kafka's client, this keeps the topics, without leaders, until the next response: a
+        producer accepts records while the whole cluster restarts.
         """
         with self._condition:
             if not self._snapshot.is_bootstrap:
                 log = self._log_context.logger(__name__)
-                log.info("starting over from the bootstrap servers")
-                self._timing.started_over()
+                log.info("rebootstrapping: connecting to the bootstrap servers")
+                self._timing.bootstrapped()
                 known = self._snapshot
                 start = MetadataSnapshot.bootstrap(self._bootstrap_addresses)
                 self._replace(replace(start, topics=known.topics, cluster_id=known.cluster_id))
                 self._condition.notify_all()
 
     def time_to_next_update(self, now_ms: float) -> float:
-        """Return in how many milliseconds to ask."""
+        """Return the wait until the next request."""
         with self._condition:
             return self._timing.time_to_next_ms(now_ms)
 
-    def next_request(self, now_ms: float) -> MetadataAsk:
-        """Return what to ask now: new topics where that is enough, else all wanted ones."""
+    def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
+        """Return the next request: for new topics if that suffices, else for all topics."""
         with self._condition:
             timing = self._timing
             partial = not timing.full_update_needed and timing.is_fresh(now_ms)
             request = self._request_for_new_topics() if partial else None
             if request is None:
-                return MetadataAsk(self._request(), timing.request_version, is_partial=False)
-            return MetadataAsk(request, timing.request_version, is_partial=True)
+                return MetadataRequestAndVersion(
+                    self._request(), timing.request_version, is_partial=False
+                )
+            return MetadataRequestAndVersion(request, timing.request_version, is_partial=True)
 
-    def update(self, ask: MetadataAsk, response: MetadataResponse, now_ms: float) -> None:
-        """Take in an answer."""
+    def update(
+        self, request: MetadataRequestAndVersion, response: MetadataResponse, now_ms: float
+    ) -> None:
+        """Apply a response."""
         with self._condition:
 
             def retain(topic: str, is_internal: bool) -> bool:  # noqa: FBT001 (a TopicFilter)
@@ -240,14 +243,16 @@ class Metadata:
 
             reader = MetadataResponseReader(self._snapshot, self._epochs, retain, self._log_context)
             snapshot = reader.read(response)
-            if ask.is_partial:
+            if request.is_partial:
                 snapshot = self._snapshot.merged(snapshot, retain)
-            same = snapshot.says_the_same(self._snapshot)
-            self._timing.updated(ask.request_version, now_ms, partial=ask.is_partial, same=same)
+            same = snapshot.describes_same_cluster(self._snapshot)
+            self._timing.updated(
+                request.request_version, now_ms, partial=request.is_partial, same=same
+            )
             if reader.refresh_needed:
                 self._timing.request_full()
             self._fatal_error = None
-            self._note_answered(topic.name for topic in response.topics if topic.name)
+            self._topics_described(topic.name for topic in response.topics if topic.name)
             self._replace(snapshot)
             self._epochs.retain(
                 lambda topic: topic in snapshot.topics or retain(topic, is_internal=False)
@@ -255,43 +260,43 @@ class Metadata:
             self._condition.notify_all()
 
     def failed_update(self, now_ms: float) -> None:
-        """Note that no answer came; the next request waits longer."""
+        """Record that a request failed; the next one backs off longer."""
         with self._condition:
             self._timing.failed(now_ms)
 
     def fatal_error(self, error: KafkaError) -> None:
-        """Raise an error, such as a failed authentication, to everybody who waits or reads."""
+        """Set an error, such as a failed authentication, that waiting and next calls raise."""
         with self._condition:
             self._fatal_error = error
             self._condition.notify_all()
 
-    # --- news from other responses
+    # --- updates from other responses
 
     def update_last_seen_epoch_if_newer(self, topic_partition: TopicPartition, epoch: int) -> bool:
-        """Note an epoch seen in another response; a newer one calls for an update (KIP-320).
+        """Record the leader epoch of another response; a newer one requests an update (KIP-320).
 
         Returns:
-            Whether it is newer than the epoch known; False where none is known.
+            Whether it is newer than the known epoch; False if none is known.
         """
         with self._condition:
             known = self._epochs.get(topic_partition)
             if known == UNKNOWN_EPOCH or epoch <= known:
                 return False
             self._epochs.put(topic_partition, epoch)
-            self._timing.request_full(responses_differ=True)
+            self._timing.request_full(cluster_changed=True)
             return True
 
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, LeaderIdAndEpoch], nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """Take in leaders named by a produce or fetch response (KIP-951).
+        """Apply the leaders of a produce or fetch response (KIP-951).
 
         Args:
             leaders: New leaders.
-            nodes: Where these brokers are.
+            nodes: Addresses of these brokers.
 
         Returns:
-            The partitions whose leader was indeed newer than the one known.
+            The partitions whose leader is newer than the known one.
         """
         with self._condition:
             known_nodes = {**self._snapshot.nodes, **{node.id: node for node in nodes}}
@@ -308,27 +313,27 @@ class Metadata:
                 self._condition.notify_all()
             return updated
 
-    # --- what derived classes want to know
+    # --- overridden by derived classes
 
     def _request(self) -> MetadataRequest:
-        """Return the request for everything wanted: here, for the brokers alone."""
+        """Return the request for all topics in use: here for the brokers only."""
         return MetadataRequest(topics=[], allow_auto_topic_creation=False)
 
     def _request_for_new_topics(self) -> MetadataRequest | None:
-        """Return the request for new topics, or None if all must be asked for."""
+        """Return the request for new topics, or None if all topics must be requested."""
         return None
 
     def _retain(self, topic: str, is_internal: bool, now_ms: float) -> bool:  # noqa: FBT001 (a TopicFilter with a time)
-        """Return whether to remember a topic."""
+        """Return whether to keep a topic."""
         return True
 
-    def _note_answered(self, topics: Iterable[str]) -> None:
-        """Take note of the topics that an answer spoke of."""
+    def _topics_described(self, topics: Iterable[str]) -> None:
+        """Record the topics of a response."""
 
-    # --- inside
+    # --- internal
 
     def _request_new_topics(self, added: Iterable[str]) -> int:
-        """Request topics; at once if the last responses do not mention one of them."""
+        """Request topics; at once if one of them is not in the snapshot."""
         at_once = any(topic not in self._snapshot.topics for topic in added)
         return self._timing.request_partial(at_once=at_once)
 
@@ -347,7 +352,7 @@ class Metadata:
 
 
 def request_for(names: Iterable[str] | None, *, allow_creation: bool) -> MetadataRequest:
-    """Return the request for some topics by name; None asks for all."""
+    """Return the request for topics by name; None requests all."""
     topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=allow_creation)
 

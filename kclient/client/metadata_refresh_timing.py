@@ -1,4 +1,4 @@
-"""When metadata must be requested again, and how soon it may be."""
+"""Timing of metadata requests: due updates and back-offs."""
 
 import math
 
@@ -6,20 +6,20 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 
 
 class MetadataRefreshTiming:
-    """Requests for updates, responses, failures, and the waits between them.
+    """Requested updates, responses, failures, and the back-offs between them.
 
-    However often updates are requested, and whatever responses hold, two metadata requests are at
-    least ``retry.backoff.ms`` apart, growing to ``retry.backoff.max.ms`` while responses stay the
-    same or fail. A topic that was never requested before is the only exception, and only where
-    brokers respond: the first `send` to each topic should not wait.
+    Two metadata requests are at least ``retry.backoff.ms`` apart, growing to
+    ``retry.backoff.max.ms`` while responses are equal or fail. The only exception is a topic that
+    was never requested before, if the last request succeeded: the first `send` to a topic should
+    not wait.
 
     Not thread-safe: `Metadata` calls it under its own lock.
 
     Attributes:
         update_version: Number of the last response.
         request_version: Number of the last request for new topics.
-        full_update_needed: Whether all topics are to be requested.
-        partial_update_needed: Whether new topics are to be requested.
+        full_update_needed: Whether all topics must be requested.
+        partial_update_needed: Whether new topics must be requested.
     """
 
     def __init__(self, backoff: ExponentialBackoff, max_age_ms: float) -> None:
@@ -30,23 +30,23 @@ class MetadataRefreshTiming:
         self._backoff = backoff
         self._max_age_ms = max_age_ms
         self._not_before_ms = -math.inf
-        self._soonest_ms = -math.inf  # the least `_not_before_ms` may be set back to
+        self._earliest_ms = -math.inf  # lower bound when `_not_before_ms` is reset
         self._last_success_ms = -math.inf
         self._failures = 0
         self._same_responses = 0  # in a row
         self._at_once_version = 0  # the last request for topics that were never requested before
 
-    def request_full(self, *, responses_differ: bool = False) -> int:
+    def request_full(self, *, cluster_changed: bool = False) -> int:
         """Request all topics; return the number of the last response.
 
         Args:
-            responses_differ: Whether the cluster is known to have changed, so that the wait that
-                grew while responses stayed the same starts over.
+            cluster_changed: Whether the cluster is known to have changed; resets the back-off
+                that grows while responses are equal.
         """
         self.full_update_needed = True
-        if responses_differ and self._same_responses:
+        if cluster_changed and self._same_responses:
             self._same_responses = 0
-            self._not_before_ms = self._soonest_ms
+            self._not_before_ms = self._earliest_ms
         return self.update_version
 
     def request_partial(self, *, at_once: bool) -> int:
@@ -65,15 +65,15 @@ class MetadataRefreshTiming:
         return self.update_version
 
     def is_fresh(self, now_ms: float) -> bool:
-        """Return whether the last full response is young enough."""
+        """Return whether the last full response is younger than ``metadata.max.age.ms``."""
         return self._last_success_ms + self._max_age_ms > now_ms
 
     def age_ms(self, now_ms: float) -> float:
-        """Return how long ago the last full response came; infinity before the first."""
+        """Return the age of the last full response; infinity before the first."""
         return now_ms - self._last_success_ms
 
     def time_to_next_ms(self, now_ms: float) -> float:
-        """Return how long to wait before the next request."""
+        """Return the wait until the next request."""
         if self.full_update_needed or self.partial_update_needed:
             due_ms = 0.0
         else:
@@ -81,14 +81,14 @@ class MetadataRefreshTiming:
         return max(due_ms, self._not_before_ms - now_ms)
 
     def updated(self, request_version: int, now_ms: float, *, partial: bool, same: bool) -> None:
-        """Record a response; `same` is set where it changed nothing."""
+        """Record a response; `same` if it equals the last one."""
         self.update_version += 1
         self.partial_update_needed = request_version < self.request_version
         self._failures = 0
         self._same_responses = self._same_responses + 1 if same else 0
-        self._soonest_ms = now_ms + self._backoff.backoff(0)
+        self._earliest_ms = now_ms + self._backoff.backoff(0)
         self._not_before_ms = max(
-            self._soonest_ms, now_ms + self._backoff.backoff(max(0, self._same_responses - 1))
+            self._earliest_ms, now_ms + self._backoff.backoff(max(0, self._same_responses - 1))
         )
         if request_version < self._at_once_version:
             self._not_before_ms = -math.inf  # the newest topics were not in the request
@@ -97,12 +97,12 @@ class MetadataRefreshTiming:
             self._last_success_ms = now_ms
 
     def failed(self, now_ms: float) -> None:
-        """Note that no response came."""
+        """Record a failed request."""
         self._not_before_ms = now_ms + self._backoff.backoff(self._failures)
-        self._soonest_ms = self._not_before_ms
+        self._earliest_ms = self._not_before_ms
         self._failures += 1
 
-    def started_over(self) -> None:
-        """Note that the client starts over from its bootstrap servers."""
+    def bootstrapped(self) -> None:
+        """Record that the client starts from its bootstrap servers."""
         self.full_update_needed = True
         self.update_version += 1

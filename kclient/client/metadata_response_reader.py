@@ -1,4 +1,4 @@
-"""Turns a broker's description of the cluster into a snapshot, never going back in time."""
+"""Conversion of metadata responses into snapshots; leader epochs never decrease."""
 
 from collections.abc import Callable
 
@@ -28,14 +28,14 @@ from kclient.protocol.messages.metadata import (
 
 
 class MetadataResponseReader:
-    """Reads one response, compared with what is known already (Kafka: Metadata).
+    """Reads a response and compares it with the known metadata (Kafka: Metadata).
 
-    A partition whose leader epoch is older than one seen before is left as it was: the broker that
-    sent the response lags behind. A topic whose id changed was deleted and created again, so that
-    its epochs start over.
+    If the leader epoch of a partition is older than the last seen one, the known description is
+    kept: the broker that sent the response lags behind. If the id of a topic changed, the topic was
+    deleted and created again, and its epochs are reset.
 
     Attributes:
-        refresh_needed: Whether the response shows that metadata should be requested again soon.
+        refresh_needed: Whether the response shows that another update is needed.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class MetadataResponseReader:
         self._retain = retain
 
     def read(self, response: MetadataResponse) -> MetadataSnapshot:
-        """Return the snapshot; ids and newer epochs are put into the `LastSeenEpochs`."""
+        """Return the snapshot; updates the `LastSeenEpochs`."""
         topics = {
             topic.name: self._topic(topic.name, topic)
             for topic in response.topics
@@ -97,7 +97,7 @@ class MetadataResponseReader:
             self.refresh_needed = True
         known = self._known.topics.get(name)
         if isinstance(error, LeaderNotAvailableError) and known is not None and known.partitions:
-            return known  # it exists and is being moved; the old description is better than none
+            return known  # a leader is being elected: keep the old description
         if isinstance(error, UnknownTopicOrPartitionError):
             self._epochs.missing(name)
         return described
@@ -125,7 +125,7 @@ class MetadataResponseReader:
 
 
 def _odd_partitions(name: str, topic: MetadataResponseTopic) -> str:
-    """Return what is wrong with the partitions of a topic: there are none, or there are gaps."""
+    """Return the problem if the partitions of a topic are missing or have gaps; else empty."""
     numbers = {partition.partition_index for partition in topic.partitions}
     if not numbers:
         return f"topic {name} has no partitions yet"

@@ -1,4 +1,4 @@
-"""The last answers of brokers about the cluster, joined into one picture."""
+"""Immutable snapshot of the metadata, merged from the brokers' responses."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ NO_LEADER = -1
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition as a broker described it, by node ids (Kafka: PartitionMetadata)."""
+    """Partition with leader and replicas as node ids (Kafka: PartitionMetadata)."""
 
     leader_id: int
     leader_epoch: int
@@ -26,13 +26,13 @@ class PartitionMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic as a broker described it; equal responses yield equal objects.
+    """Topic of a metadata response; equal responses yield equal objects.
 
     Attributes:
-        topic_id: Id, or None from a broker that knows none.
-        is_internal: Whether it belongs to Kafka itself.
-        partitions: Partitions by number; empty where `error_code` is set.
-        error_code: Why the broker did not describe it, as a code of the protocol; 0 if it did.
+        topic_id: Topic id, or None from a broker without topic ids.
+        is_internal: Whether it is an internal topic of Kafka.
+        partitions: Partitions by number; empty if `error_code` is set.
+        error_code: Error code of the topic; 0 for no error.
         error_detail: More about the error, for messages.
     """
 
@@ -44,19 +44,19 @@ class TopicMetadata:
 
     @property
     def error(self) -> KafkaError | None:
-        """Why the broker did not describe the topic; a new exception each time."""
+        """Error of the topic, as a new exception; None if there is none."""
         return error_for_code(self.error_code, self.error_detail or None)
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """Everything known of the cluster (Kafka: MetadataSnapshot); never changes.
+    """Known metadata of the cluster (Kafka: MetadataSnapshot); immutable.
 
     Attributes:
         nodes: Brokers by id.
         topics: Topics by name.
         cluster_id: Id of the cluster.
-        controller_id: Broker that admin requests go to; -1 if unknown.
+        controller_id: Broker for requests to the controller; -1 if unknown.
         is_bootstrap: Whether the nodes are bootstrap servers.
     """
 
@@ -68,7 +68,7 @@ class MetadataSnapshot:
 
     @classmethod
     def bootstrap(cls, addresses: Iterable[Address]) -> "MetadataSnapshot":
-        """Return what is known before any broker has answered."""
+        """Return the snapshot of the bootstrap servers, before the first response."""
         return cls(Cluster.bootstrap(addresses).nodes, is_bootstrap=True)
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
@@ -76,17 +76,17 @@ class MetadataSnapshot:
         known = self.topics.get(topic)
         return known.partitions.get(partition) if known is not None else None
 
-    def says_the_same(self, other: "MetadataSnapshot") -> bool:
-        """Return whether two snapshots describe the same cluster.
+    def describes_same_cluster(self, other: "MetadataSnapshot") -> bool:
+        """Return whether two snapshots are equal.
 
-        The controller does not count: KRaft brokers name a random one in each response.
+        The controller is ignored: KRaft brokers return a random one in each response.
         """
         return replace(self, controller_id=other.controller_id) == other
 
     def merged(
         self, newer: "MetadataSnapshot", retain: Callable[[str, bool], bool]
     ) -> "MetadataSnapshot":
-        """Return `newer` with the topics it does not speak of, where `retain(name, internal)`."""
+        """Return `newer` with the topics that only this one has, if `retain(name, internal)`."""
         kept = {
             name: topic
             for name, topic in self.topics.items()
@@ -97,9 +97,9 @@ class MetadataSnapshot:
         )
 
     def cluster(self) -> Cluster:
-        """Return the picture handed to everyone else."""
+        """Return the cluster of this snapshot."""
         described = {name: topic for name, topic in self.topics.items() if topic.error_code == NONE}
-        # The id -1 means that no controller is known, and is also that of a bootstrap server.
+        # -1 means that no controller is known, and is also the id of a bootstrap server.
         controller = None if self.is_bootstrap else self.nodes.get(self.controller_id)
         return Cluster(
             self.nodes.values(),
@@ -127,5 +127,5 @@ class MetadataSnapshot:
         )
 
     def _nodes(self, ids: Iterable[int]) -> tuple[Node, ...]:
-        # A replica whose broker is down is named by id only.
+        # Only the id is known of a replica whose broker is down.
         return tuple(self.nodes.get(node_id) or Node(node_id, "", -1) for node_id in ids)

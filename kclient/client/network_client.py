@@ -1,11 +1,11 @@
-"""Sends requests to brokers and brings their answers, in one thread."""
+"""Network client: sends requests to brokers and returns their responses, in one thread."""
 
 from kclient.client.api_versions import ApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
 from kclient.client.client_request import ClientRequest, CorrelationIds
 from kclient.client.client_response import ClientResponse, ResponseCallback
 from kclient.client.client_settings import ClientSettings
-from kclient.client.in_flight_requests import never_sent
+from kclient.client.in_flight_requests import not_sent
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
@@ -26,14 +26,14 @@ from kclient.network.selector import Selector
 
 
 class NetworkClient:
-    """The one face of the network towards producers, consumers and admin clients.
+    """Requests and responses of a producer, consumer or admin client (Kafka: NetworkClient).
 
-    Source: Kafka's NetworkClient. Everything happens in `poll`, in the thread that calls it; only
-    `wakeup` and `initiate_close` may be called from another. Nodes are named by id as a str where
-    a request goes, and given as `Node` where an address is needed.
+    Input and output happen in `poll`, in the calling thread; only `wakeup` and `initiate_close` may
+    be called from another. A destination is a node id as str; a `Node` is passed where the address
+    is needed.
 
     Attributes:
-        api_versions: What each connected node speaks.
+        api_versions: API versions of each connected node.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class NetworkClient:
             self._connections, negotiator, self._metadata_updater, log_context
         )
         self._active = True
-        self._unwritten = False  # a METADATA request was queued at the end of the last poll
+        self._metadata_queued = False  # a METADATA request was queued at the end of the last poll
 
     # --- nodes
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Return whether a request may be sent to a node now; connect to it where it is time to.
+        """Return whether a request may be sent to a node now; connect to it if necessary.
 
         Raises:
-            InvalidArgumentError: The node has no address, as a broker that is down.
+            InvalidArgumentError: The node has no address, as of a broker that is down.
         """
         if not node.host or node.port < 0:
             raise InvalidArgumentError(f"node: got {node}, expected one with an address")
@@ -86,21 +86,22 @@ class NetworkClient:
     def is_ready(self, node: Node, now_ms: float) -> bool:
         """Return whether a request may be sent to a node now.
 
-        Unlike Kafka's client, this one goes on sending while metadata is due: METADATA requests
-        are outside of the limit in flight and are queued before the caller's next request.
+        Unlike Kafka's client, this one sends requests while a metadata update is due: METADATA
+        requests do not count in ``max.in.flight.requests.per.connection`` and are queued before
+        the caller's next request.
         """
         return self._connections.can_send(str(node.id), now_ms)
 
     def has_ready_nodes(self, now_ms: float) -> bool:
-        """Return whether requests may flow to any node."""
+        """Return whether any node is ready."""
         return self._connections.states.has_ready_nodes(now_ms)
 
     def connection_delay_ms(self, node: Node, now_ms: float) -> float:
-        """Return how long to wait before trying the connection again; inf while it stands."""
+        """Return the wait until the next connection attempt; infinity while connected."""
         return self._connections.states.connection_delay_ms(str(node.id), now_ms)
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
-        """Return how long to wait before trying to send, throttling by the broker included."""
+        """Return the wait until the next attempt to send, including the broker's throttle time."""
         return self._connections.states.poll_delay_ms(str(node.id), now_ms)
 
     def connection_failed(self, node: Node) -> bool:
@@ -108,17 +109,17 @@ class NetworkClient:
         return self._connections.states.is_disconnected(str(node.id))
 
     def connection_error(self, node: Node) -> DisconnectedError | None:
-        """Return why a node is not connected, if it was and is not any more."""
+        """Return the error that ended a node's last connection; None if it is ready again."""
         node_id = str(node.id)
         reason = self._connections.states.error(node_id)
         if reason is None:
             return None
-        error = DisconnectedError(f"{self._connections.in_words(node_id)}: {reason}")
+        error = DisconnectedError(f"{self._connections.describe(node_id)}: {reason}")
         error.__cause__ = reason
         return error
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
-        """Return the broker best placed for a question that any can answer; None if all are busy.
+        """Return the broker for a request that any broker can serve; None if all are busy.
 
         It may not be connected yet: see `ready`.
         """
@@ -134,18 +135,18 @@ class NetworkClient:
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
 
     def bootstrap_error(self) -> BootstrapError | None:
-        """Return why brokers are of no use: each address not reached, with its own cause.
+        """Return why no broker is usable: the cause for each address that was not reached.
 
-        Where all were reached it tells what came of asking for the cluster; None if nothing is
-        known against anybody. To be raised, with what was being done, when a call's deadline
-        passes. May be called from any thread.
+        If all were reached, the error has the failure of the last METADATA request. Returns None if
+        there is no failure. Callers raise it when their deadline passes. May be called from any
+        thread.
         """
         unreached = self._connections.bootstrap_error(self._clock.monotonic_ms())
-        trouble = self._metadata_updater.trouble()
-        if unreached is not None or trouble is None:
+        last_error = self._metadata_updater.last_error()
+        if unreached is not None or last_error is None:
             return unreached
-        error = BootstrapError(f"the cluster was not described: {trouble}")
-        error.__cause__ = trouble
+        error = BootstrapError(f"metadata could not be fetched: {last_error}")
+        error.__cause__ = last_error
         return error
 
     # --- requests
@@ -160,7 +161,7 @@ class NetworkClient:
         request_timeout_ms: float | None = None,
         callback: ResponseCallback | None = None,
     ) -> ClientRequest:
-        """Return a request, numbered and ready for `send`."""
+        """Return a request with a correlation id, for `send`."""
         if request_timeout_ms is None:
             request_timeout_ms = self._settings.request_timeout_ms
         return ClientRequest(
@@ -174,9 +175,9 @@ class NetworkClient:
         )
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
-        """Give a request to a node that is ready; the next `poll` writes it.
+        """Queue a request to a node that is ready; the next `poll` writes it.
 
-        A request that no common version can carry fails in the next `poll`.
+        A request without a usable API version fails in the next `poll`.
 
         Raises:
             IllegalStateError: The node is not ready.
@@ -184,29 +185,29 @@ class NetworkClient:
         """
         self._ensure_active()
         if not self._connections.can_send(request.destination, now_ms):
-            raise IllegalStateError(f"node {request.destination}: it is not ready for a request")
+            raise IllegalStateError(f"node {request.destination}: not ready for a request")
         try:
             self._connections.send(request, now_ms)
         except KafkaError as error:
-            self._collector.responses.append(never_sent(request, error, now_ms))
+            self._collector.responses.append(not_sent(request, error, now_ms))
 
     def in_flight_request_count(self, node_id: str | None = None) -> int:
-        """Return the number of requests without an answer, of one node or of all."""
+        """Return the number of requests in flight, of one node or of all."""
         return self._connections.in_flight.count(node_id)
 
     def has_in_flight_requests(self, node_id: str | None = None) -> bool:
-        """Return whether a request has no answer yet, of one node or of any."""
+        """Return whether a request is in flight, to one node or to any."""
         return self._connections.in_flight.count(node_id) > 0
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
-        """Move bytes in and out, and tell the outcome of requests to their callbacks.
+        """Do input and output, complete requests and call their callbacks.
 
         Args:
-            timeout_ms: Longest wait for something to happen.
+            timeout_ms: Longest wait for input or output.
             now_ms: Present time.
 
         Returns:
-            The outcomes, those told to callbacks included; answers of one node in their order.
+            The completed responses, in order for each node, also those passed to callbacks.
 
         Raises:
             ClosedError: The client was closed.
@@ -214,24 +215,23 @@ class NetworkClient:
         self._ensure_active()
         if not self._collector.responses:
             metadata_ms = self._metadata_updater.maybe_update(now_ms)
-            if self._unwritten:
-                timeout_ms = 0.0  # the caller may have found the channel busy: let it look again
+            if self._metadata_queued:
+                timeout_ms = 0.0  # the caller may have found the channel busy: it can retry now
             self._selector.poll(self._wait_ms(timeout_ms, metadata_ms, now_ms), now_ms)
             now_ms = self._clock.monotonic_ms()
             self._connections.finish_look_ups(now_ms)
             self._collector.collect(now_ms)
             self._maybe_rebootstrap(now_ms)
-            # Before the caller's next request takes the channel.
-            self._unwritten = self._metadata_updater.maybe_send(now_ms)
+            # Before the caller's next request occupies the channel.
+            self._metadata_queued = self._metadata_updater.maybe_send(now_ms)
         return self._complete_responses()
 
-    # --- life
+    # --- lifecycle
 
     def was_only_waiting(self) -> bool:
-        """Return whether an exception ended the last `poll` with nothing half done; ask once.
+        """Return whether an exception interrupted the wait of the last `poll`; resets the flag.
 
-        Ctrl-C mostly strikes while a poll waits. After any other place this client is to be closed,
-        and a new one made.
+        If it was raised anywhere else, this client must be closed and a new one created.
         """
         selector = self._selector
         waiting, selector.waiting = selector.waiting, False
@@ -246,15 +246,15 @@ class NetworkClient:
         return self._active
 
     def initiate_close(self) -> None:
-        """Refuse further use and end a `poll` in progress; callable from any thread."""
+        """Refuse further calls and end a `poll` in progress; callable from any thread."""
         self._active = False
         self.wakeup()
 
     def close(self) -> None:
-        """Close every connection, without telling anybody of requests in flight; idempotent."""
+        """Close all connections and discard the requests in flight; idempotent."""
         self._active = False
         self._selector.close()
-        self._connections.in_flight.abandon()
+        self._connections.in_flight.clear()
 
     def _ensure_active(self) -> None:
         if not self._active:
@@ -272,24 +272,24 @@ class NetworkClient:
     def _maybe_rebootstrap(self, now_ms: float) -> None:
         if not self._metadata_updater.needs_rebootstrap(now_ms):
             return
-        self._log.info("none of the known brokers can be used")
-        reason = DisconnectedError("this client starts over from its bootstrap servers")
+        self._log.info("no known broker is usable; rebootstrapping")
+        reason = DisconnectedError("this client rebootstraps")
         for node_id in self._connections.states.established():
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
         self._metadata_updater.rebootstrap(now_ms)
 
     def _complete_responses(self) -> list[ClientResponse]:
-        """Tell the outcomes one by one, so that an interrupt loses none of the others."""
-        told = []
+        """Call the callbacks; an exception of a signal handler leaves the rest in the queue."""
+        completed = []
         responses = self._collector.responses
         while responses:
             response = responses.popleft()
-            told.append(response)
+            completed.append(response)
             if response.callback is not None:
                 try:
                     response.callback(response)
-                except Exception:  # noqa: BLE001 (one callback must not cost the others their turn)
+                except Exception:  # noqa: BLE001 (the other callbacks must be called as well)
                     self._log.exception(
                         "the callback of a %s request failed", response.api_key.name
                     )
-        return told
+        return completed

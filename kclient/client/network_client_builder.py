@@ -1,4 +1,4 @@
-"""Wires a network client from a parsed configuration; the one place that knows all its parts."""
+"""Construction of a network client from a parsed configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,11 +15,11 @@ from kclient.network.selector import Selector
 def client_settings(
     config: Mapping[str, Any], *, client_id: str, max_in_flight: int
 ) -> ClientSettings:
-    """Return the settings that a configuration parsed with `common_keys` holds.
+    """Return the settings of a configuration that was parsed with `common_keys`.
 
     Args:
         config: Values by keyword name.
-        client_id: Name to use where ``client.id`` is unset.
+        client_id: Default of ``client.id``.
         max_in_flight: Requests in flight per node.
     """
     return ClientSettings(
@@ -47,18 +47,18 @@ def build_network_client(
     api_versions: ApiVersions | None = None,
     log_context: LogContext = NO_LOG_CONTEXT,
 ) -> NetworkClient:
-    """Return a network client, with its metadata set to start from the bootstrap servers.
+    """Return a network client whose metadata starts from the bootstrap servers.
 
-    Nothing is looked up or connected to before the first `NetworkClient.poll`.
+    No name is looked up and no connection is opened before the first `NetworkClient.poll`.
 
     Args:
         config: Values by keyword name, parsed with `common_keys`.
-        runtime: Doors to the world.
-        metadata: View of the cluster to keep fresh.
-        client_id: Name to use where ``client.id`` is unset.
+        runtime: Clock, random numbers, network.
+        metadata: Metadata to keep up to date.
+        client_id: Default of ``client.id``.
         max_in_flight: Requests in flight per node.
-        api_versions: To be kept up to date, where somebody else reads it too.
-        log_context: Names the client in its log lines.
+        api_versions: Updated with each connection, if shared with other readers.
+        log_context: Prefix of the client's log lines.
     """
     selector = Selector(
         runtime.net,

@@ -1,4 +1,4 @@
-"""Which versions of which API a broker speaks, and which of them to use."""
+"""API versions that a broker supports."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,13 +9,13 @@ from kclient.protocol.versions import VersionRange
 
 
 class NodeApiVersions:
-    """What one broker said about itself (Kafka: NodeApiVersions).
+    """API versions and features of one broker (Kafka: NodeApiVersions).
 
     Attributes:
-        node: The broker in words, for messages.
-        versions: Range by API key, keys unknown to this client included.
+        node: Name of the broker, for messages.
+        versions: Range by API key, including keys unknown to this client.
         finalized_features: Level of each feature of the cluster, such as ``transaction.version``.
-        finalized_features_epoch: Age of these levels; -1 if the broker did not tell.
+        finalized_features_epoch: Epoch of these levels; -1 if unknown.
         supported_features: Range of levels by feature.
     """
 
@@ -35,7 +35,7 @@ class NodeApiVersions:
 
     @classmethod
     def from_response(cls, node: str, response: ApiVersionsResponse) -> "NodeApiVersions":
-        """Take over a broker's answer."""
+        """Return the versions of an ApiVersions response."""
         return cls(
             node,
             ranges(response.api_keys),
@@ -48,21 +48,21 @@ class NodeApiVersions:
         )
 
     def offers(self, api_key: ApiKey) -> VersionRange | None:
-        """Return the versions the broker speaks, or None if it has no such API."""
+        """Return the versions the broker supports, or None if it does not have the API."""
         return self.versions.get(api_key)
 
     def latest_usable_version(
         self, api_key: ApiKey, oldest_allowed: int, latest_allowed: int
     ) -> int:
-        """Return the highest version that both sides speak.
+        """Return the highest version that both sides support.
 
         Args:
-            api_key: The API.
+            api_key: API.
             oldest_allowed: Lowest version this client can use.
             latest_allowed: Highest version this client can use.
 
         Raises:
-            UnsupportedVersionError: There is none; the text names the API and both ranges.
+            UnsupportedVersionError: There is none; the text has the API and both ranges.
         """
         offered = self.versions.get(api_key)
         if offered is None:
@@ -78,7 +78,7 @@ class NodeApiVersions:
 
 
 def ranges(api_keys: Iterable[ApiVersion]) -> dict[int, VersionRange]:
-    """Return the ranges by API key, without those that hold no version."""
+    """Return the ranges by API key, without empty ones."""
     return {
         item.api_key: VersionRange(item.min_version, item.max_version)
         for item in api_keys

@@ -1,4 +1,4 @@
-"""Requests that take their final form once the broker's versions are known."""
+"""Builders of requests, which depend on the version that is negotiated with the broker."""
 
 from typing import Protocol
 
@@ -7,11 +7,11 @@ from kclient.protocol.message import Request
 
 
 class RequestBuilder(Protocol):
-    """Makes a request in the version that was agreed on (Kafka: AbstractRequest.Builder)."""
+    """Builds a request in the negotiated version (Kafka: AbstractRequest.Builder)."""
 
     @property
     def api_key(self) -> ApiKey:
-        """The API asked for."""
+        """API of the request."""
         ...
 
     @property
@@ -21,7 +21,7 @@ class RequestBuilder(Protocol):
 
     @property
     def oldest_allowed_version(self) -> int:
-        """Lowest version that can say what is meant."""
+        """Lowest version that has the fields of the request."""
         ...
 
     @property
@@ -30,19 +30,19 @@ class RequestBuilder(Protocol):
         ...
 
     def build(self, version: int) -> Request:
-        """Return the request as it stands in a version.
+        """Return the request in a version.
 
         Raises:
-            UnsupportedVersionError: The version cannot say what is meant.
+            UnsupportedVersionError: The version lacks a field of the request.
         """
         ...
 
 
 class SimpleBuilder:
-    """A message that is the same in every version it is allowed in.
+    """Builder of a message that is the same in every allowed version.
 
     Attributes:
-        request: The message.
+        request: Message.
         oldest_allowed_version: Lowest version to use.
         latest_allowed_version: Highest version to use.
     """
@@ -58,7 +58,7 @@ class SimpleBuilder:
 
     @property
     def api_key(self) -> ApiKey:
-        """The API asked for."""
+        """API of the request."""
         return self.request.api_key
 
     @property
@@ -67,11 +67,11 @@ class SimpleBuilder:
         return type(self.request)
 
     def build(self, version: int) -> Request:
-        """Return the message; its encoding refuses what the version cannot carry."""
+        """Return the message; its encoder refuses fields that the version does not have."""
         return self.request
 
 
 def _stable(request: Request) -> int:
-    """Return the highest version that Kafka does not keep for itself yet."""
+    """Return the highest version that Kafka has released as stable."""
     highest = request.max_version
     return highest - 1 if request.latest_version_unstable else highest

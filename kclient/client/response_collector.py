@@ -1,4 +1,4 @@
-"""Turns what a selector's poll brought into the outcomes of requests."""
+"""Response collector: completes requests from the results of a selector's poll."""
 
 import logging
 from collections import deque
@@ -19,14 +19,14 @@ from kclient.protocol.messages.metadata import MetadataResponse
 
 
 class ResponseCollector:
-    """Matches answers to requests and ends connections that cannot be trusted any more.
+    """Matches responses to requests, and closes connections whose state is uncertain.
 
-    A connection ends when a request on it is overdue, when an answer does not belong to the oldest
-    request or cannot be read: no answer on it could be matched to a request with certainty. All
-    its requests then fail, retriably.
+    A connection is closed when a request on it is overdue, and when a response does not match the
+    oldest request or cannot be decoded: later responses could not be matched with certainty. All
+    its requests fail with a retriable error.
 
     Attributes:
-        responses: Outcomes that nobody was told of yet, the oldest first.
+        responses: Completed responses whose callbacks have not run, the oldest first.
     """
 
     def __init__(
@@ -43,55 +43,55 @@ class ResponseCollector:
         self._metadata_updater = metadata_updater
 
     def collect(self, now_ms: float) -> None:
-        """Take in what the last poll of the selector brought, and what time has brought."""
-        self._take_completed_sends(now_ms)
-        self._take_completed_receives(now_ms)
-        self._take_disconnected(now_ms)
+        """Process the results of the selector's last poll, and the deadlines that have passed."""
+        self._handle_completed_sends(now_ms)
+        self._handle_completed_receives(now_ms)
+        self._handle_disconnections(now_ms)
         for node_id in self._connections.selector.connected:
             self._negotiator.connected(node_id)
-        self._negotiator.ask(now_ms)
-        self._end_overdue_connects(now_ms)
-        self._end_overdue_requests(now_ms)
+        self._negotiator.send_requests(now_ms)
+        self._handle_timed_out_connections(now_ms)
+        self._handle_timed_out_requests(now_ms)
 
     def end_connection(
         self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True
     ) -> None:
         """Close a connection and fail its requests; see `NodeConnections.end`."""
-        unanswered = self._connections.end(node_id, now_ms, reason, blame=blame)
-        self._negotiator.disconnected(node_id, unanswered)
-        for item in unanswered:
-            error = self._disconnected(item, reason)
+        failed = self._connections.end(node_id, now_ms, reason, blame=blame)
+        self._negotiator.disconnected(node_id, failed)
+        for item in failed:
+            error = self._disconnected_error(item, reason)
             if not item.request.internal:
                 overdue = item.deadline_ms <= now_ms
                 self.responses.append(item.failed(error, now_ms, timed_out=overdue))
             elif item.message.api_key is ApiKey.METADATA:
-                self._metadata_updater.failed(error, now_ms)
+                self._metadata_updater.handle_failure(error, now_ms)
 
-    def _take_completed_sends(self, now_ms: float) -> None:
+    def _handle_completed_sends(self, now_ms: float) -> None:
         for send in self._connections.selector.completed_sends:
             if send.awaits_reply:
                 continue
             item = self._connections.in_flight.complete_last_sent(send.channel_id)
-            self.responses.append(item.answered(None, now_ms))
+            self.responses.append(item.completed(None, now_ms))
 
-    def _take_completed_receives(self, now_ms: float) -> None:
+    def _handle_completed_receives(self, now_ms: float) -> None:
         for receive in self._connections.selector.completed_receives:
             try:
-                self._answer(receive, now_ms)
+                self._handle_response(receive, now_ms)
             except KafkaError as error:
                 self.end_connection(receive.source, now_ms, error)
 
-    def _answer(self, receive: NetworkReceive, now_ms: float) -> None:
-        """Match a frame to the oldest request.
+    def _handle_response(self, receive: NetworkReceive, now_ms: float) -> None:
+        """Match a response to the oldest request.
 
         Raises:
-            KafkaError: The frame does not belong to it, or cannot be read.
+            KafkaError: It does not match, or cannot be decoded.
         """
         node_id, payload = receive.source, receive.payload
         in_flight = self._connections.in_flight
         item = in_flight.oldest(node_id)
         if item is None:
-            raise CorrelationIdMismatchError("an answer came that nobody had asked for")
+            raise CorrelationIdMismatchError("unsolicited response: no request in flight")
         expected = item.request.correlation_id
         correlation_id = peek_correlation_id(payload)
         if correlation_id != expected:
@@ -102,7 +102,7 @@ class ResponseCollector:
         if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
             in_flight.complete_next(node_id)
             self._log_response(item, len(payload), now_ms)
-            versions = self._negotiator.answered(item, payload)
+            versions = self._negotiator.handle_response(item, payload)
             if versions is not None:
                 self._throttle(node_id, versions, now_ms)
             return
@@ -111,9 +111,9 @@ class ResponseCollector:
         self._log_response(item, len(payload), now_ms)
         self._throttle(node_id, response, now_ms)
         if item.request.internal and isinstance(response, MetadataResponse):
-            self._metadata_updater.answered(response, now_ms)
+            self._metadata_updater.handle_response(response, now_ms)
         else:
-            self.responses.append(item.answered(response, now_ms))
+            self.responses.append(item.completed(response, now_ms))
 
     def _log_response(self, item: InFlightRequest, size: int, now_ms: float) -> None:
         if self._log.isEnabledFor(logging.DEBUG):
@@ -123,7 +123,7 @@ class ResponseCollector:
                 item.version,
                 item.request.correlation_id,
                 size,
-                self._connections.in_words(item.request.destination),
+                self._connections.describe(item.request.destination),
                 now_ms - item.sent_ms,
             )
 
@@ -132,21 +132,20 @@ class ResponseCollector:
         if delay_ms > 0:
             self._connections.states.throttle(node_id, now_ms + delay_ms)
 
-    def _take_disconnected(self, now_ms: float) -> None:
+    def _handle_disconnections(self, now_ms: float) -> None:
         for node_id, ended in self._connections.selector.disconnected.items():
-            at_fault = ended.state is not State.EXPIRED and not self._may_end(node_id)
-            self.end_connection(
-                node_id, now_ms, self._explained(node_id, ended.reason), blame=at_fault
-            )
+            failed = ended.state is not State.EXPIRED and not self._may_close(node_id)
+            reason = self._with_hint(node_id, ended.reason)
+            self.end_connection(node_id, now_ms, reason, blame=failed)
             if ended.state is State.AUTHENTICATION_FAILED:
                 self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
                 self._metadata_updater.authentication_failed(ended.reason)
 
-    def _may_end(self, node_id: str) -> bool:
-        """Return whether the end of a connection is not counted as a failure of the node.
+    def _may_close(self, node_id: str) -> bool:
+        """Return whether the end of a connection does not count as a failure of the node.
 
-        Brokers close connections that were idle for ``connections.max.idle.ms``, maybe just as a
-        request is sent. If the broker has stopped, the next attempt to connect fails. Before the
+        Brokers close connections that were idle for ``connections.max.idle.ms``, possibly while a
+        request is sent. If the broker has stopped, the next connection attempt fails. Before the
         cluster is known, a node that closes the connection counts as failed.
         """
         if not self._connections.states.was_ready(node_id):
@@ -154,36 +153,36 @@ class ResponseCollector:
         idle = not self._connections.in_flight.count(node_id)
         return idle or self._metadata_updater.knows_cluster()
 
-    def _explained(self, node_id: str, reason: KafkaError) -> KafkaError:
-        """Return what is behind the end of a connection, where it is not told but known."""
+    def _with_hint(self, node_id: str, reason: KafkaError) -> KafkaError:
+        """Return the reason, with its probable cause if the first METADATA request ended it."""
         item = self._connections.in_flight.oldest(node_id)
-        asked = None if item is None else item.message.api_key
-        if asked is not ApiKey.METADATA or self._metadata_updater.knows_cluster():
+        api_key = None if item is None else item.message.api_key
+        if api_key is not ApiKey.METADATA or self._metadata_updater.knows_cluster():
             return reason
         error = DisconnectedError(
-            f"{reason} when asked for METADATA, as listeners do that want authentication"
+            f"{reason} after a METADATA request; the listener probably requires SASL or TLS"
         )
         error.__cause__ = reason
         return error
 
-    def _end_overdue_connects(self, now_ms: float) -> None:
+    def _handle_timed_out_connections(self, now_ms: float) -> None:
         for node_id in self._connections.states.overdue_connects(now_ms):
             took_ms = now_ms - self._connections.states.last_attempt_ms(node_id)
-            attempt = self._connections.attempt_in_words(node_id)
+            attempt = self._connections.describe_attempt(node_id)
             reason = DisconnectedError(f"could not {attempt} within {took_ms:.0f} ms")
             self.end_connection(node_id, now_ms, reason)
 
-    def _end_overdue_requests(self, now_ms: float) -> None:
+    def _handle_timed_out_requests(self, now_ms: float) -> None:
         for item in self._connections.in_flight.overdue(now_ms):
             reason = DisconnectedError(
-                f"{item.message.api_key.name} was not answered"
+                f"no response to {item.message.api_key.name}"
                 f" within {item.request.request_timeout_ms:.0f} ms"
             )
             self.end_connection(item.request.destination, now_ms, reason)
 
-    def _disconnected(self, item: InFlightRequest, reason: KafkaError) -> DisconnectedError:
+    def _disconnected_error(self, item: InFlightRequest, reason: KafkaError) -> DisconnectedError:
         kind = type(reason) if isinstance(reason, DisconnectedError) else DisconnectedError
-        node = self._connections.in_words(item.request.destination)
-        error = kind(f"{item.message.api_key.name} to {node} got no answer: {reason}")
+        node = self._connections.describe(item.request.destination)
+        error = kind(f"{item.message.api_key.name} to {node} got no response: {reason}")
         error.__cause__ = reason
         return error

@@ -232,7 +232,7 @@ class ProduceResponseHandler:
             news = {batch.topic_partition: LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)}
             if self._metadata.update_partition_leadership(news, answer.nodes):
                 batch.retry_at_ms = now_ms  # another broker: no reason to wait (KIP-951)
-        self._metadata.request_update(answers_differ=True)
+        self._metadata.request_update(cluster_changed=True)
 
 
 def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:

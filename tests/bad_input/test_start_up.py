@@ -126,7 +126,7 @@ def answering(api: ApiKey, change: Callable[[Any], object]) -> Obstacle:
 EVERYBODY = (produce, look_up_offsets, ask)
 REFUSED = "127.0.0.1:1 (advertised by broker 1): could not connect: Connection refused"
 UNKNOWN = "(advertised by broker 1): could not look up nowhere.invalid: "
-UNWELCOME = "the peer closed the connection when asked for METADATA, as listeners do that want auth"
+UNWELCOME = "the peer closed the connection after a METADATA request; the listener probably"
 NO_COORDINATOR = "no coordinator was found for group 'g': COORDINATOR_NOT_AVAILABLE"
 
 CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
@@ -140,7 +140,7 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
         "versions refused for another reason",
         failing(ApiKey.API_VERSIONS, broker.ClusterAuthorizationError),
         EVERYBODY,
-        "ApiVersions was answered with CLUSTER_AUTHORIZATION_FAILED",
+        "ApiVersions failed with CLUSTER_AUTHORIZATION_FAILED",
     ),
     (
         "no version in common",
@@ -170,7 +170,7 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
         "a cluster without brokers",
         answering(ApiKey.METADATA, lambda answer: answer.brokers.clear()),
         (produce, look_up_offsets),
-        " answered METADATA without a single broker",
+        " responded to METADATA without any broker",
     ),
     (
         "an advertised address where nobody listens",

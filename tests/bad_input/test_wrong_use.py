@@ -51,8 +51,8 @@ SERVERS = [
     ),
     ("a:99999", "the port is a number from 1 to 65535"),
     ("a:x", "the port is a number from 1 to 65535"),
-    ("http://a:1", "bootstrap_servers[0]: got 'http://a:1', expected 'host:port'; leave the part"),
-    ("a:1,,b:1", "bootstrap_servers[1]: got '', expected 'host:port'; there is a comma too many"),
+    ("http://a:1", "bootstrap_servers[0]: got 'http://a:1', expected 'host:port'; remove the part"),
+    ("a:1,,b:1", "bootstrap_servers[1]: got '', expected 'host:port'; remove the extra comma"),
     (7, "bootstrap_servers: got 7 (int), expected 'host:port[,host:port]' or a list"),
 ]
 

@@ -1,4 +1,4 @@
-"""A network client on the in-memory network, driven in virtual time."""
+"""Network client on the in-memory network, in virtual time."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ from tests.support.virtual_home import VirtualHome
 
 
 class ClientWorld:
-    """A client, its metadata, and the brokers around it."""
+    """Client with its metadata and brokers."""
 
     def __init__(self, *bootstrap: tuple[str, int], settings: ClientSettings | None = None) -> None:
         self.home = VirtualHome()

@@ -1,4 +1,4 @@
-"""Agreeing on versions with brokers of every kind, polite or not."""
+"""Negotiation of API versions with valid and faulty brokers."""
 
 import struct
 
@@ -24,7 +24,7 @@ def asked_versions(broker: ScriptedBroker) -> list[int]:
     return [header.api_version for header in broker.asked if header.api_key is ApiKey.API_VERSIONS]
 
 
-def test_the_client_names_itself(world: ClientWorld) -> None:
+def test_request_has_client_software_name(world: ClientWorld) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     request = broker.requests[0]
@@ -35,7 +35,7 @@ def test_the_client_names_itself(world: ClientWorld) -> None:
 
 @pytest.mark.fault("P7")
 @pytest.mark.parametrize(("highest", "asked"), [(0, [4, 0]), (2, [4, 2]), (3, [4, 3]), (5, [4])])
-def test_a_broker_that_knows_less_is_asked_again_in_the_highest_common_version(
+def test_request_is_repeated_in_highest_common_version(
     world: ClientWorld, highest: int, asked: list[int]
 ) -> None:
     broker = world.broker()
@@ -59,37 +59,35 @@ def test_a_broker_that_knows_less_is_asked_again_in_the_highest_common_version(
     ],
     ids=["nothing", "no-list", "flexible", "cut", "claims-what-it-refuses", "min>max", "no-own"],
 )
-def test_a_refusal_without_a_usable_list_leads_to_version_0(
-    world: ClientWorld, tail: bytes
-) -> None:
+def test_refusal_without_versions_leads_to_version_0(world: ClientWorld, tail: bytes) -> None:
     broker = world.broker()
 
-    def answer(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
+    def respond(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
         if header.api_version > 0:
             return struct.pack(">ih", header.correlation_id, 35) + tail
         return broker.api_versions()
 
-    broker.answers[ApiKey.API_VERSIONS] = answer
+    broker.answers[ApiKey.API_VERSIONS] = respond
     world.poll_until(world.bootstrapped)
     assert asked_versions(broker) == [4, 0]
 
 
 @pytest.mark.fault("P7")
-def test_an_answer_that_cannot_be_read_leads_to_version_0(world: ClientWorld) -> None:
+def test_malformed_response_leads_to_version_0(world: ClientWorld) -> None:
     broker = world.broker()
 
-    def answer(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
+    def respond(header: RequestHeader, request: Request) -> ApiVersionsResponse | bytes:
         if header.api_version > 0:
             return struct.pack(">ih", header.correlation_id, 0) + b"\xff\xff\xff"
         return broker.api_versions()
 
-    broker.answers[ApiKey.API_VERSIONS] = answer
+    broker.answers[ApiKey.API_VERSIONS] = respond
     world.poll_until(world.bootstrapped)
     assert asked_versions(broker) == [4, 0]
 
 
 @pytest.mark.fault("P7")
-def test_a_broker_that_hangs_up_is_asked_in_version_0_on_the_next_connection(
+def test_version_0_is_used_after_broker_closed_connection(
     world: ClientWorld,
 ) -> None:
     broker = world.broker()
@@ -102,7 +100,7 @@ def test_a_broker_that_hangs_up_is_asked_in_version_0_on_the_next_connection(
 
 
 @pytest.mark.fault("P7")
-def test_a_broker_that_refuses_everything_is_given_up_within_bounds(world: ClientWorld) -> None:
+def test_negotiation_with_refusing_broker_terminates(world: ClientWorld) -> None:
     broker = world.broker()
     broker.answers[ApiKey.API_VERSIONS] = lambda header, _: struct.pack(
         ">ihi", header.correlation_id, 35, 0
@@ -114,7 +112,7 @@ def test_a_broker_that_refuses_everything_is_given_up_within_bounds(world: Clien
 
 
 @pytest.mark.fault("P8")
-def test_versions_are_those_of_the_present_connection(world: ClientWorld) -> None:
+def test_versions_belong_to_present_connection(world: ClientWorld) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(broker.node)
@@ -128,7 +126,7 @@ def test_versions_are_those_of_the_present_connection(world: ClientWorld) -> Non
 
 
 @pytest.mark.fault("P7")
-def test_the_highest_common_version_is_used() -> None:
+def test_highest_common_version_is_used() -> None:
     node = NodeApiVersions("broker 1", {ApiKey.FETCH: VersionRange(4, 11)})
     assert node.latest_usable_version(ApiKey.FETCH, 4, 17) == 11
     assert node.latest_usable_version(ApiKey.FETCH, 0, 7) == 7

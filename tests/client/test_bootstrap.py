@@ -1,4 +1,4 @@
-"""Finding the cluster: every address with its own cause, firm bounds on attempts, starting over."""
+"""Bootstrap: error for each address, bounds on connection attempts, rebootstrap."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.support.scripted_broker import ScriptedBroker
 
 
 class Hostile:
-    """A peer that does one thing when it is connected to or spoken to."""
+    """Peer that responds to the first bytes with one action."""
 
     def __init__(self, act: Callable[[VirtualSocket], None]) -> None:
         self._act = act
@@ -50,7 +50,7 @@ HOSTILE = {
     "garbage": (says(b"\x00\x00\x00\x0a" + b"\xfe" * 10), "correlation id: got -16843010"),
     "eof": (ends(0), "the peer closed the connection"),
     "reset": (ends(104), "Connection reset by peer"),
-    "silence": (says(b""), "API_VERSIONS was not answered within 1500 ms"),
+    "silence": (says(b""), "no response to API_VERSIONS within 1500 ms"),
     "cut": (
         lambda socket: (socket.deliver(b"\x00\x00\x01\x00abc"), socket.end())[-1],
         "the peer closed the connection after 3 of a frame's 256 bytes",
@@ -60,7 +60,7 @@ HOSTILE = {
 
 @pytest.mark.fault("C12", "P1", "P2", "P3")
 @pytest.mark.parametrize("mode", HOSTILE)
-def test_each_kind_of_peer_is_named_and_not_hammered(mode: str) -> None:
+def test_error_names_peer_and_attempts_are_backed_off(mode: str) -> None:
     act, cause = HOSTILE[mode]
     world = ClientWorld(settings=ClientSettings(request_timeout_ms=1500))
     world.serve(lambda: Hostile(act))
@@ -77,7 +77,7 @@ def test_each_kind_of_peer_is_named_and_not_hammered(mode: str) -> None:
 
 
 @pytest.mark.fault("C1", "C2", "C3")
-def test_each_address_has_its_own_cause() -> None:
+def test_error_has_cause_of_each_address() -> None:
     world = ClientWorld(
         ("10.0.0.1", 9092), ("nowhere.example", 9092), ("10.0.0.3", 1), ("10.0.0.4", 9092)
     )
@@ -95,11 +95,11 @@ def test_each_address_has_its_own_cause() -> None:
 @pytest.mark.parametrize(
     ("dead", "state"),
     [
-        ("silent", "connected, but the peer has said nothing yet"),
-        ("black hole", "the connection is not established yet"),
+        ("silent", "connected, but the peer has sent no response"),
+        ("black hole", "the connection is not established"),
     ],
 )
-def test_before_an_attempt_has_failed_it_is_told_how_far_it_went(dead: str, state: str) -> None:
+def test_error_has_state_of_pending_attempt(dead: str, state: str) -> None:
     world = ClientWorld()
     world.serve(lambda: Hostile(says(b"")))
     if dead == "black hole":
@@ -111,7 +111,7 @@ def test_before_an_attempt_has_failed_it_is_told_how_far_it_went(dead: str, stat
 
 @pytest.mark.fault("C1", "C2", "C3", "C4")
 @pytest.mark.parametrize("dead", ["refused", "black hole", "silent", "unknown name"])
-def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
+def test_next_bootstrap_server_is_tried_after_dead_one(dead: str) -> None:
     first = "nowhere.example" if dead == "unknown name" else "10.0.0.9"
     world = ClientWorld((first, 9092), ("10.0.0.1", 9092))
     if dead == "black hole":
@@ -124,14 +124,14 @@ def test_a_dead_bootstrap_server_does_not_keep_from_the_next(dead: str) -> None:
 
 
 @pytest.mark.fault("C2")
-def test_a_resolver_that_hangs_holds_nothing_up() -> None:
+def test_hanging_look_up_does_not_block_poll() -> None:
     settings = ClientSettings(setup_timeout_ms=1000)
     world = ClientWorld(("kafka.example", 9092), ("10.0.0.1", 9092), settings=settings)
     world.home.process.net.resolve_ms = math.inf
     began_ms = world.now_ms
     world.poll(100)
     assert world.now_ms <= began_ms + 100
-    assert "kafka.example:9092: the look-up of kafka.example has not ended yet" in str(
+    assert "kafka.example:9092: the look-up of kafka.example has not ended" in str(
         world.client.bootstrap_error()
     )
     world.poll_for(3000)
@@ -143,7 +143,7 @@ def test_a_resolver_that_hangs_holds_nothing_up() -> None:
 
 
 @pytest.mark.fault("C2")
-def test_a_slow_resolver_counts_against_the_time_for_the_connection() -> None:
+def test_setup_timeout_includes_look_up() -> None:
     settings = ClientSettings(setup_timeout_ms=1000)
     world = ClientWorld(("kafka.example", 9092), settings=settings)
     world.net.names["kafka.example"] = ["10.0.0.1"]
@@ -159,7 +159,7 @@ def test_a_slow_resolver_counts_against_the_time_for_the_connection() -> None:
 
 
 @pytest.mark.fault("C2")
-def test_every_address_of_a_name_is_tried_and_looked_up_anew() -> None:
+def test_all_addresses_are_tried_before_next_look_up() -> None:
     world = ClientWorld(("kafka.example", 9092))
     world.net.names["kafka.example"] = ["10.0.0.7", "10.0.0.8"]
     world.poll_for(2000)
@@ -172,7 +172,7 @@ def test_every_address_of_a_name_is_tried_and_looked_up_anew() -> None:
 
 
 @pytest.mark.fault("C14")
-def test_a_wrong_advertised_address_is_named() -> None:
+def test_error_names_wrong_advertised_address() -> None:
     world = ClientWorld()
     world.broker(brokers=[Node(5, "internal.example", 19092)])
     world.poll_until(world.bootstrapped)
@@ -182,7 +182,7 @@ def test_a_wrong_advertised_address_is_named() -> None:
 
 
 @pytest.mark.fault("P12")
-def test_an_answer_without_brokers_is_not_believed(world: ClientWorld) -> None:
+def test_metadata_response_without_brokers_is_ignored(world: ClientWorld) -> None:
     broker = world.broker()
     broker.brokers = []
     world.poll_for(1000)
@@ -193,7 +193,7 @@ def test_an_answer_without_brokers_is_not_believed(world: ClientWorld) -> None:
 
 
 @pytest.mark.fault("C14")
-def test_the_client_starts_over_when_no_known_broker_is_left(world: ClientWorld) -> None:
+def test_client_rebootstraps_when_no_known_broker_is_left(world: ClientWorld) -> None:
     first = world.broker(1)
     moved = world.broker(2)
     first.brokers = [moved.node]
@@ -210,7 +210,7 @@ def test_the_client_starts_over_when_no_known_broker_is_left(world: ClientWorld)
 
 
 @pytest.mark.fault("C12", "P12")
-def test_partitions_are_still_known_while_the_whole_cluster_is_down(world: ClientWorld) -> None:
+def test_partitions_stay_known_while_cluster_is_down(world: ClientWorld) -> None:
     broker = world.broker()
     broker.topics["orders"] = [1, 1, 1]
     world.metadata.add_topic("orders", world.now_ms)
@@ -227,7 +227,7 @@ def test_partitions_are_still_known_while_the_whole_cluster_is_down(world: Clien
     assert len(world.metadata.cluster().available_partitions_for("orders")) == 3
 
 
-def test_a_broker_may_tell_the_client_to_start_over(world: ClientWorld) -> None:
+def test_rebootstrap_required_error_makes_client_rebootstrap(world: ClientWorld) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(broker.node)
@@ -243,7 +243,7 @@ def test_a_broker_may_tell_the_client_to_start_over(world: ClientWorld) -> None:
     world.poll_until(world.bootstrapped)
 
 
-def test_metadata_sought_in_vain_for_long_leads_to_starting_over() -> None:
+def test_client_rebootstraps_after_trigger_time_without_metadata() -> None:
     settings = ClientSettings(request_timeout_ms=1000, rebootstrap_trigger_ms=5000)
     world = ClientWorld(settings=settings)
     stale = world.broker(2)
@@ -257,7 +257,7 @@ def test_metadata_sought_in_vain_for_long_leads_to_starting_over() -> None:
     assert 5000 < world.now_ms - started_ms < 9000
 
 
-def test_without_rebootstrap_the_client_waits_for_the_brokers_it_knows() -> None:
+def test_client_without_rebootstrap_waits_for_known_brokers() -> None:
     world = ClientWorld(settings=ClientSettings(rebootstrap=False))
     broker: ScriptedBroker = world.broker()
     world.poll_until(world.bootstrapped)
@@ -278,5 +278,5 @@ def test_without_rebootstrap_the_client_waits_for_the_brokers_it_knows() -> None
         (2**31 - 1 - 7, "broker 7 as coordinator"),
     ],
 )
-def test_nodes_are_named_for_people(node_id: int, name: str) -> None:
+def test_name_of_node(node_id: int, name: str) -> None:
     assert name_of(node_id) == name

@@ -1,4 +1,4 @@
-"""Shared options: bootstrap servers are read strictly, protection that is missing is refused."""
+"""Common options: strict parsing of bootstrap servers and of the security protocol."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,9 @@ CLIENT = ConfigDef("client", common_keys())
         ("bücher.example:9092", [("bücher.example", 9092)]),
     ],
 )
-def test_servers_are_read(given_value: object, parsed: list[tuple[str, int]]) -> None:
+def test_valid_bootstrap_servers_are_parsed(
+    given_value: object, parsed: list[tuple[str, int]]
+) -> None:
     assert list(parse_bootstrap_servers(given_value)) == parsed
 
 
@@ -40,12 +42,15 @@ def test_servers_are_read(given_value: object, parsed: list[tuple[str, int]]) ->
         ),
         (
             "a:1,,b:2",
-            "bootstrap_servers[1]: got '', expected 'host:port'; there is a comma too many",
+            "bootstrap_servers[1]: got '', expected 'host:port'; remove the extra comma",
         ),
         ("localhost", "bootstrap_servers[0]: got 'localhost', expected 'host:port'; add ':9092'?"),
         ("[::1]", "bootstrap_servers[0]: got '[::1]', expected 'host:port'; add ':9092'?"),
         ("::1:9092", "put an IPv6 address in brackets"),
-        ("http://a:9092", "bootstrap_servers[0]: got 'http://a:9092', expected 'host:port'; leave"),
+        (
+            "http://a:9092",
+            "bootstrap_servers[0]: got 'http://a:9092', expected 'host:port'; remove",
+        ),
         ("a:0", "bootstrap_servers[0]: got 'a:0', expected 'host:port'; the port is a number"),
         ("a:99999", "the port is a number from 1 to 65535"),
         ("a:x", "the port is a number from 1 to 65535"),
@@ -62,7 +67,7 @@ def test_servers_are_read(given_value: object, parsed: list[tuple[str, int]]) ->
         ([("a", 1)], "bootstrap_servers[0]: got ('a', 1), expected 'host:port'; it is of type"),
     ],
 )
-def test_wrong_servers_are_named(given_value: object, text: str) -> None:
+def test_invalid_bootstrap_servers_are_refused(given_value: object, text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         CLIENT.parse({"bootstrap_servers": given_value})
     assert str(raised.value).startswith("bootstrap_servers")
@@ -70,7 +75,7 @@ def test_wrong_servers_are_named(given_value: object, text: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         parsed = parse_bootstrap_servers(text)
     except ConfigError:
@@ -81,19 +86,19 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SSL", "sasl_ssl", "SASL_PLAINTEXT"])
-def test_protection_that_is_missing_is_refused(name: str) -> None:
+def test_unavailable_security_protocol_is_refused(name: str) -> None:
     with pytest.raises(
         ConfigError, match=r"security_protocol: got .*; TLS and SASL are not available"
     ):
         CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": name})
 
 
-def test_an_unknown_protocol_is_refused() -> None:
+def test_unknown_security_protocol_is_refused() -> None:
     with pytest.raises(ConfigError, match="expected 'PLAINTEXT'"):
         CLIENT.parse({"bootstrap_servers": "a:1", "security_protocol": ["SSL"]})
 
 
-def test_a_client_is_built_without_touching_the_network() -> None:
+def test_client_is_built_without_network_access() -> None:
     home = VirtualHome()
     runtime, net = home.runtime, home.net
     config = CLIENT.parse(

@@ -27,7 +27,7 @@ def lose(states: ClusterConnectionStates, now_ms: float) -> float:
     return states.connection_delay_ms("1", now_ms)
 
 
-def test_the_backoff_doubles_up_to_its_limit(states: ClusterConnectionStates) -> None:
+def test_backoff_doubles_up_to_maximum(states: ClusterConnectionStates) -> None:
     assert states.can_connect("1", 0)
     assert states.connection_delay_ms("1", 0) == 0
     waits = [lose(states, 0) for _ in range(7)]
@@ -37,7 +37,7 @@ def test_the_backoff_doubles_up_to_its_limit(states: ClusterConnectionStates) ->
 
 
 @pytest.mark.fault("C12")
-def test_only_a_ready_connection_starts_the_backoff_over(states: ClusterConnectionStates) -> None:
+def test_only_ready_connection_resets_backoff(states: ClusterConnectionStates) -> None:
     lose(states, 0)
     states.connecting("1", 0, "h", 1)
     states.checking_api_versions("1")
@@ -54,7 +54,7 @@ def test_only_a_ready_connection_starts_the_backoff_over(states: ClusterConnecti
 
 
 @pytest.mark.fault("C3")
-def test_the_time_to_connect_grows_with_failures(states: ClusterConnectionStates) -> None:
+def test_setup_timeout_grows_with_failures(states: ClusterConnectionStates) -> None:
     limits = []
     for _ in range(4):
         states.connecting("1", 0, "h", 1)
@@ -67,30 +67,30 @@ def test_the_time_to_connect_grows_with_failures(states: ClusterConnectionStates
 
 
 @pytest.mark.fault("C2")
-def test_addresses_are_taken_in_turn_and_looked_up_anew(states: ClusterConnectionStates) -> None:
-    looked_up = []
+def test_addresses_are_tried_in_turn_then_looked_up_again(states: ClusterConnectionStates) -> None:
+    look_ups = []
 
     def connect() -> Address:
         address = states.connecting("1", 0, "h", 9).current_address()
         if address is not None:
             return address
-        looked_up.append("h")
-        return states.looked_up("1", [("10.0.0.1", 9), ("10.0.0.2", 9)])
+        look_ups.append("h")
+        return states.set_addresses("1", [("10.0.0.1", 9), ("10.0.0.2", 9)])
 
     taken = []
     for _ in range(3):
         taken.append(connect())
         states.disconnected("1", 0, LOST)
     assert taken == [("10.0.0.1", 9), ("10.0.0.2", 9), ("10.0.0.1", 9)]
-    assert looked_up == ["h", "h"]
+    assert look_ups == ["h", "h"]
     connect()
     states.checking_api_versions("1")
     states.disconnected("1", 0, LOST)
     connect()
-    assert looked_up == ["h", "h", "h"]
+    assert look_ups == ["h", "h", "h"]
 
 
-def test_a_node_that_moved_has_not_failed_yet(states: ClusterConnectionStates) -> None:
+def test_moved_node_has_no_failures(states: ClusterConnectionStates) -> None:
     for _ in range(5):
         lose(states, 0)
     states.connecting("1", 0, "elsewhere", 1)
@@ -98,7 +98,7 @@ def test_a_node_that_moved_has_not_failed_yet(states: ClusterConnectionStates) -
     assert states.connection_delay_ms("1", 0) == 50
 
 
-def test_throttling_outlives_nothing_but_its_time(states: ClusterConnectionStates) -> None:
+def test_throttle_ends_after_its_time(states: ClusterConnectionStates) -> None:
     states.connecting("1", 0, "h", 1)
     states.checking_api_versions("1")
     states.ready("1")
@@ -111,8 +111,8 @@ def test_throttling_outlives_nothing_but_its_time(states: ClusterConnectionState
     assert states.poll_delay_ms("1", 100) == float("inf")
 
 
-def test_a_node_never_seen_is_neither_lost_nor_ready(states: ClusterConnectionStates) -> None:
+def test_unknown_node_is_neither_disconnected_nor_ready(states: ClusterConnectionStates) -> None:
     assert not states.is_disconnected("1")
     assert not states.is_ready("1", 0)
-    with pytest.raises(IllegalStateError, match="never connected"):
+    with pytest.raises(IllegalStateError, match="no connection was ever opened"):
         states.ready("1")

@@ -1,4 +1,4 @@
-"""Connections and answers that go wrong, in virtual time, where minutes cost nothing."""
+"""Faulty connections and responses, in virtual time."""
 
 import itertools
 from functools import partial
@@ -41,7 +41,7 @@ def far_end(world: ClientWorld, node_id: str) -> VirtualSocket:
 
 
 @pytest.mark.fault("C2")
-def test_a_name_is_looked_up_anew_for_every_reconnect() -> None:
+def test_name_is_looked_up_for_each_reconnect() -> None:
     world = ClientWorld(("kafka.example", 9092))
     world.net.names["kafka.example"] = ["10.0.0.1"]
     named = Node(1, "kafka.example", 9092)
@@ -65,7 +65,7 @@ def test_a_name_is_looked_up_anew_for_every_reconnect() -> None:
 
 @pytest.mark.fault("C2", "C3")
 @pytest.mark.parametrize("dead", ["refused", "black hole"])
-def test_the_first_of_several_addresses_is_dead(dead: str) -> None:
+def test_next_address_is_tried_after_dead_one(dead: str) -> None:
     world = ClientWorld(("kafka.example", 9092))
     world.net.names["kafka.example"] = ["10.0.0.8", "10.0.0.9", "10.0.0.1"]
     if dead == "black hole":
@@ -77,7 +77,7 @@ def test_the_first_of_several_addresses_is_dead(dead: str) -> None:
 
 
 @pytest.mark.fault("C3")
-def test_attempts_into_a_black_hole_end_at_the_clients_own_growing_timeout() -> None:
+def test_attempts_without_reply_end_at_growing_setup_timeout() -> None:
     settings = ClientSettings(setup_timeout_ms=1000, setup_timeout_max_ms=8000)
     world = ClientWorld(settings=settings)
     world.net.black_holes.add(("10.0.0.1", 9092))
@@ -91,12 +91,12 @@ def test_attempts_into_a_black_hole_end_at_the_clients_own_growing_timeout() -> 
     assert world.net.open_sockets <= 1
 
 
-# --- a cluster that is away
+# --- unreachable clusters
 
 
 @pytest.mark.fault("C12")
 @pytest.mark.parametrize("dead", ["refused", "black hole"])
-def test_brokers_that_are_away_for_minutes_are_asked_after_rarely(dead: str) -> None:
+def test_unreachable_brokers_are_backed_off_for_minutes(dead: str) -> None:
     world = ClientWorld(*[(f"10.0.0.{number}", 9092) for number in (1, 2, 3)])
     nodes = [Node(number, f"10.0.0.{number}", 9092) for number in (1, 2, 3)]
     brokers = [world.broker(number, brokers=nodes) for number in (1, 2, 3)]
@@ -117,7 +117,7 @@ def test_brokers_that_are_away_for_minutes_are_asked_after_rarely(dead: str) -> 
         polls += 1
     early = attempts_between(world, away_ms, away_ms + 5000)
     late = attempts_between(world, away_ms + 5000, world.now_ms)
-    # Once as the broker that was known, then as a bootstrap server, which has its own back-off.
+    # Once as the known broker, then as a bootstrap server, which has its own back-off.
     assert early <= (1 + 9) * len(nodes)
     assert late <= 1.2 * 295 * len(nodes)
     assert polls < 30 * 300
@@ -134,7 +134,7 @@ def test_brokers_that_are_away_for_minutes_are_asked_after_rarely(dead: str) -> 
 
 
 @pytest.mark.fault("C14")
-def test_two_brokers_at_one_address_are_two_connections(world: ClientWorld) -> None:
+def test_brokers_with_one_address_have_own_connections(world: ClientWorld) -> None:
     twins = [Node(1, "10.0.0.1", 9092), Node(2, "10.0.0.1", 9092)]
     broker = world.broker(1, brokers=twins)
     broker.topics["orders"] = [1, 2]
@@ -149,7 +149,7 @@ def test_two_brokers_at_one_address_are_two_connections(world: ClientWorld) -> N
 
 
 @pytest.mark.fault("C14")
-def test_a_broker_that_was_replaced_is_found_at_its_new_address(world: ClientWorld) -> None:
+def test_replaced_broker_is_found_at_new_address(world: ClientWorld) -> None:
     helper, old = Node(2, "10.0.0.2", 9092), Node(1, "10.0.0.1", 9092)
     new = Node(1, "10.0.0.3", 9092)
     world.broker(1, brokers=[old, helper])
@@ -165,11 +165,11 @@ def test_a_broker_that_was_replaced_is_found_at_its_new_address(world: ClientWor
     assert replacement.connections == 1
 
 
-# --- answers that cannot be believed
+# --- invalid responses
 
 
 @pytest.mark.fault("P3")
-def test_two_answers_that_changed_places_are_matched_with_nobody(world: ClientWorld) -> None:
+def test_swapped_responses_close_connection(world: ClientWorld) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     world.connect(NODE)
@@ -178,9 +178,9 @@ def test_two_answers_that_changed_places_are_matched_with_nobody(world: ClientWo
     def swap(header: RequestHeader, request: Request) -> None:
         held.append(header)
         if len(held) == 2:
-            answer = MetadataResponse(cluster_id="swapped")
+            response = MetadataResponse(cluster_id="swapped")
             for asked in reversed(held):
-                far_end(world, "1").deliver(framed(answer, asked))
+                far_end(world, "1").deliver(framed(response, asked))
 
     broker.answers[ApiKey.METADATA] = swap
     for _ in range(2):
@@ -202,7 +202,7 @@ def test_two_answers_that_changed_places_are_matched_with_nobody(world: ClientWo
 
 @pytest.mark.fault("P7")
 @pytest.mark.parametrize(
-    ("offered", "said"),
+    ("offered", "text"),
     [
         ([ApiVersion(api_key=3, min_version=14, max_version=20)], "METADATA in versions 14-20"),
         ([ApiVersion(api_key=3, min_version=9, max_version=2)], "METADATA"),
@@ -210,8 +210,8 @@ def test_two_answers_that_changed_places_are_matched_with_nobody(world: ClientWo
     ],
     ids=["no overlap", "min>max", "missing"],
 )
-def test_versions_that_leave_nothing_in_common_are_named(
-    world: ClientWorld, offered: list[ApiVersion], said: str
+def test_error_names_versions_without_overlap(
+    world: ClientWorld, offered: list[ApiVersion], text: str
 ) -> None:
     broker = world.broker()
     world.poll_until(world.bootstrapped)
@@ -222,12 +222,12 @@ def test_versions_that_leave_nothing_in_common_are_named(
     world.poll_until(lambda: len(world.outcomes) == 1)
     mismatch = world.outcomes[0].version_mismatch
     assert isinstance(mismatch, UnsupportedVersionError)
-    assert said in str(mismatch)
+    assert text in str(mismatch)
     assert "broker 1 at 10.0.0.1:9092" in str(mismatch)
 
 
 @pytest.mark.fault("P8")
-def test_each_connection_goes_by_its_own_brokers_versions(world: ClientWorld) -> None:
+def test_each_connection_uses_versions_of_its_broker(world: ClientWorld) -> None:
     nodes = [Node(number, f"10.0.0.{number}", 9092) for number in (1, 2)]
     old, new = (world.broker(number, brokers=nodes) for number in (1, 2))
     old.versions = {ApiKey.API_VERSIONS: (0, 2), ApiKey.METADATA: (0, 5)}
@@ -237,7 +237,7 @@ def test_each_connection_goes_by_its_own_brokers_versions(world: ClientWorld) ->
         world.ask(node.id)
     world.poll_until(lambda: len(world.outcomes) == 2)
     assert [outcome.api_version for outcome in world.outcomes] == [5, 13]
-    # The old one is upgraded, and comes back at the same address.
+    # The old broker is upgraded and restarts at the same address.
     world.client.disconnect("1")
     old.versions = dict(new.versions)
     world.connect(nodes[0])
@@ -249,11 +249,11 @@ def test_each_connection_goes_by_its_own_brokers_versions(world: ClientWorld) ->
     assert versions.offers(ApiKey.METADATA) == VersionRange(0, 13)
 
 
-# --- requests with all the time in the world
+# --- requests without a response
 
 
 @pytest.mark.fault("C4")
-def test_a_peer_that_never_says_a_word_is_left_for_the_next() -> None:
+def test_next_broker_is_used_after_silent_peer() -> None:
     settings = ClientSettings(request_timeout_ms=2000)
     world = ClientWorld(("10.0.0.1", 9092), ("10.0.0.2", 9092), settings=settings)
     mute = world.broker(1)
@@ -263,5 +263,5 @@ def test_a_peer_that_never_says_a_word_is_left_for_the_next() -> None:
     world.poll_for(4000)
     assert mute.connections >= 1
     assert "-1" not in {channel.id for channel in world.selector.channels()}
-    reason = "API_VERSIONS was not answered within 2000 ms"
+    reason = "no response to API_VERSIONS within 2000 ms"
     assert reason in str(world.client.connection_error(Node(-1, "10.0.0.1", 9092)))

@@ -1,4 +1,4 @@
-"""Real sockets on loopback: peers that are no brokers, and brokers of another make."""
+"""Sockets on loopback: peers that are no brokers, and librdkafka's mock broker."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,7 +16,7 @@ from tests.support.hostile_peer import HOSTILE, ClosedPort, HostilePeer
 
 
 class LiveClient:
-    """A network client in the real world."""
+    """Network client on real sockets."""
 
     def __init__(self, servers: str, **config: object) -> None:
         self.runtime: Runtime = system_runtime()
@@ -36,7 +36,7 @@ class LiveClient:
 
 @pytest.mark.fault("P1", "P2", "P3")
 @pytest.mark.parametrize("mode", HOSTILE)
-def test_each_kind_of_peer_is_named(mode: str) -> None:
+def test_error_names_kind_of_peer(mode: str) -> None:
     act, cause = HOSTILE[mode]
     with HostilePeer(act) as peer:
         client = LiveClient(peer.address)
@@ -46,7 +46,7 @@ def test_each_kind_of_peer_is_named(mode: str) -> None:
 
 
 @pytest.mark.fault("C1", "C2")
-def test_a_closed_port_and_an_unknown_name_are_named() -> None:
+def test_error_names_closed_port_and_unknown_host() -> None:
     with ClosedPort() as closed:
         client = LiveClient(f"{closed.address},no-such-host.invalid:9092")
 
@@ -62,14 +62,14 @@ def test_a_closed_port_and_an_unknown_name_are_named() -> None:
 
 @pytest.fixture(scope="module")
 def foreign_broker() -> Iterator[str]:
-    """Start librdkafka's mock broker, which answers ApiVersions 4 in a form of its own."""
+    """Start librdkafka's mock broker, whose ApiVersions response v4 has a form of its own."""
     owner = Producer({"test.mock.num.brokers": "2", "log_level": 0})
     brokers = owner.list_topics(timeout=10).brokers.values()
     yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
     del owner
 
 
-def test_a_broker_of_another_make_is_understood(foreign_broker: str) -> None:
+def test_librdkafka_mock_broker_is_usable(foreign_broker: str) -> None:
     client = LiveClient(foreign_broker)
     client.metadata.add_topic("orders", client.runtime.clock.monotonic_ms())
     client.poll_until(lambda: bool(client.metadata.cluster().topics))

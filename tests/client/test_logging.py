@@ -1,4 +1,4 @@
-"""What a client logs: its name in each line, connects once at INFO, every request at DEBUG."""
+"""Log lines of a client: prefix, connections at INFO, requests at DEBUG."""
 
 import logging
 import re
@@ -19,7 +19,9 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
-def test_a_connect_is_logged_once(world: ClientWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_connection_is_logged_once_at_info(
+    world: ClientWorld, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "kclient")
     world.broker()
     world.poll_until(world.bootstrapped)
@@ -33,7 +35,7 @@ def test_a_connect_is_logged_once(world: ClientWorld, caplog: pytest.LogCaptureF
     ]
 
 
-def test_an_outage_and_its_end_are_one_line_each(
+def test_outage_and_recovery_are_logged_once(
     world: ClientWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")
@@ -56,7 +58,7 @@ def test_an_outage_and_its_end_are_one_line_each(
     )
 
 
-def test_an_idle_connection_that_the_broker_closes_is_no_failure(
+def test_idle_close_by_broker_is_not_logged_as_failure(
     world: ClientWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")
@@ -95,7 +97,7 @@ def test_requests_and_responses_are_logged_at_debug(
     )
 
 
-def test_each_line_of_a_producer_names_it_and_holds_no_payload(
+def test_producer_log_lines_have_prefix_and_no_payload(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "kclient")
@@ -113,11 +115,11 @@ def test_each_line_of_a_producer_names_it_and_holds_no_payload(
         with pytest.raises(KafkaError):
             producer.flush(1)
         producer.close(0)
-    rooms = ("kclient.client", "kclient.network", "kclient.producer")
+    packages = ("kclient.client", "kclient.network", "kclient.producer")
     records = [
         record
         for record in caplog.records
-        if record.name.startswith(rooms) and record.threadName != "MainThread"
+        if record.name.startswith(packages) and record.threadName != "MainThread"
     ]
     text = "\n".join(record.getMessage() for record in records)
     for expected in ("sending PRODUCE request v", "connected to broker 1 at", "could not connect"):

@@ -1,4 +1,4 @@
-"""The client's view of the cluster never goes back in time and knows when to ask again."""
+"""Metadata: updates, leader epochs and the timing of requests."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def topic(
     )
 
 
-def answer(*topics: MetadataResponseTopic) -> MetadataResponse:
+def response(*topics: MetadataResponseTopic) -> MetadataResponse:
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=number, host=f"b{number}", port=9092)
@@ -82,7 +82,7 @@ class MetadataWorld:
 
     def update(self, *topics: MetadataResponseTopic, metadata: Metadata | None = None) -> None:
         target = metadata or self.metadata
-        target.update(target.next_request(self.now_ms), answer(*topics), self.now_ms)
+        target.update(target.next_request(self.now_ms), response(*topics), self.now_ms)
 
     def leader(self) -> tuple[int | None, int]:
         info = self.metadata.cluster().partition(ORDERS)
@@ -101,7 +101,7 @@ def net(world: MetadataWorld) -> VirtualNet:
     return world.net
 
 
-def test_an_answer_becomes_a_cluster(world: MetadataWorld) -> None:
+def test_response_updates_cluster(world: MetadataWorld) -> None:
     assert world.metadata.cluster().is_bootstrap
     assert [str(node) for node in world.metadata.cluster().nodes.values()] == ["b0:9092 (id: -1)"]
     world.update(topic(partitions=3))
@@ -120,7 +120,7 @@ def test_an_answer_becomes_a_cluster(world: MetadataWorld) -> None:
 
 
 @pytest.mark.fault("P12")
-def test_an_older_epoch_is_ignored(world: MetadataWorld) -> None:
+def test_older_leader_epoch_is_ignored(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5))
     world.update(topic(leader=1, epoch=4))
     assert world.leader() == (2, 5)
@@ -129,7 +129,7 @@ def test_an_older_epoch_is_ignored(world: MetadataWorld) -> None:
 
 
 @pytest.mark.fault("P12")
-def test_an_older_epoch_is_ignored_after_the_topic_was_missing(world: MetadataWorld) -> None:
+def test_older_leader_epoch_is_ignored_after_topic_was_missing(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5))
     world.update(topic(error=3))
     assert world.leader() == (None, -1)
@@ -142,7 +142,7 @@ def test_an_older_epoch_is_ignored_after_the_topic_was_missing(world: MetadataWo
 
 
 @pytest.mark.fault("P12")
-def test_another_topic_id_starts_the_epochs_over(world: MetadataWorld) -> None:
+def test_new_topic_id_resets_leader_epochs(world: MetadataWorld) -> None:
     world.update(topic(leader=2, epoch=5, topic_id=ID_1, partitions=4))
     world.update(topic(leader=1, epoch=0, topic_id=ID_2, partitions=2))
     assert world.leader() == (1, 0)
@@ -152,7 +152,7 @@ def test_another_topic_id_starts_the_epochs_over(world: MetadataWorld) -> None:
 
 @pytest.mark.fault("P12")
 @pytest.mark.parametrize("epoch", [0, 2, 5, 7])
-def test_a_topic_created_again_after_it_was_missing_starts_its_epochs_over(
+def test_recreated_topic_resets_leader_epochs_after_it_was_missing(
     world: MetadataWorld, epoch: int
 ) -> None:
     world.update(topic(leader=2, epoch=5, topic_id=ID_1, partitions=4))
@@ -167,7 +167,7 @@ def test_a_topic_created_again_after_it_was_missing_starts_its_epochs_over(
 
 
 @pytest.mark.fault("P12")
-def test_brokers_without_topic_ids_lose_no_leader_of_a_topic_created_again(
+def test_recreated_topic_without_id_has_leader(
     world: MetadataWorld,
 ) -> None:
     none = bytes(16)
@@ -179,7 +179,7 @@ def test_brokers_without_topic_ids_lose_no_leader_of_a_topic_created_again(
     assert world.leader() == (1, 0)
 
 
-def test_an_epoch_seen_elsewhere_calls_for_an_update(world: MetadataWorld) -> None:
+def test_newer_epoch_of_other_response_requests_update(world: MetadataWorld) -> None:
     assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 5)
     world.update(topic(epoch=5))
     assert world.metadata.time_to_next_update(world.now_ms) > 1000
@@ -191,7 +191,7 @@ def test_an_epoch_seen_elsewhere_calls_for_an_update(world: MetadataWorld) -> No
     assert not world.metadata.update_last_seen_epoch_if_newer(ORDERS, 6)
 
 
-def test_a_leader_named_by_another_response_is_taken_if_newer(world: MetadataWorld) -> None:
+def test_newer_leader_of_other_response_is_applied(world: MetadataWorld) -> None:
     world.update(topic(leader=1, epoch=5, partitions=2))
     news = {
         ORDERS: LeaderIdAndEpoch(3, 6),
@@ -207,7 +207,7 @@ def test_a_leader_named_by_another_response_is_taken_if_newer(world: MetadataWor
 
 @pytest.mark.fault("P12")
 @pytest.mark.parametrize("error", [5, 0])
-def test_a_topic_without_leaders_keeps_what_was_known(world: MetadataWorld, error: int) -> None:
+def test_topic_without_leader_keeps_known_partitions(world: MetadataWorld, error: int) -> None:
     world.update(topic(leader=2, epoch=5, partitions=3))
     world.update(topic(error=error, partitions=0))
     assert world.metadata.cluster().partition_count("orders") == 3
@@ -216,10 +216,10 @@ def test_a_topic_without_leaders_keeps_what_was_known(world: MetadataWorld, erro
 
 @pytest.mark.fault("P12")
 @pytest.mark.parametrize("numbers", [(1, 2), (0, 2), (-1, 0), (0, 2**31 - 1)])
-def test_partitions_with_gaps_are_not_taken_over(
+def test_response_with_partition_gaps_is_not_applied(
     world: MetadataWorld, numbers: tuple[int, int]
 ) -> None:
-    """Whoever counts partitions goes on to number them from 0."""
+    """Callers that count partitions number them from 0."""
     odd = topic(partitions=2)
     for partition, number in zip(odd.partitions, numbers, strict=True):
         partition.partition_index = number
@@ -232,7 +232,7 @@ def test_partitions_with_gaps_are_not_taken_over(
     assert world.metadata.cluster().partition_count("orders") == 3
 
 
-def test_an_unknown_topic_is_asked_for_again_and_its_error_told(world: MetadataWorld) -> None:
+def test_unknown_topic_is_requested_again_and_has_error(world: MetadataWorld) -> None:
     world.update(topic(error=3))
     assert isinstance(world.metadata.topic_error("orders"), UnknownTopicOrPartitionError)
     assert world.metadata.cluster().topics == frozenset()
@@ -241,7 +241,7 @@ def test_an_unknown_topic_is_asked_for_again_and_its_error_told(world: MetadataW
 
 
 @pytest.mark.parametrize(("code", "kind"), [(17, InvalidTopicError), (29, TopicAuthorizationError)])
-def test_errors_that_no_retry_heals_are_raised_once(
+def test_non_retriable_topic_error_is_raised_once(
     world: MetadataWorld, code: int, kind: type[Exception]
 ) -> None:
     world.metadata.add_topic("secret", world.now_ms)
@@ -255,7 +255,7 @@ def test_errors_that_no_retry_heals_are_raised_once(
         world.metadata.maybe_raise_error_for_topic("secret")
 
 
-def test_a_new_topic_is_asked_for_at_once_and_alone(world: MetadataWorld) -> None:
+def test_new_topic_is_requested_at_once_and_alone(world: MetadataWorld) -> None:
     world.update(topic())
     assert world.metadata.time_to_next_update(world.now_ms) > 1000
     version = world.metadata.add_topic("other", world.now_ms)
@@ -264,25 +264,25 @@ def test_a_new_topic_is_asked_for_at_once_and_alone(world: MetadataWorld) -> Non
     assert ask.is_partial
     assert ask.request.topics is not None
     assert [item.name for item in ask.request.topics] == ["other"]
-    world.metadata.update(ask, answer(topic("other", topic_id=ID_2)), world.now_ms)
+    world.metadata.update(ask, response(topic("other", topic_id=ID_2)), world.now_ms)
     assert world.metadata.cluster().topics == {"orders", "other"}
     assert world.metadata.update_version() == version + 1
     assert world.metadata.add_topic("other", world.now_ms) == version + 1
     assert world.metadata.time_to_next_update(world.now_ms) > 1000
 
 
-def test_a_topic_added_while_an_answer_is_on_its_way_is_asked_for_next(
+def test_topic_added_during_request_is_requested_next(
     world: MetadataWorld,
 ) -> None:
     ask = world.metadata.next_request(world.now_ms)
     world.metadata.add_topic("late", world.now_ms)
-    world.metadata.update(ask, answer(topic()), world.now_ms)
+    world.metadata.update(ask, response(topic()), world.now_ms)
     assert world.metadata.time_to_next_update(world.now_ms) <= 0
     following = world.metadata.next_request(world.now_ms)
     assert [item.name for item in following.request.topics or []] == ["late"]
 
 
-def test_an_idle_topic_is_forgotten(world: MetadataWorld) -> None:
+def test_idle_topic_is_removed(world: MetadataWorld) -> None:
     world.metadata.add_topic("busy", world.now_ms)
     world.update(topic(), topic("busy", topic_id=ID_2))
     world.home.sleep(3_000)
@@ -295,7 +295,7 @@ def test_an_idle_topic_is_forgotten(world: MetadataWorld) -> None:
     assert [item.name for item in following.request.topics or []] == ["busy"]
 
 
-def test_answers_that_stay_the_same_are_asked_for_ever_more_rarely(world: MetadataWorld) -> None:
+def test_equal_responses_increase_backoff(world: MetadataWorld) -> None:
     world.update(topic())
     waits = []
     for _ in range(6):
@@ -305,11 +305,11 @@ def test_answers_that_stay_the_same_are_asked_for_ever_more_rarely(world: Metada
     assert waits[:4] == sorted(waits[:4])
     assert 100 <= waits[0] <= 120
     assert 1000 <= waits[-1] <= 1200
-    world.metadata.request_update(answers_differ=True)
+    world.metadata.request_update(cluster_changed=True)
     assert 100 <= world.metadata.time_to_next_update(world.now_ms) <= 120
 
 
-def test_responses_with_the_same_topic_error_are_the_same(world: MetadataWorld) -> None:
+def test_responses_with_equal_topic_errors_increase_backoff(world: MetadataWorld) -> None:
     waits = []
     for _ in range(6):
         world.update(topic(error=3))
@@ -320,7 +320,7 @@ def test_responses_with_the_same_topic_error_are_the_same(world: MetadataWorld) 
     assert world.metadata.time_to_next_update(world.now_ms) <= 120
 
 
-def test_news_of_a_topic_does_not_come_faster_for_being_requested_again_and_again(
+def test_repeated_requests_for_topic_do_not_shorten_backoff(
     world: MetadataWorld,
 ) -> None:
     world.metadata.failed_update(world.now_ms)
@@ -330,7 +330,7 @@ def test_news_of_a_topic_does_not_come_faster_for_being_requested_again_and_agai
     assert world.metadata.time_to_next_update(world.now_ms) >= 100
 
 
-def test_failures_are_backed_off_and_forgotten(world: MetadataWorld) -> None:
+def test_failures_are_backed_off_until_success(world: MetadataWorld) -> None:
     waits = []
     for _ in range(5):
         world.metadata.failed_update(world.now_ms)
@@ -343,7 +343,7 @@ def test_failures_are_backed_off_and_forgotten(world: MetadataWorld) -> None:
     assert world.metadata.time_to_next_update(world.now_ms) <= 120
 
 
-def test_old_metadata_is_asked_for_without_a_reason(world: MetadataWorld) -> None:
+def test_expired_metadata_is_requested(world: MetadataWorld) -> None:
     world.update(topic())
     assert world.metadata.time_to_next_update(world.now_ms) == 10_000
     world.home.sleep(10_000)
@@ -351,7 +351,7 @@ def test_old_metadata_is_asked_for_without_a_reason(world: MetadataWorld) -> Non
     assert not world.metadata.next_request(world.now_ms).is_partial
 
 
-def test_waiting_ends_with_an_answer_an_error_or_the_end(world: MetadataWorld) -> None:
+def test_await_update_ends_on_response_error_or_close(world: MetadataWorld) -> None:
     version = world.metadata.update_version()
     before = world.now_ms
     assert not world.metadata.await_update(version, 0.5)
@@ -368,7 +368,7 @@ def test_waiting_ends_with_an_answer_an_error_or_the_end(world: MetadataWorld) -
         world.metadata.await_update(world.metadata.update_version(), 5)
 
 
-def test_a_consumer_asks_for_what_it_subscribes_to() -> None:
+def test_consumer_requests_subscribed_topics() -> None:
     world = MetadataWorld()
     metadata = ConsumerMetadata(world.runtime, allow_auto_topic_creation=False)
     metadata.bootstrap([("b0", 9092)])
@@ -379,7 +379,7 @@ def test_a_consumer_asks_for_what_it_subscribes_to() -> None:
     ask = metadata.next_request(world.now_ms)
     assert [item.name for item in ask.request.topics or []] == ["asked"]
     assert not ask.request.allow_auto_topic_creation
-    metadata.update(ask, answer(topic("asked")), world.now_ms)
+    metadata.update(ask, response(topic("asked")), world.now_ms)
     assert metadata.cluster().topics == {"orders", "other", "asked"}
     metadata.set_transient_topics([])
     metadata.set_topics(["orders"])
@@ -388,7 +388,7 @@ def test_a_consumer_asks_for_what_it_subscribes_to() -> None:
     assert metadata.cluster().topics == {"orders"}
 
 
-def test_a_consumer_with_a_filter_asks_for_all_and_keeps_what_fits() -> None:
+def test_consumer_with_filter_requests_all_and_keeps_matching_topics() -> None:
     world = MetadataWorld()
     metadata = ConsumerMetadata(world.runtime)
     metadata.bootstrap([("b0", 9092)])
@@ -400,14 +400,14 @@ def test_a_consumer_with_a_filter_asks_for_all_and_keeps_what_fits() -> None:
     assert metadata.cluster().topics == {"orders"}
 
 
-def test_an_admin_client_asks_for_the_brokers_alone() -> None:
+def test_admin_client_requests_brokers_only() -> None:
     world = MetadataWorld()
     metadata = Metadata(world.runtime)
     metadata.bootstrap([("b0", 9092)])
     assert metadata.next_request(world.now_ms).request.topics == []
 
 
-def test_a_bootstrap_server_is_never_taken_for_the_controller() -> None:
+def test_bootstrap_server_is_never_controller() -> None:
     metadata = Metadata(VirtualHome().runtime)
     metadata.bootstrap([("a", 9092), ("b", 9092)])
     assert metadata.cluster().controller is None

@@ -1,4 +1,4 @@
-"""A topic that does not exist, or no longer does, costs a request now and then and no more."""
+"""Topics that do not exist or were deleted: requests back off and other topics are not delayed."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,11 @@ SECONDS = 20
 NO_CREATION = {"auto.create.topics.enable": False, "group.initial.rebalance.delay.ms": 0}
 
 SENT_MS = 50.0
-"""How long a record may take to be written: two round trips, and no wait for metadata."""
+"""Longest time to write a record: two round trips, without a wait for metadata."""
 
 
 class MissingTopicWorld:
-    """A broker that creates no topics by itself, with the topic ``there``."""
+    """Broker without automatic topic creation, with the topic ``there``."""
 
     def __init__(self, world: VirtualWorld) -> None:
         self.world = world
@@ -28,7 +28,7 @@ class MissingTopicWorld:
         self.broker.faults.requests.clear()
 
     def run(self, name: str, main: Callable[[VirtualProcess], None]) -> None:
-        """Run a process of its own to its end."""
+        """Run a function in a process of its own."""
         process = self.world.machine(name).process(name)
         task = process.spawn("main", lambda: main(process))
         self.world.run(until=lambda: task.over, timeout_ms=120_000.0)
@@ -46,7 +46,7 @@ class MissingTopicWorld:
         return sum(each.api is api for each in self.broker.faults.requests)
 
     def slowest_ms(self, producer: Producer, process: VirtualProcess) -> float:
-        """Send a record every 50 ms for a while; return how long the slowest took."""
+        """Send a record every 50 ms; return the time of the slowest."""
         slowest = 0.0
         for _ in range(SECONDS * 20):
             began = self.world.clock.now_ms
@@ -57,7 +57,7 @@ class MissingTopicWorld:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_producer_that_names_a_missing_topic_writes_to_the_others_at_once(seed: int) -> None:
+def test_missing_topic_does_not_delay_sends_to_others(seed: int) -> None:
     with VirtualWorld(seed) as world:
         scene = MissingTopicWorld(world)
 
@@ -74,7 +74,7 @@ def test_a_producer_that_names_a_missing_topic_writes_to_the_others_at_once(seed
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_topic_deleted_under_a_producer_delays_no_other(seed: int) -> None:
+def test_deleted_topic_does_not_delay_sends_to_others(seed: int) -> None:
     with VirtualWorld(seed) as world:
         scene = MissingTopicWorld(world)
         scene.run("admin-2", lambda process: scene.administer(process, create=["old"]))
@@ -97,7 +97,7 @@ def test_a_topic_deleted_under_a_producer_delays_no_other(seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["subscribe", "assign a topic", "assign a partition"])
-def test_a_consumer_of_a_missing_topic_reads_the_others(kind: str) -> None:
+def test_consumer_of_missing_topic_reads_others(kind: str) -> None:
     with VirtualWorld(seed=1) as world:
         scene = MissingTopicWorld(world)
         taken: list[bytes | None] = []
@@ -131,8 +131,8 @@ def test_a_consumer_of_a_missing_topic_reads_the_others(kind: str) -> None:
         scene.run("consumer", consume)
 
 
-def test_a_producer_that_never_waits_learns_a_topic_all_the_same() -> None:
-    """With ``max.block.ms=0`` the first calls fail, and bring about what the next one needs."""
+def test_producer_without_max_block_learns_topic() -> None:
+    """With ``max.block.ms=0`` the first calls fail, but request the metadata for the next ones."""
     with VirtualWorld(seed=1) as world:
         scene = MissingTopicWorld(world)
 
@@ -140,7 +140,7 @@ def test_a_producer_that_never_waits_learns_a_topic_all_the_same() -> None:
             with Producer(
                 bootstrap_servers=scene.servers, max_block_ms=0, runtime=process.runtime
             ) as producer:
-                process.sleep(1.0)  # it is connected by now, and its sender waits
+                process.sleep(1.0)  # it is connected, and its sender waits
                 for topic in ("there", "new"):
                     with pytest.raises(KafkaError, match=topic):
                         producer.send(topic, b"x")
@@ -159,7 +159,7 @@ def test_a_producer_that_never_waits_learns_a_topic_all_the_same() -> None:
         scene.run("producer", main)
 
 
-def test_on_sockets() -> None:
+def test_missing_topic_on_real_sockets() -> None:
     with (
         EmbeddedCluster(config=NO_CREATION) as cluster,
         AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin,

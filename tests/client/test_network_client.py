@@ -1,4 +1,4 @@
-"""The network client against scripted brokers, in virtual time."""
+"""`NetworkClient` with scripted brokers, in virtual time."""
 
 import struct
 
@@ -45,7 +45,7 @@ def silence(header: RequestHeader, request: Request) -> None:
     return None
 
 
-def test_bootstrap_leads_to_the_advertised_brokers(world: ClientWorld) -> None:
+def test_bootstrap_connects_to_advertised_brokers(world: ClientWorld) -> None:
     broker = world.broker()
     broker.topics["orders"] = [1, 1]
     world.metadata.add_topic("orders", world.now_ms)
@@ -58,24 +58,24 @@ def test_bootstrap_leads_to_the_advertised_brokers(world: ClientWorld) -> None:
     assert world.client.bootstrap_error() is None
 
 
-def test_a_request_is_answered(world: ClientWorld, broker: ScriptedBroker) -> None:
-    told: list[ClientResponse] = []
+def test_request_completes_with_response(world: ClientWorld, broker: ScriptedBroker) -> None:
+    reported: list[ClientResponse] = []
     request = world.client.new_client_request(
-        "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=told.append
+        "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=reported.append
     )
     world.client.send(request, world.now_ms)
     assert world.client.in_flight_request_count("1") == 1
     assert world.client.has_in_flight_requests()
-    world.poll_until(lambda: bool(told))
-    assert told == world.outcomes
-    outcome = told[0]
+    world.poll_until(lambda: bool(reported))
+    assert reported == world.outcomes
+    outcome = reported[0]
     assert outcome.body(MetadataResponse).cluster_id == "cluster"
     assert (outcome.destination, outcome.api_version, outcome.error) == ("1", 13, None)
     assert outcome.latency_ms >= 2
     assert world.client.in_flight_request_count() == 0
 
 
-def test_a_request_costs_one_write(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_request_is_sent_by_one_write(world: ClientWorld, broker: ScriptedBroker) -> None:
     before = world.net.sendmsg_calls
     world.ask()
     world.poll()
@@ -83,7 +83,7 @@ def test_a_request_costs_one_write(world: ClientWorld, broker: ScriptedBroker) -
     assert len(world.outcomes) == 1
 
 
-def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_responses_complete_in_request_order(world: ClientWorld, broker: ScriptedBroker) -> None:
     for _ in range(5):
         world.connect(NODE)
         world.ask()
@@ -95,7 +95,7 @@ def test_answers_come_in_the_order_of_asking(world: ClientWorld, broker: Scripte
     assert ids == sorted(ids)
 
 
-def test_a_request_without_an_answer_completes_when_written(
+def test_request_without_response_completes_when_written(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.answers[ApiKey.METADATA] = silence
@@ -109,7 +109,7 @@ def test_a_request_without_an_answer_completes_when_written(
     assert world.outcomes[0].error is None
 
 
-def test_a_request_to_a_node_that_is_not_ready_is_refused(world: ClientWorld) -> None:
+def test_request_to_unready_node_is_refused(world: ClientWorld) -> None:
     with pytest.raises(IllegalStateError, match="not ready"):
         world.ask()
     with pytest.raises(InvalidArgumentError, match="with an address"):
@@ -117,9 +117,7 @@ def test_a_request_to_a_node_that_is_not_ready_is_refused(world: ClientWorld) ->
 
 
 @pytest.mark.fault("P7")
-def test_a_version_that_the_broker_lacks_fails_only_the_request(
-    world: ClientWorld, broker: ScriptedBroker
-) -> None:
+def test_unsupported_version_fails_request_only(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.client.send(
         world.client.new_client_request(
             "1", SimpleBuilder(MetadataRequest(topics=[]), oldest=14, latest=15), world.now_ms
@@ -137,7 +135,7 @@ def test_a_version_that_the_broker_lacks_fails_only_the_request(
     assert world.outcomes[1].has_response()
 
 
-def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
+def test_field_missing_in_version_fails_request_only(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     request = MetadataRequest(topics=[], include_cluster_authorized_operations=True)
@@ -148,7 +146,7 @@ def test_a_field_that_the_version_cannot_carry_fails_only_the_request(
 
 
 @pytest.mark.fault("P11", "C5")
-def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_request_timeout_closes_connection(world: ClientWorld, broker: ScriptedBroker) -> None:
     broker.answers[ApiKey.METADATA] = silence
     world.ask(timeout_ms=700)
     world.poll(0)
@@ -165,15 +163,15 @@ def test_an_overdue_answer_costs_the_connection(world: ClientWorld, broker: Scri
         assert isinstance(outcome.error, DisconnectedError)
         assert outcome.error.retriable
         assert str(outcome.error) == (
-            "METADATA to broker 1 at 10.0.0.1:9092 got no answer:"
-            " METADATA was not answered within 700 ms"
+            "METADATA to broker 1 at 10.0.0.1:9092 got no response:"
+            " no response to METADATA within 700 ms"
         )
     assert world.client.connection_failed(NODE)
-    assert "was not answered" in str(world.client.connection_error(NODE))
+    assert "no response to METADATA" in str(world.client.connection_error(NODE))
 
 
 @pytest.mark.fault("P11")
-def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_response_after_timeout_is_discarded(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.net.latency_ms = (400, 400)
     world.ask(timeout_ms=500)
     world.poll_until(lambda: len(world.outcomes) == 1)
@@ -187,7 +185,7 @@ def test_a_late_answer_reaches_nobody(world: ClientWorld, broker: ScriptedBroker
 
 @pytest.mark.fault("P3")
 @pytest.mark.parametrize("shift", [1, -1, 2**20])
-def test_a_wrong_correlation_id_costs_the_connection(
+def test_wrong_correlation_id_closes_connection(
     world: ClientWorld, broker: ScriptedBroker, shift: int
 ) -> None:
     def lie(header: RequestHeader, request: Request) -> bytes:
@@ -207,7 +205,7 @@ def test_a_wrong_correlation_id_costs_the_connection(
 
 
 @pytest.mark.fault("P3")
-def test_an_answer_that_nobody_asked_for_costs_the_connection(
+def test_unsolicited_response_closes_connection(
     world: ClientWorld, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ordinary = broker.received
@@ -220,12 +218,12 @@ def test_an_answer_that_nobody_asked_for_costs_the_connection(
     world.ask()
     world.poll_until(lambda: world.client.connection_failed(NODE))
     assert world.outcomes[0].has_response()
-    assert "nobody had asked" in str(world.client.connection_error(NODE))
+    assert "unsolicited response" in str(world.client.connection_error(NODE))
 
 
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize("body", [b"", b"\x00" * 5, b"\xff" * 40])
-def test_an_answer_that_cannot_be_read_costs_the_connection(
+def test_malformed_response_closes_connection(
     world: ClientWorld, broker: ScriptedBroker, body: bytes
 ) -> None:
     broker.answers[ApiKey.METADATA] = lambda header, _: (
@@ -238,7 +236,7 @@ def test_an_answer_that_cannot_be_read_costs_the_connection(
     assert isinstance(world.outcomes[0].error.__cause__, ProtocolError)
 
 
-def test_a_frame_too_short_for_a_correlation_id_costs_the_connection(
+def test_frame_without_correlation_id_closes_connection(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.answers[ApiKey.METADATA] = lambda *_: b""
@@ -247,7 +245,7 @@ def test_a_frame_too_short_for_a_correlation_id_costs_the_connection(
     assert world.outcomes[0].was_disconnected
 
 
-def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
+def test_disconnection_fails_requests_in_flight_and_client_reconnects(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
     broker.hang_up_on = {ApiKey.METADATA}
@@ -263,7 +261,7 @@ def test_a_lost_connection_fails_what_was_in_flight_and_comes_back(
 
 
 @pytest.mark.fault("P9")
-def test_throttling_is_honoured(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_throttle_time_delays_next_request(world: ClientWorld, broker: ScriptedBroker) -> None:
     broker.throttle_ms = 5000
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 1)
@@ -278,26 +276,26 @@ def test_throttling_is_honoured(world: ClientWorld, broker: ScriptedBroker) -> N
     assert world.client.ready(NODE, world.now_ms)
 
 
-def test_a_callback_that_raises_does_not_cost_the_others(
+def test_failing_callback_does_not_prevent_others(
     world: ClientWorld, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[ClientResponse] = []
+    reported: list[ClientResponse] = []
 
     def bad(_: ClientResponse) -> None:
         raise ValueError("mine")
 
-    for callback in (bad, told.append):
+    for callback in (bad, reported.append):
         world.connect(NODE)
         request: ClientRequest = world.client.new_client_request(
             "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, callback=callback
         )
         world.client.send(request, world.now_ms)
         world.poll(0)
-    world.poll_until(lambda: bool(told))
+    world.poll_until(lambda: bool(reported))
     assert "the callback of a METADATA request failed" in caplog.text
 
 
-def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_disconnect_fails_requests_in_flight(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.ask()
     world.client.disconnect("1")
     world.client.disconnect("1")
@@ -306,8 +304,8 @@ def test_disconnect_fails_what_is_in_flight(world: ClientWorld, broker: Scripted
     assert "this client closed the connection" in str(world.outcomes[0].error)
 
 
-def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: ScriptedBroker) -> None:
-    """Its gauge goes back to zero, and it holds on to nothing of the requests."""
+def test_close_discards_requests_in_flight(world: ClientWorld, broker: ScriptedBroker) -> None:
+    """The gauge returns to zero, and the requests are freed."""
     broker.answers[ApiKey.METADATA] = silence
     world.ask()
     assert world.client.in_flight_request_count("1") == 1
@@ -317,7 +315,7 @@ def test_a_closed_client_waits_for_no_answer(world: ClientWorld, broker: Scripte
     assert not world.client.has_in_flight_requests()
 
 
-def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_closed_client_refuses_calls(world: ClientWorld, broker: ScriptedBroker) -> None:
     world.client.initiate_close()
     assert not world.client.active()
     with pytest.raises(ClosedError):
@@ -330,7 +328,9 @@ def test_a_closed_client_refuses_to_work(world: ClientWorld, broker: ScriptedBro
     assert world.net.open_sockets == 0
 
 
-def test_due_metadata_holds_nothing_back(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_requests_are_sent_while_metadata_is_due(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
     broker.answers[ApiKey.METADATA] = silence
     world.metadata.add_topic("new", world.now_ms)
     assert world.client.is_ready(NODE, world.now_ms)
@@ -343,8 +343,8 @@ def test_due_metadata_holds_nothing_back(world: ClientWorld, broker: ScriptedBro
 
 
 @pytest.mark.parametrize("limit", [1, 5])
-def test_metadata_is_requested_however_busy_the_broker_is_kept(limit: int) -> None:
-    """By an application that has the next request ready whenever the broker takes one."""
+def test_metadata_is_requested_from_busy_broker(limit: int) -> None:
+    """The application sends its next request whenever the connection is ready for one."""
     world = ClientWorld(settings=ClientSettings(max_in_flight=limit))
     broker = world.broker()
     world.poll_until(world.bootstrapped)
@@ -367,7 +367,9 @@ def test_metadata_is_requested_however_busy_the_broker_is_kept(limit: int) -> No
     assert len(world.outcomes) > 20
 
 
-def test_a_missing_topic_is_asked_for_rarely(world: ClientWorld, broker: ScriptedBroker) -> None:
+def test_missing_topic_is_requested_with_backoff(
+    world: ClientWorld, broker: ScriptedBroker
+) -> None:
     world.metadata.add_topic("missing", world.now_ms)
     world.poll_for(1000)
     broker.asked.clear()
@@ -376,10 +378,10 @@ def test_a_missing_topic_is_asked_for_rarely(world: ClientWorld, broker: Scripte
     assert 20 <= len(requests) <= 31
 
 
-def test_responses_that_differ_cause_no_frequent_requests(
+def test_changing_responses_do_not_shorten_backoff(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    """KRaft brokers name a random controller, and a cluster that starts changes all the time."""
+    """KRaft brokers return a random controller, and a cluster that starts changes continually."""
     world.metadata.add_topic("missing", world.now_ms)
 
     def changing(header: RequestHeader, request: Request) -> MetadataResponse:
@@ -398,7 +400,7 @@ def test_responses_that_differ_cause_no_frequent_requests(
 
 
 @pytest.mark.fault("C9")
-def test_slow_loris_cannot_stretch_the_deadline() -> None:
+def test_dripping_response_does_not_extend_request_timeout() -> None:
     world = ClientWorld(settings=ClientSettings(request_timeout_ms=3000))
     broker = world.broker()
     world.poll_until(world.bootstrapped)

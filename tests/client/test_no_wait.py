@@ -1,7 +1,7 @@
-"""Calls that wait, made again and again with a timeout of 0: each sends its request.
+"""Blocking calls, repeated with a timeout of 0: each sends its request.
 
-Those that keep what they began succeed in the end. The others are documented to need time: a
-response of the call before may be out of date.
+Calls that keep the state of the previous call succeed after some repetitions. The others are
+documented to need time: the response to the previous call may be out of date.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ SENDING: dict[str, tuple[Reading, ApiKey]] = {
     ),
 }
 
-# Some look for the broker in charge first.
+# Some look up a coordinator or the brokers first.
 ADMIN: dict[str, tuple[Administering, ApiKey]] = {
     "create_topics": (
         lambda admin: admin.create_topics([NewTopic("new", 1, 1)], timeout=0),
@@ -67,12 +67,12 @@ ADMIN: dict[str, tuple[Administering, ApiKey]] = {
 
 
 class Scene:
-    """A broker with one record, and a process for clients.
+    """Broker with one record, and a process for clients.
 
     Attributes:
-        broker: The broker.
-        process: Where clients run.
-        results: What the calls returned.
+        broker: Broker.
+        process: Process of the clients.
+        results: Results of the calls.
     """
 
     def __init__(self, world: VirtualWorld) -> None:
@@ -80,7 +80,7 @@ class Scene:
         self.process: VirtualProcess = world.machine("laptop").process("laptop")
         self.results: list[object] = []
         self._world = world
-        self._requests = self.broker.faults.requests  # they are recorded from here on
+        self._requests = self.broker.faults.requests  # recorded from here on
         self._run(self._prepare)
 
     def read(self, call: Reading) -> None:
@@ -145,14 +145,14 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("name", SUCCEEDING)
-def test_a_call_that_keeps_what_it_began_succeeds(scene: Scene, name: str) -> None:
+def test_repeated_call_with_zero_timeout_succeeds(scene: Scene, name: str) -> None:
     scene.read(SUCCEEDING[name])
     assert len(scene.results) == 1
     assert scene.count(ApiKey.OFFSET_FETCH) == 1
 
 
 @pytest.mark.parametrize("name", SENDING)
-def test_a_call_of_a_consumer_sends_its_request(scene: Scene, name: str) -> None:
+def test_consumer_call_with_zero_timeout_sends_request(scene: Scene, name: str) -> None:
     call, api = SENDING[name]
     scene.read(call)
     assert scene.results == []
@@ -160,14 +160,14 @@ def test_a_call_of_a_consumer_sends_its_request(scene: Scene, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ADMIN)
-def test_a_call_of_an_admin_client_sends_its_request(scene: Scene, name: str) -> None:
+def test_admin_call_with_zero_timeout_sends_request(scene: Scene, name: str) -> None:
     call, api = ADMIN[name]
     scene.administer(call)
     assert scene.results == []
     assert scene.count(api) > CALLS // 2
 
 
-def test_a_commit_is_not_hidden_by_a_look_up_that_began_before(scene: Scene) -> None:
+def test_commit_is_sent_despite_earlier_look_up(scene: Scene) -> None:
     def read(consumer: Consumer) -> object:
         found = None
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Whatever a peer says, the client neither breaks nor spins."""
+"""Robustness of the client against random bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -8,34 +8,34 @@ from kclient.client.client_settings import ClientSettings
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
 
-ANY_WORDS = st.one_of(
+ANY_BYTES = st.one_of(
     st.binary(max_size=200),
-    # Frames with a right correlation id, so that what follows is read as an answer.
+    # Frames with the expected correlation id, whose body is decoded as a response.
     st.binary(max_size=120).map(
         lambda body: (4 + len(body)).to_bytes(4, "big") + b"\x00\x00\x00\x00" + body
     ),
 )
 
 
-class Babbler:
-    """Says one thing after the other."""
+class RandomPeer:
+    """Peer that sends the next bytes of a list for each request."""
 
-    def __init__(self, words: list[bytes]) -> None:
-        self._words = words
+    def __init__(self, replies: list[bytes]) -> None:
+        self._replies = replies
 
     def connected(self, socket: VirtualSocket) -> None: ...
 
     def received(self, socket: VirtualSocket, data: bytes) -> None:
-        if self._words:
-            socket.deliver(self._words.pop(0))
+        if self._replies:
+            socket.deliver(self._replies.pop(0))
 
 
 @pytest.mark.fault("P1", "P5")
 @settings(max_examples=150, deadline=None)
-@given(st.lists(ANY_WORDS, max_size=6))
-def test_nothing_a_peer_says_breaks_the_client(words: list[bytes]) -> None:
+@given(st.lists(ANY_BYTES, max_size=6))
+def test_random_bytes_of_peer_do_not_break_client(replies: list[bytes]) -> None:
     world = ClientWorld(settings=ClientSettings(request_timeout_ms=400))
-    world.serve(lambda: Babbler(words))
+    world.serve(lambda: RandomPeer(replies))
     polls = 0
     while world.now_ms < 6000:
         world.poll(6000 - world.now_ms)

@@ -1,4 +1,4 @@
-"""No client repeats a refused request faster than it may, whatever the error and for however long.
+"""Back-off of refused requests, for every error code.
 
 A broker gives one client the same error for every request of one API, for some virtual seconds.
 Each error code has a client of its own, so that one simulation runs them all.
@@ -16,7 +16,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
 
 HANDLED = {-1, 1, 17, 22, 25, 29, 30, 35, 36, 45, 46, 47, 48, 59, 60, 68, 74, 76, 79, 82, 87, 110}
-"""Errors that are not retriable and that some client handles by another request."""
+"""Non-retriable errors that some client handles by another request."""
 
 CODES = sorted(
     HANDLED | {code for code, kind in KafkaError._by_code.items() if kind.retriable}
@@ -27,7 +27,7 @@ PER_SECOND = 10.0
 """``retry.backoff.ms`` is 100."""
 
 AT_FIRST = 8
-"""Requests that are no repetitions: versions, coordinator, positions, one of each partition."""
+"""Requests that are not repetitions: API versions, coordinator, positions, one per partition."""
 
 TOPIC = "t"
 Life = Callable[[VirtualProcess, str, str], None]
@@ -153,7 +153,7 @@ LIVES: list[tuple[ApiKey, Life]] = [
 @pytest.mark.parametrize(
     ("api", "life"), LIVES, ids=lambda part: getattr(part, "name", getattr(part, "__name__", ""))
 )
-def test_no_error_is_repeated_without_a_backoff(api: ApiKey, life: Life) -> None:
+def test_refused_request_is_repeated_with_backoff(api: ApiKey, life: Life) -> None:
     with VirtualWorld(seed=1, latency_ms=(0.1, 1.0)) as world:
         broker = VirtualBroker(world, {"group.initial.rebalance.delay.ms": 0, "num.partitions": 1})
         servers = broker.bootstrap_servers

@@ -33,7 +33,7 @@ MODES = {
     "refused": "could not connect: Connection refused",
     "unknown name": "could not look up no-such-host.invalid: ",
     "black hole": "could not connect within ",
-    "silence": "API_VERSIONS was not answered within 600 ms",
+    "silence": "no response to API_VERSIONS within 600 ms",
     **{mode: cause for mode, (_, cause) in HOSTILE.items()},
 }
 
@@ -182,6 +182,6 @@ def test_a_frame_of_99_megabytes_that_is_only_promised_takes_no_memory() -> None
         timeout=60,
     )
     grown, connections, said = done.stdout.split(" ", 2)
-    assert "was not answered within 400 ms" in said
+    assert "within 400 ms" in said
     assert int(connections) >= 2
     assert int(grown) <= 8 * 1024

@@ -249,7 +249,7 @@ def test_an_answer_that_drips_misses_the_deadline_of_the_whole(
     drips = proxy.chunk(1, gap=0.05, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
     producer = desk.producer(**BRISK, max_block_ms=1500)
     started = time.monotonic()
-    with pytest.raises(KafkaTimeoutError, match="METADATA was not answered within 700 ms"):
+    with pytest.raises(KafkaTimeoutError, match="no response to METADATA within 700 ms"):
         producer.send("unheard-of", b"v")
     assert time.monotonic() - started < 3.0
     assert drips.hits >= 2

@@ -268,11 +268,11 @@ def _request_metadata_at_once(replace: Replace) -> None:
         if not same:
             self._not_before_ms = -math.inf
 
-    def says_the_same(self: MetadataSnapshot, other: MetadataSnapshot) -> bool:
+    def describes_same_cluster(self: MetadataSnapshot, other: MetadataSnapshot) -> bool:
         return self == other and not any(each.error_code for each in self.topics.values())
 
     replace(MetadataRefreshTiming, "updated", update)
-    replace(MetadataSnapshot, "says_the_same", says_the_same)
+    replace(MetadataSnapshot, "describes_same_cluster", describes_same_cluster)
 
 
 def _forget_topic_ids(replace: Replace) -> None:
