@@ -1,4 +1,4 @@
-"""Sending records: the producer, what it takes and what it gives back."""
+"""The producer, its futures, errors, partitioners and interceptors."""
 
 from kclient.producer.batch_delivery import BatchDelivery
 from kclient.producer.delivery_future import DeliveryFuture

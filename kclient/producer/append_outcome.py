@@ -1,4 +1,4 @@
-"""What the log may hold after a Produce request, for every error code: one table.
+"""Table of every error code of a Produce response: may the log hold the batch after it?
 
 Sources are Apache Kafka 4.x: ``ReplicaManager.appendRecords`` validates a batch, appends it to the
 leader's log and, for acks=all, waits for the followers (``DelayedProduce``). A code that is only
@@ -50,7 +50,7 @@ ALL_REPLICAS = -1
 
 
 class AppendOutcome(Enum):
-    """What a Produce request that has ended proves about its batch.
+    """Conclusion about a batch from the end of its Produce request.
 
     Attributes:
         WRITTEN: The leader has the batch in its log.
@@ -67,14 +67,14 @@ class AppendOutcome(Enum):
 
 
 class AppendRow(NamedTuple):
-    """The outcomes that one error stands for.
+    """The outcomes of one error.
 
     Attributes:
         leader_only: With acks=1, where the response is sent right after the append. With acks=0 no
-            response is sent, so that only errors of the connection occur; they are the same.
+            response is sent; connection errors have the same outcome.
         all_replicas: With acks=all, where the response waits for the followers.
         reason: When Apache Kafka returns the code.
-        idempotent: With idempotence, where that makes a difference.
+        idempotent: With idempotence, if it differs.
     """
 
     leader_only: AppendOutcome
@@ -160,14 +160,13 @@ APPEND_TABLE: dict[type[KafkaError], AppendRow] = {
     TransactionAbortableError: _before_append(_TRANSACTION_CHECK),
 }  # fmt: skip
 
-_NOT_A_PRODUCE_ERROR = _unknown("no code of a Produce response; nothing is known")
+_NOT_A_PRODUCE_ERROR = _unknown("no code of a Produce response")
 
 
 def append_outcome(error: KafkaError | None, acks: int, *, idempotent: bool) -> AppendOutcome:
     """Return what the end of a Produce request proves about its batch.
 
-    An error that is not in the table, such as a broken connection or a code that is not known,
-    proves nothing.
+    An error that is not in the table, such as a lost connection or an unknown code, proves nothing.
 
     Args:
         error: The partition's error or that of the whole request; None for success.

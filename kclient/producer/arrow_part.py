@@ -1,4 +1,4 @@
-"""Records from Arrow on their way to the accumulator."""
+"""Arrow batches converted to the columns that record batches are built from."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ _FINER = {"us": 1000, "ns": 1_000_000}  # parts of a millisecond
 
 @dataclass(frozen=True, slots=True)
 class ArrowPart:
-    """Records of one topic out of one Arrow batch, ready but for their partitions.
+    """Records of one topic from one Arrow batch, before their partitions are chosen.
 
-    The memory is that of Arrow's arrays wherever it has the form that is needed.
+    It refers to the memory of Arrow's arrays where their layout permits.
 
     Attributes:
         topic: Topic name.
         columns: The records.
-        keys: Their keys, or None where no row has one.
-        partitions: Memory of one 32-bit integer a row, -1 where the row names no partition; None
-            where no row names one.
-        last_partition: The greatest partition that is named, or None.
+        keys: Their keys, or None if no row has one.
+        partitions: Memory of one 32-bit integer per row, -1 if the row names no partition; None
+            if no row names one.
+        last_partition: The highest partition named, or None.
     """
 
     topic: str
@@ -41,16 +41,16 @@ class ArrowPart:
 
     @classmethod
     def of(cls, topic: str, batch: Any, now_ms: int, first: int) -> Self:
-        """Return the records of a batch; single rows are yet to be checked, by `columns`.
+        """Return the records of a batch; `columns` has not checked single rows yet.
 
         Args:
             topic: Topic name.
-            batch: A batch of Arrow.
+            batch: An Arrow record batch.
             now_ms: Timestamp of the rows that have none.
-            first: What an error calls the first row.
+            first: Number of the first row in error texts.
 
         Raises:
-            InvalidTypeError: A column has a type that cannot be used.
+            InvalidTypeError: A column has an unsupported type.
             InvalidArgumentError: A timestamp or a partition is out of range.
         """
         key, headers = column(batch, "key"), column(batch, "headers")
@@ -77,17 +77,18 @@ def arrow_parts(
     now_ms: int,
     check: Callable[[RecordColumns, int], None],
 ) -> list[ArrowPart]:
-    """Return the records of Arrow batches; every row has been looked at.
+    """Return the records of Arrow batches, after checking every row.
 
     Args:
-        topic: Topic of all, or None where the column ``topic`` names it.
-        batches: What `arrow_batches` returned.
+        topic: Topic of all, or None if the column ``topic`` names it.
+        batches: Result of `arrow_batches`.
         now_ms: Timestamp of the rows that have none.
-        check: Refuses columns of which a row cannot be sent, given what to call the first.
+        check: Called with columns and the number of their first row; raises if a row cannot be
+            sent.
 
     Raises:
-        InvalidTypeError: A column has a type that cannot be used.
-        InvalidArgumentError: A row has a value that cannot be used.
+        InvalidTypeError: A column has an unsupported type.
+        InvalidArgumentError: A row has an invalid value.
         RecordTooLargeError: As `check`.
     """
     parts: list[ArrowPart] = []
@@ -105,7 +106,7 @@ def arrow_parts(
 
 
 def column(batch: Any, name: str) -> Any:
-    """Return a column, or None if there is none or it is of nothing but nulls."""
+    """Return a column, or None if it is missing or has the type null."""
     if name not in batch.schema.names:
         return None
     array = batch.column(name)
@@ -113,15 +114,15 @@ def column(batch: Any, name: str) -> Any:
 
 
 def timestamps(batch: Any, first: int) -> Any:
-    """Return the column ``timestamp`` in milliseconds, or None where no row has one.
+    """Return the column ``timestamp`` in milliseconds, or None if no row has one.
 
     Args:
-        batch: A batch of Arrow.
-        first: What an error calls the first row.
+        batch: An Arrow record batch.
+        first: Number of the first row in error texts.
 
     Raises:
-        InvalidTypeError: The column is neither of timestamps nor of integers.
-        InvalidArgumentError: A timestamp is before 1970, or takes more than 64 bits.
+        InvalidTypeError: The column holds neither timestamps nor integers.
+        InvalidArgumentError: A timestamp is before 1970, or needs more than 64 bits.
     """
     array = column(batch, "timestamp")
     if array is None:
@@ -144,15 +145,15 @@ def timestamps(batch: Any, first: int) -> Any:
 
 
 def partitions(batch: Any, first: int) -> Any:
-    """Return the column ``partition`` with 32 bits a row, or None where no row names one.
+    """Return the column ``partition`` with 32 bits per row, or None if no row names one.
 
     Args:
-        batch: A batch of Arrow.
-        first: What an error calls the first row.
+        batch: An Arrow record batch.
+        first: Number of the first row in error texts.
 
     Raises:
-        InvalidTypeError: The column is not of integers.
-        InvalidArgumentError: No partition can have such a number.
+        InvalidTypeError: The column does not hold integers.
+        InvalidArgumentError: A number is out of range.
     """
     array = column(batch, "partition")
     arrow = import_pyarrow()
@@ -171,12 +172,12 @@ def partitions(batch: Any, first: int) -> Any:
 
 
 def _numbers(array: Any, what: str, first: int, most: int, expected: str) -> Any:
-    """Return integers from 0 to `most` with 64 bits a row, or None where every row is null."""
+    """Return integers from 0 to `most` with 64 bits per row, or None if every row is null."""
     arrow, compute = import_pyarrow(), import_module("pyarrow.compute")
     kind = array.type
     if not (arrow.types.is_integer(kind) or arrow.types.is_timestamp(kind)):
         raise InvalidTypeError(f"{what}: got Arrow type {kind}, expected {expected}")
-    # A number that takes all of 64 bits without a sign turns negative here, and is refused.
+    # An unsigned number that needs all 64 bits becomes negative here, and is rejected.
     numbers = checked(array, what).cast(arrow.int64(), safe=False)
     extremes = compute.min_max(numbers).as_py()
     if extremes["min"] is None:
@@ -190,7 +191,7 @@ def _numbers(array: Any, what: str, first: int, most: int, expected: str) -> Any
 
 
 def _memory(array: Any, null: int) -> memoryview:
-    """Return the memory of an array of integers, with `null` in the place of nulls."""
+    """Return the memory of an array of integers, with nulls replaced by `null`."""
     if array.null_count:
         array = array.fill_null(null)
     width = array.type.bit_width // 8

@@ -1,4 +1,4 @@
-"""Records from Arrow one by one, for serializers and interceptors to look at."""
+"""Arrow batches converted to single records, for serializers and interceptors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kclient.record.arrow_columns import as_binary, checked, header_column
 
 
 class ArrowRow(NamedTuple):
-    """A record as `Producer.send` takes it."""
+    """Arguments of `Producer.send` for one row."""
 
     topic: str
     value: Any
@@ -25,7 +25,7 @@ class ArrowRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
-    """Records out of one Arrow batch."""
+    """Iterator over the records of one Arrow batch."""
 
     _topic: str | None
     _topics: Any
@@ -38,18 +38,18 @@ class ArrowRows:
 
     @classmethod
     def of(cls, topic: str | None, batch: Any, first: int, *, keys: bool, values: bool) -> Self:
-        """Return the records of a batch, whose columns are checked now.
+        """Return the records of a batch, after checking its columns.
 
         Args:
-            topic: Topic of all, or None where the column ``topic`` names it.
-            batch: A batch of Arrow.
-            first: What an error calls the first row.
-            keys: Whether there is a serializer for the keys, which then may be anything.
-            values: Likewise for the values.
+            topic: Topic of all, or None if the column ``topic`` names it.
+            batch: An Arrow record batch.
+            first: Number of the first row in error texts.
+            keys: Whether keys are serialized, and may have any type.
+            values: Whether values are serialized, and may have any type.
 
         Raises:
-            InvalidTypeError: A column has a type that cannot be used.
-            InvalidArgumentError: A column has a value that cannot be used.
+            InvalidTypeError: A column has an unsupported type.
+            InvalidArgumentError: A column has an invalid value.
         """
         headers = column(batch, "headers")
         return cls(
@@ -64,7 +64,7 @@ class ArrowRows:
         )
 
     def __iter__(self) -> Iterator[ArrowRow]:
-        """Yield the records in their order.
+        """Yield the records in order.
 
         Raises:
             InvalidArgumentError: The name of a header is null or not UTF-8.
@@ -88,7 +88,7 @@ class ArrowRows:
 
 
 def _objects(batch: Any, name: str, *, plain: bool) -> Any:
-    """Return a column of what a serializer takes, or of bytes if there is none."""
+    """Return a column as it is for a serializer, or as binary if `plain`."""
     array = column(batch, name)
     if array is None:
         return batch.column(name) if name == "value" else None

@@ -1,4 +1,4 @@
-"""What `send_arrow` is given, as far as its form goes: its columns and its batches."""
+"""Checks of the table given to `send_arrow`: column names, topics, batches."""
 
 import difflib
 from collections.abc import Iterator
@@ -12,27 +12,26 @@ from kclient.record.arrow import import_pyarrow
 from kclient.record.arrow_columns import as_binary, checked
 
 COLUMNS = ("value", "key", "partition", "timestamp", "headers", "topic")
-"""Names that a column may have."""
+"""Valid column names."""
 
 _ROWS_HINT = (
     "leave it out; to send each row as JSON, use value_serializer=json_serializer and "
     "send_many(topic, table.to_pylist())"
 )
-_FEW_ROWS = 1024  # batches smaller than this are joined: each has a price of its own
+_FEW_ROWS = 1024  # smaller batches are combined: each batch has a fixed cost
 
 
 def arrow_batches(topic: str | None, data: object) -> list[Any]:
-    """Return the Arrow batches of a table whose columns have names that make records.
+    """Check the column names of a table and return its Arrow batches.
 
     Args:
-        topic: Topic of all, or None where the column ``topic`` names it.
+        topic: Topic of all, or None if the column ``topic`` names it.
         data: ``pyarrow.RecordBatch`` or ``pyarrow.Table``.
 
     Raises:
         ConfigError: pyarrow is not installed.
-        InvalidTypeError: It is neither a batch nor a table.
-        InvalidArgumentError: A column is unknown, missing or there twice, or its buffers are
-            shorter than they have to be.
+        InvalidTypeError: `data` is neither a batch nor a table.
+        InvalidArgumentError: A column is unknown, missing or duplicate, or a buffer is too short.
     """
     if topic is not None:
         check_topic_name(topic)
@@ -51,7 +50,7 @@ def arrow_batches(topic: str | None, data: object) -> list[Any]:
 
 
 def _describe(data: object) -> str:
-    """Return what was given and how a table is made of it, without the rows of a data frame."""
+    """Describe an argument and its conversion to a table, without the rows of a data frame."""
     kind = type(data)
     module = kind.__module__.partition(".")[0]
     if module == "pandas":
@@ -89,15 +88,15 @@ def _check_names(topic: str | None, names: list[str]) -> None:
 
 
 def topic_names(batch: Any, first: int) -> Any:
-    """Return the column ``topic``, of which each name is checked.
+    """Return the column ``topic`` after checking each name.
 
     Args:
-        batch: A batch of Arrow.
-        first: What an error calls the first row.
+        batch: An Arrow record batch.
+        first: Number of the first row in error texts.
 
     Raises:
-        InvalidTypeError: The column holds no text.
-        InvalidArgumentError: A row has no topic, or one that cannot be a name.
+        InvalidTypeError: The column does not hold strings.
+        InvalidArgumentError: A row has no topic, or an invalid name.
     """
     names = _texts(batch.column("topic"))
     if names.null_count:
@@ -114,14 +113,14 @@ def topic_names(batch: Any, first: int) -> Any:
 
 
 def by_topic(batch: Any, names: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each topic and its rows in their order; those of several are copied.
+    """Yield each topic and its rows in order; with several topics, rows are copied.
 
     Args:
-        batch: A batch of Arrow.
-        names: What `topic_names` returned.
+        batch: An Arrow record batch.
+        names: Result of `topic_names`.
 
     Raises:
-        InvalidArgumentError: The batch is broken.
+        InvalidArgumentError: The batch is malformed.
     """
     equal = import_module("pyarrow.compute").equal
     unique: list[str] = names.unique().to_pylist()

@@ -1,7 +1,6 @@
-"""Makes pending outcomes work with asyncio and `concurrent.futures`, which are not imported here.
+"""Base of futures that work with asyncio and `concurrent.futures`, without importing either.
 
-What those modules need beyond the public methods of a future is created on first use, so that a
-future that is not awaited has none of it.
+State that those modules need is created on first use: a future that is not awaited has none.
 """
 
 import sys
@@ -17,13 +16,13 @@ from kclient.producer.foreign_names import FUTURE_NAMES
 
 T = TypeVar("T")
 
-# What `concurrent.futures` saw of an outcome when it acquired the outcome's condition, by thread
-# and outcome. An outcome that becomes known later counts as pending until the release.
+# Whether an outcome was known when `concurrent.futures` acquired its condition, by thread and
+# outcome. An outcome that becomes known later counts as pending until the release.
 _seen_done: dict[tuple[int, int], bool] = {}
 
 
 class _Waiter(Protocol):
-    """The part of ``concurrent.futures`` that is notified."""
+    """A waiter of ``concurrent.futures``."""
 
     def add_result(self, future: Any) -> None: ...
 
@@ -31,7 +30,7 @@ class _Waiter(Protocol):
 
 
 class _WaiterCall:
-    """Notifies a waiter of `concurrent.futures`; equal to another call of the same waiter."""
+    """Callback that notifies a waiter of `concurrent.futures`; equal for the same waiter."""
 
     __slots__ = ("_outcome", "_waiter")
 
@@ -58,11 +57,11 @@ class _WaiterCall:
 class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUTURE_NAMES):
     """Base of outcomes that can be awaited, or passed to functions of `concurrent.futures`.
 
-    ``await outcome`` returns what `result` returns, or raises what it raises. It needs a running
-    asyncio loop and does not hold it up. To cancel the awaiting task does not cancel the records.
+    ``await outcome`` returns or raises what `result` does. It needs a running asyncio loop and does
+    not block it. Cancelling the awaiting task does not cancel the records.
 
-    ``concurrent.futures.wait`` and ``as_completed`` and ``asyncio.wrap_future`` take it for a
-    ``concurrent.futures.Future``; ``isinstance`` returns True where that module is loaded.
+    ``concurrent.futures.wait`` and ``as_completed`` and ``asyncio.wrap_future`` accept it as a
+    ``concurrent.futures.Future``; ``isinstance`` returns True if that module is loaded.
     """
 
     __slots__ = ()
@@ -79,25 +78,25 @@ class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUT
 
     @abstractmethod
     def result(self, timeout: float | None = None) -> T:
-        """Return or raise the outcome, waiting for it."""
+        """Wait for the outcome and return or raise it."""
 
     @abstractmethod
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Return the error or None, waiting for the outcome."""
+        """Wait for the outcome and return the error or None."""
 
     @abstractmethod
-    def when_done(self, call: Callable[[], object]) -> bool:
-        """Call back once the outcome is known; return False, and do nothing, if it is already."""
+    def add_done_call(self, call: Callable[[], object]) -> bool:
+        """Register a call for when the outcome is known; return False if it is known already."""
 
-    def forget(self, call: Callable[[], object]) -> None:
-        """Do not make a call that `when_done` took; it may be made nevertheless."""
+    def remove_done_call(self, call: Callable[[], object]) -> None:
+        """Unregister a call; it may still be made if the outcome becomes known meanwhile."""
 
     def running(self) -> bool:
-        """Return whether the outcome is not known yet."""
+        """Return whether the outcome is unknown so far."""
         return not self.done()
 
     def cancel(self) -> bool:
-        """Return False: records that were queued are sent."""
+        """Return False: queued records are always sent."""
         return False
 
     def cancelled(self) -> bool:
@@ -121,15 +120,15 @@ class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUT
         def wake_from_other_thread() -> None:
             try:
                 loop.call_soon_threadsafe(wake)
-            except RuntimeError:  # the loop was closed: nothing awaits any more
+            except RuntimeError:  # the loop was closed
                 if not loop.is_closed():
                     raise
 
-        if self.when_done(wake_from_other_thread):
+        if self.add_done_call(wake_from_other_thread):
             yield from wakeup
         return self.result()
 
-    # -- what concurrent.futures and asyncio use of a Future ------------------------------------
+    # -- private attributes of Future that concurrent.futures and asyncio read -------------------
 
     @property
     def _state(self) -> str:
@@ -145,7 +144,7 @@ class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUT
         return _Waiters(self)
 
     def _get_snapshot(self) -> tuple[bool, bool, T | None, KafkaError | None]:
-        """Return whether it is done, whether cancelled, result and error (Python 3.14)."""
+        """Return (done, cancelled, result, error), for Python 3.14."""
         if not self.done():
             return False, False, None, None
         error = self.exception()
@@ -153,11 +152,11 @@ class AwaitableOutcome(Generic[T], metaclass=WithForeignNames, foreign_names=FUT
 
 
 class _Seen:
-    """Stands for a future's condition: fixes, for one thread, whether the outcome is known.
+    """Replacement of a future's condition: fixes, for one thread, whether the outcome is known.
 
     `concurrent.futures` holds the conditions of many futures at a time, counts those that are
-    pending and adds a waiter to them. An outcome that comes between is reported to the waiter when
-    it is added, so that no lock has to keep it back.
+    pending and adds a waiter to them. An outcome that becomes known in between is reported when
+    the waiter is added, so no lock has to delay it.
     """
 
     __slots__ = ("_outcome",)
@@ -166,12 +165,12 @@ class _Seen:
         self._outcome = outcome
 
     def acquire(self) -> bool:
-        """Fix whether the outcome is known."""
+        """Record whether the outcome is known."""
         _seen_done[get_ident(), id(self._outcome)] = self._outcome.done()
         return True
 
     def release(self) -> None:
-        """Look at the outcome again."""
+        """Discard what was recorded."""
         _seen_done.pop((get_ident(), id(self._outcome)), None)
 
     def __enter__(self) -> Self:
@@ -183,7 +182,7 @@ class _Seen:
 
 
 class _Waiters:
-    """Stands for a future's list of waiters."""
+    """Replacement of a future's list of waiters."""
 
     __slots__ = ("_outcome",)
 
@@ -191,14 +190,14 @@ class _Waiters:
         self._outcome = outcome
 
     def append(self, waiter: _Waiter) -> None:
-        """Notify a waiter once the outcome is known, unless it was when the condition was taken."""
+        """Add a waiter, unless the outcome was known when the condition was acquired."""
         outcome = self._outcome
         if _seen_done.get((get_ident(), id(outcome))):
-            return  # the waiter has counted it already
+            return  # the waiter has counted it
         call = _WaiterCall(outcome, waiter)
-        if not outcome.when_done(call):
+        if not outcome.add_done_call(call):
             call()
 
     def remove(self, waiter: _Waiter) -> None:
-        """Notify a waiter no more."""
-        self._outcome.forget(_WaiterCall(self._outcome, waiter))
+        """Remove a waiter."""
+        self._outcome.remove_done_call(_WaiterCall(self._outcome, waiter))

@@ -1,4 +1,4 @@
-"""What becomes of the records of one `send_many`."""
+"""Future of the records of one `send_many` or `send_arrow`."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,7 +12,7 @@ from kclient.producer.produce_request_result import Appended, Failed, ProduceReq
 
 
 class Segment:
-    """Neighbouring records of one call that went into one batch."""
+    """Consecutive records of one call that were appended to one batch."""
 
     __slots__ = ("count", "first_index", "result")
 
@@ -39,7 +39,9 @@ class BatchDelivery(AwaitableOutcome[int]):
 
     def done(self) -> bool:
         """Return whether every record was acknowledged or has failed."""
-        return all(leaf.settled() for segment in self._segments for leaf in _leaves(segment.result))
+        return all(
+            leaf.is_complete() for segment in self._segments for leaf in _leaves(segment.result)
+        )
 
     def result(self, timeout: float | None = None) -> int:
         """Wait for every acknowledgement and return the number of records.
@@ -49,9 +51,9 @@ class BatchDelivery(AwaitableOutcome[int]):
                 ``delivery.timeout.ms`` bounds.
 
         Raises:
-            KafkaTimeoutError: Not every outcome came in time; the rest is still on its way.
-            KafkaError: At least one record failed; it is the first failure in the order in which
-                the records were given to the producer's batches.
+            KafkaTimeoutError: Some outcomes are not known in time; those records are in flight.
+            KafkaError: At least one record failed; it is the first failure in the order of the
+                append.
         """
         failed = self.exception(timeout)
         if failed is not None:
@@ -62,13 +64,13 @@ class BatchDelivery(AwaitableOutcome[int]):
         """Wait for every outcome and return the first failure, or None.
 
         Raises:
-            KafkaTimeoutError: Not every outcome came in time.
+            KafkaTimeoutError: Some outcomes are not known in time.
             EventLoopError: It would wait inside a running event loop.
         """
         seconds = check_timeout("timeout", timeout)
         if seconds != 0 and not self.done():
             refuse_in_event_loop("result", "delivery.result, …", awaitable=True)
-        if not (self.done() and is_inside_event_loop()):  # else only callbacks are to be run
+        if not (self.done() and is_inside_event_loop()):  # else only callbacks are outstanding
             deadline = Deadline(self._clock, seconds)
             for segment in self._segments:
                 self._await(segment.result, deadline, timeout)
@@ -77,38 +79,38 @@ class BatchDelivery(AwaitableOutcome[int]):
         return None
 
     def add_done_callback(self, callback: Callable[["BatchDelivery"], object]) -> None:
-        """Call ``callback(delivery)`` once every outcome is known, or at once if they all are.
+        """Call ``callback(delivery)`` when every outcome is known, or now if they all are.
 
-        It runs in the sender's thread (at once: in this one) and must not wait there.
+        It runs in the sender's thread (now: in the caller's) and must not block.
         """
-        if not self.when_done(lambda: callback(self)):
+        if not self.add_done_call(lambda: callback(self)):
             callback(self)
 
-    def when_done(self, call: Callable[[], object]) -> bool:
-        """Call back once every outcome is known; return False, and do nothing, if they all are."""
+    def add_done_call(self, call: Callable[[], object]) -> bool:
+        """Register a call for when every outcome is known; return False if they all are."""
         return self._watch(0, call)
 
     def _watch(self, position: int, call: Callable[[], object]) -> bool:
-        """Watch one segment after the other, from a position on; those before it are done."""
+        """Register with the first segment from `position` on that is not done; False if none is."""
         for index in range(position, len(self._segments)):
-            go_on = partial(self._go_on, index, call)
+            resume = partial(self._resume_watch, index, call)
             for leaf in _leaves(self._segments[index].result):
-                if leaf.add_callback(0, go_on):
+                if leaf.add_callback(0, resume):
                     return True
         return False
 
-    def _go_on(self, position: int, call: Callable[[], object]) -> None:
+    def _resume_watch(self, position: int, call: Callable[[], object]) -> None:
         if not self._watch(position, call):
             call()
 
     def failures(self) -> Iterator[KafkaError]:
         """Yield the error of each record known to have failed so far."""
         for segment in self._segments:
-            outcome, _ = segment.result.find(segment.first_index)
+            outcome, _ = segment.result.outcome_of(segment.first_index)
             if isinstance(outcome, Appended) and not segment.result.parts():
                 continue
             for index in range(segment.first_index, segment.first_index + segment.count):
-                outcome, inner = segment.result.find(index)
+                outcome, inner = segment.result.outcome_of(index)
                 if isinstance(outcome, Failed):
                     yield outcome.error_of(inner)
 
@@ -117,7 +119,7 @@ class BatchDelivery(AwaitableOutcome[int]):
     ) -> None:
         if not result.wait(deadline.remaining()):
             raise KafkaTimeoutError(
-                f"not every record has an outcome after {timeout} s; the rest is still on its way"
+                f"not every record has an outcome after {timeout} s; the others are in flight"
             )
         for part in result.parts():
             self._await(part, deadline, timeout)

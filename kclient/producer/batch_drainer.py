@@ -1,4 +1,4 @@
-"""Decides which batches are due, and takes them out for a request."""
+"""Selection of the batches that are due, and their removal for a request."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
 
 @dataclass(slots=True)
 class ReadyCheckResult:
-    """What there is to send (Kafka: RecordAccumulator.ReadyCheckResult).
+    """Nodes with batches to send (Kafka: RecordAccumulator.ReadyCheckResult).
 
     Attributes:
         ready_nodes: Ids of the nodes that have a batch due.
-        next_check_delay_ms: When the next batch falls due, if nothing else happens.
-        unknown_leader_topics: Topics with batches that no known node leads.
+        next_check_delay_ms: Time until the next batch is due.
+        unknown_leader_topics: Topics with batches for partitions without a known leader.
     """
 
     ready_nodes: set[int] = field(default_factory=set)
@@ -27,51 +27,52 @@ class ReadyCheckResult:
 
 
 class BatchDrainer:
-    """The sender's view of the queues (Kafka: RecordAccumulator.ready and .drain).
+    """The sender's side of the queues (Kafka: RecordAccumulator.ready and .drain).
 
     Only the sender's thread calls it.
     """
 
     def __init__(
-        self, queues: ActiveQueues, linger_ms: float, *, hurried: Callable[[], bool]
+        self, queues: ActiveQueues, linger_ms: float, *, skip_linger: Callable[[], bool]
     ) -> None:
         """Create a drainer.
 
         Args:
             queues: The queues that hold batches.
-            linger_ms: How long a batch that is not full waits for more records.
-            hurried: Whether batches go without waiting: for a flush, a close, or for memory.
+            linger_ms: Time that a batch that is not full waits for more records.
+            skip_linger: Returns whether batches are due at once: during a flush, after a close, or
+                while callers wait for memory.
         """
         self.queues = queues
         self._linger_ms = linger_ms
-        self._hurried = hurried
+        self._skip_linger = skip_linger
         self._drain_index: dict[int, int] = {}
 
     def ready(self, cluster: Cluster, now_ms: float) -> ReadyCheckResult:
-        """Say which nodes have batches due: full, old enough, or in a hurry."""
+        """Return the nodes that have batches due: full, past ``linger.ms``, or ``skip_linger``."""
         found = ReadyCheckResult()
-        hurried = self._hurried()
+        skip_linger = self._skip_linger()
         for queue in self.queues.all():
             leader = cluster.leader_for(queue.topic_partition)
             queue.leader_id = -1 if leader is None else leader.id
             if leader is None:
                 found.unknown_leader_topics.add(queue.topic_partition.topic)
             elif not queue.muted and leader.id not in found.ready_nodes:
-                wait_ms = self._wait_ms(queue, now_ms, hurried=hurried)
+                wait_ms = self._wait_ms(queue, now_ms, skip_linger=skip_linger)
                 if wait_ms <= 0:
                     found.ready_nodes.add(leader.id)
                 else:
                     found.next_check_delay_ms = min(found.next_check_delay_ms, wait_ms)
         return found
 
-    def _wait_ms(self, queue: PartitionQueue, now_ms: float, *, hurried: bool) -> float:
+    def _wait_ms(self, queue: PartitionQueue, now_ms: float, *, skip_linger: bool) -> float:
         with queue.lock:
             if not queue.batches:
                 return float("inf")
             batch = queue.batches[0]
             if batch.retry_at_ms > now_ms:
                 return batch.retry_at_ms - now_ms
-            if hurried or batch is not queue.open_batch or batch.is_full():
+            if skip_linger or batch is not queue.open_batch or batch.is_full():
                 return 0.0
             return batch.created_ms + self._linger_ms - now_ms
 
@@ -82,18 +83,18 @@ class BatchDrainer:
         now_ms: float,
         next_batch: NextBatch,
     ) -> dict[int, list[ProducerBatch]]:
-        """Take at most one batch of each partition for each node, up to a request's size.
+        """Remove at most one batch of each partition for each node, up to a request's size.
 
-        The leaders are those that the last `ready` saw.
+        The leaders are those found by the last `ready`.
 
         Args:
-            nodes: Nodes that can take a request.
-            max_size: Bytes of a request; a single larger batch is taken nevertheless.
-            now_ms: The present.
-            next_batch: Chooses which of a queue's batches may be sent now, if any.
+            nodes: Nodes that a request can be sent to.
+            max_size: Bytes of a request; a single larger batch is accepted.
+            now_ms: Current time.
+            next_batch: Returns the batch of a queue that may be sent now, if any.
 
         Returns:
-            Batches by node; nodes without any are left out.
+            Batches by node, without nodes that have none.
         """
         by_node: dict[int, list[PartitionQueue]] = {node: [] for node in nodes}
         for queue in self.queues.all():
@@ -116,7 +117,7 @@ class BatchDrainer:
     ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
-        # Begin where the last request was full, so that no partition is starved.
+        # Start where the last request was full, so that no partition starves.
         start = self._drain_index.pop(node, 0)
         for step in range(len(queues)):
             queue = queues[(start + step) % len(queues)]
@@ -128,7 +129,7 @@ class BatchDrainer:
                     self._drain_index[node] = (start + step) % len(queues)
                     break
                 queue.take(batch)
-                self.queues.retire(queue)
+                self.queues.remove_if_empty(queue)
             size += batch.size_in_bytes
             batch.drained_ms = now_ms
             drained.append(batch)

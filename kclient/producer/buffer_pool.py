@@ -1,4 +1,4 @@
-"""The memory that unsent records may take, and the buffers it is handed out in."""
+"""Pool of the memory for batches that are not acknowledged yet."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,15 +13,15 @@ _CLOSED = "the producer was closed while a record waited for memory"
 
 
 class WaitTime(Protocol):
-    """Takes the nanoseconds that a caller had to wait."""
+    """Sensor of the time that callers wait."""
 
     def record(self, nanoseconds: float, /) -> None:
-        """Note a wait."""
+        """Record a wait."""
         ...
 
 
-class _Claim:
-    """What a caller is to get, and has got of it."""
+class _Waiter:
+    """Memory that a caller needs, and has been granted so far."""
 
     __slots__ = ("buffer", "granted", "needed", "ready", "refused")
 
@@ -30,22 +30,21 @@ class _Claim:
         self.granted = 0
         self.buffer: bytearray | None = None
         self.refused = False
-        self.ready = tasks.condition()  # guards: nothing of its own; it only carries the wake-up
+        self.ready = tasks.condition()  # guards: nothing; it only carries the notification
 
     def is_met(self) -> bool:
-        """Return whether all that is needed was granted."""
+        """Return whether the whole need was granted."""
         return self.granted >= self.needed
 
 
 class BufferPool:
-    """Hands out at most `total` bytes, first come first served (Kafka: BufferPool).
+    """Allocates at most `total` bytes, in the order of requests (Kafka: BufferPool).
 
-    Buffers of exactly `poolable_size` bytes are kept and handed out again; other sizes only pass
-    through the account. Freed memory goes to the caller who has waited longest, a piece at a time
-    until its need is met, so that a large request is not starved by small ones.
+    Buffers of exactly `poolable_size` bytes are kept and reused; for other sizes only the bytes are
+    counted. Freed memory is granted to the caller that has waited longest, in pieces until its need
+    is met, so that small requests do not starve a large one.
 
-    The caller of `deallocate` vouches that nobody reads the buffer any more: neither a batch nor
-    a socket.
+    A buffer may be deallocated only when neither a batch nor a socket reads it any more.
     """
 
     def __init__(
@@ -61,14 +60,14 @@ class BufferPool:
         """Create an empty pool.
 
         Args:
-            total: Bytes that may be out at a time (``buffer.memory``).
-            poolable_size: Size of the buffers worth keeping (``batch.size``).
-            clock: Tells how long a caller has waited.
-            tasks: Makes the conditions callers wait on.
-            wait_time: Takes the nanoseconds each caller had to wait.
+            total: Bytes that may be allocated at a time (``buffer.memory``).
+            poolable_size: Size of the buffers that are kept (``batch.size``).
+            clock: Measures how long a caller waits.
+            tasks: Creates the conditions that callers wait on.
+            wait_time: Records the nanoseconds that a caller waited.
             exhausted: Counts the callers whose wait timed out.
-            on_wait: Called before a caller waits, when `queued` counts it; wakes the sender, so
-                that it sends the batches that hold the memory without lingering.
+            on_wait: Called before a caller waits, when `queued` counts it; wakes the sender, which
+                then sends the batches that hold the memory without linger.
         """
         self.total = total
         self.poolable_size = poolable_size
@@ -79,51 +78,51 @@ class BufferPool:
         self._on_wait = on_wait
         self._lock = tasks.lock()  # guards: everything below, and every waiter's fields
         self._free: list[bytearray] = []
-        self._unpooled = total  # bytes that are neither handed out nor in the free list
-        self._waiters: deque[_Claim] = deque()
+        self._unpooled = total  # bytes that are neither allocated nor in the free list
+        self._waiters: deque[_Waiter] = deque()
         self._closed = False
 
     def allocate(self, size: int, max_wait_ms: float) -> bytearray:
-        """Return a buffer of `size` bytes, waiting at most `max_wait_ms` for others to free memory.
+        """Return a buffer of `size` bytes, waiting at most `max_wait_ms` for memory to be freed.
 
         Raises:
-            RecordTooLargeError: The pool could never hold that much.
-            BufferExhaustedError: The memory did not come free in time.
+            RecordTooLargeError: The size exceeds the pool's total.
+            BufferExhaustedError: The memory was not freed in time.
             ClosedError: The pool was closed.
         """
         if size > self.total:
             raise RecordTooLargeError(
                 f"a buffer of {size} bytes is needed, more than buffer.memory={self.total}"
             )
-        claim = _Claim(size, self._tasks)
+        waiter = _Waiter(size, self._tasks)
         try:
             with self._lock:
                 if self._closed:
                     raise ClosedError(_CLOSED)
-                self._line_up(claim)
-            if not claim.is_met():
-                self._wait(claim, max_wait_ms)
-            if claim.buffer is None:
-                claim.buffer = bytearray(size)
+                self._enqueue(waiter)
+            if not waiter.is_met():
+                self._wait(waiter, max_wait_ms)
+            if waiter.buffer is None:
+                waiter.buffer = bytearray(size)
         except BaseException:
             try:
-                self._withdraw(claim)
-            except BaseException:  # Ctrl-C in the midst of it
-                self._withdraw(claim)
+                self._cancel(waiter)
+            except BaseException:  # interrupted by Ctrl-C
+                self._cancel(waiter)
                 raise
             raise
-        return claim.buffer
+        return waiter.buffer
 
     def deallocate(self, buffer: bytearray) -> None:
-        """Take back a buffer that nobody reads any more."""
-        self.take_back([buffer])
+        """Free a buffer."""
+        self.release_all([buffer])
 
-    def take_back(self, memory: list[bytearray]) -> None:
-        """Take back the buffer in a list, if there is one, and empty the list.
+    def release_all(self, memory: list[bytearray]) -> None:
+        """Free the buffer in a list, if there is one, and empty the list.
 
-        Both happen or none, wherever Ctrl-C strikes: it does so behind calls only.
+        Ctrl-C, which takes effect after calls, can only happen before or after both.
         """
-        served: list[_Claim] = []
+        served: list[_Waiter] = []
         try:
             with self._lock:
                 if memory:
@@ -141,38 +140,38 @@ class BufferPool:
             raise
 
     def close(self) -> None:
-        """Refuse every later and every waiting caller; buffers may still be given back."""
+        """Fail every later and every waiting caller; buffers may still be freed."""
         with self._lock:
             self._closed = True
             waiting = list(self._waiters)
             self._waiters.clear()
-            for claim in waiting:
-                claim.refused = True
-                self._give_back(claim)
+            for waiter in waiting:
+                waiter.refused = True
+                self._return_grant(waiter)
             self._unpooled += sum(map(len, self._free))
             self._free.clear()
         _wake(waiting)
 
     def available(self) -> int:
-        """Return the bytes that are not handed out."""
+        """Return the bytes that are not allocated."""
         with self._lock:
             return self._unpooled + len(self._free) * self.poolable_size
 
     def queued(self) -> int:
-        """Return how many callers wait for memory."""
-        return sum(not claim.is_met() for claim in list(self._waiters))
+        """Return the number of callers that wait for memory."""
+        return sum(not waiter.is_met() for waiter in list(self._waiters))
 
-    def _line_up(self, claim: _Claim) -> None:
-        """Put a caller in line, behind others, or give what is free if there are none."""
+    def _enqueue(self, waiter: _Waiter) -> None:
+        """Add a caller to the queue; grant what is free if it is the first."""
         while self._waiters and self._waiters[0].is_met():
-            self._waiters.popleft()  # left there by Ctrl-C
+            self._waiters.popleft()  # left by Ctrl-C
         if not self._waiters:
-            self._grant(claim)  # what is free already counts towards the need of the first in line
-        if not claim.is_met():
-            self._waiters.append(claim)
+            self._grant(waiter)  # a partial grant counts towards the need of the first waiter
+        if not waiter.is_met():
+            self._waiters.append(waiter)
 
-    def _serve(self, served: list[_Claim]) -> None:
-        """Give free memory to those in line; add to `served` whose need is met."""
+    def _serve(self, served: list[_Waiter]) -> None:
+        """Grant free memory in queue order; add the waiters whose need is met to `served`."""
         while self._waiters:
             first = self._waiters[0]
             self._grant(first)
@@ -182,62 +181,64 @@ class BufferPool:
             if self._waiters[0] is first:
                 self._waiters.popleft()
 
-    def _grant(self, claim: _Claim) -> None:
-        """Give a caller what is free, a kept buffer or a piece of the account.
+    def _grant(self, waiter: _Waiter) -> None:
+        """Grant a caller a kept buffer, or free bytes up to its need.
 
-        Nothing is called between taking and giving: Ctrl-C would lose what was taken.
+        There is no call between the two updates, where Ctrl-C could lose the memory.
         """
-        if claim.needed == self.poolable_size and self._free and not claim.granted:
-            claim.buffer = self._free[-1]
-            claim.granted = claim.needed
+        if waiter.needed == self.poolable_size and self._free and not waiter.granted:
+            waiter.buffer = self._free[-1]
+            waiter.granted = waiter.needed
             del self._free[-1]
             return
-        missing = claim.needed - claim.granted
+        missing = waiter.needed - waiter.granted
         while self._unpooled < missing and self._free:
             del self._free[-1]
             self._unpooled += self.poolable_size
         piece = min(missing, self._unpooled)
         self._unpooled -= piece
-        claim.granted += piece
+        waiter.granted += piece
 
-    def _give_back(self, claim: _Claim) -> None:
-        if claim.buffer is not None and len(claim.buffer) == self.poolable_size:
-            self._free += [claim.buffer]
+    def _return_grant(self, waiter: _Waiter) -> None:
+        if waiter.buffer is not None and len(waiter.buffer) == self.poolable_size:
+            self._free += [waiter.buffer]
         else:
-            self._unpooled += claim.granted
-        claim.buffer, claim.granted = None, 0
+            self._unpooled += waiter.granted
+        waiter.buffer, waiter.granted = None, 0
 
-    def _wait(self, claim: _Claim, max_wait_ms: float) -> None:
+    def _wait(self, waiter: _Waiter, max_wait_ms: float) -> None:
         started_ms = self._clock.monotonic_ms()
         self._on_wait()
         try:
-            with claim.ready:
-                claim.ready.wait_for(lambda: claim.refused or claim.is_met(), max_wait_ms / 1000.0)
+            with waiter.ready:
+                waiter.ready.wait_for(
+                    lambda: waiter.refused or waiter.is_met(), max_wait_ms / 1000.0
+                )
         finally:
             self._wait_time.record((self._clock.monotonic_ms() - started_ms) * 1e6)
         with self._lock:
-            if claim.refused:
+            if waiter.refused:
                 raise ClosedError(_CLOSED)
-            if claim.is_met():
+            if waiter.is_met():
                 return
         self._exhausted.record()
         raise BufferExhaustedError(
-            f"no memory for {claim.needed} bytes came free within {max_wait_ms:.0f} ms; "
+            f"{waiter.needed} bytes were not freed within {max_wait_ms:.0f} ms; "
             f"buffer.memory={self.total} is full of records that the brokers have not acknowledged"
         )
 
-    def _withdraw(self, claim: _Claim) -> None:
-        """Take back all that was granted to a caller who leaves without it."""
-        served: list[_Claim] = []
+    def _cancel(self, waiter: _Waiter) -> None:
+        """Remove a waiter and free what was granted to it."""
+        served: list[_Waiter] = []
         with self._lock:
-            if claim in self._waiters:
-                self._waiters.remove(claim)
-            self._give_back(claim)
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            self._return_grant(waiter)
             self._serve(served)
         _wake(served)
 
 
-def _wake(claims: list[_Claim]) -> None:
-    for claim in claims:
-        with claim.ready:
-            claim.ready.notify()
+def _wake(waiters: list[_Waiter]) -> None:
+    for waiter in waiters:
+        with waiter.ready:
+            waiter.ready.notify()

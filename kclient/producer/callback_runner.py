@@ -1,4 +1,4 @@
-"""Runs what users hang on deliveries, and knows when a caller is inside such a callback."""
+"""Runner of delivery callbacks; detects callers that are inside one."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,10 +9,10 @@ from kclient.common.runtime import EndOfTaskError, Tasks
 
 
 class CallbackRunner:
-    """Runs callbacks in the sender's thread; what they raise is logged and counted.
+    """Runs callbacks in the sender's thread; exceptions are logged and counted.
 
-    Callbacks run with no lock held. While one runs, calls that would wait for the sender are
-    refused instead of waiting for themselves.
+    Callbacks run with no lock held. Inside one, calls that would wait for the sender raise an error
+    instead of waiting for themselves.
     """
 
     def __init__(
@@ -22,10 +22,10 @@ class CallbackRunner:
         self._tasks = tasks
         self._errors = errors
         self._created_in = tasks.process_id()
-        self._caller: int | None = None  # only the sender writes it, and only the sender matches it
+        self._caller: int | None = None  # written by the sender only, and equal for the sender only
 
     def run_all(self, callbacks: Iterable[Callable[[], object]]) -> None:
-        """Call each; an exception in one is logged, counted and goes no further."""
+        """Call each; an exception is logged and counted, and does not propagate."""
         outer = self._caller
         self._caller = self._tasks.caller_id()
         try:
@@ -41,29 +41,29 @@ class CallbackRunner:
             self._caller = outer
 
     def inside(self) -> bool:
-        """Return whether the caller runs inside a callback."""
+        """Return whether the caller is inside a callback."""
         return self._caller is not None and self._caller == self._tasks.caller_id()
 
-    def refuse_forked(self, call: str) -> None:
-        """Refuse a call that waits for the sender where there is none.
+    def check_not_forked(self, call: str) -> None:
+        """Reject a call that waits for the sender in a forked process.
 
         Raises:
-            ForkedClientError: The caller is the child of a fork; the sender stayed in the parent.
+            ForkedClientError: The caller is the child of a fork; the sender runs in the parent.
         """
         if self._tasks.process_id() != self._created_in:
             raise ForkedClientError(
                 f"{call}: the record was sent by process {self._created_in}, this is "
-                f"{self._tasks.process_id()}; ask in the process that sent it"
+                f"{self._tasks.process_id()}; wait in the process that sent it"
             )
 
-    def refuse_inside(self, call: str) -> None:
-        """Refuse a call that waits for the sender when the sender itself makes it.
+    def check_not_inside(self, call: str) -> None:
+        """Reject a call that waits for the sender inside a delivery callback.
 
         Raises:
-            IllegalStateError: The caller runs inside a delivery callback.
+            IllegalStateError: The caller is inside a delivery callback.
         """
         if self.inside():
             raise IllegalStateError(
                 f"{call}: got called inside a delivery callback, expected another thread; "
-                "there it would wait for itself"
+                "it would wait for itself"
             )

@@ -1,4 +1,4 @@
-"""The rows of one `send_arrow` that go the same way."""
+"""Cursor over rows of columns that are appended to one partition."""
 
 from kclient.common.files import WireBytes
 from kclient.producer.batch_delivery import Segment
@@ -9,20 +9,20 @@ _ROW_NUMBER = 8  # bytes
 
 
 class ColumnRows:
-    """Rows of columns, taken from the front into batches; see `Rows` for those of lists.
+    """Rows of columns, appended to batches from the front; `Rows` does the same for lists.
 
     Attributes:
-        taken: Number of rows that a batch has.
+        taken: Number of rows appended.
     """
 
     __slots__ = ("_columns", "_count", "_rows", "taken")
 
     def __init__(self, columns: RecordColumns, rows: WireBytes | None = None) -> None:
-        """Begin with nothing taken.
+        """Start with the first row.
 
         Args:
             columns: The columns.
-            rows: Memory of 64-bit integers, the rows to take; None for all.
+            rows: Memory of 64-bit row numbers; None for all.
         """
         self._columns = columns
         self._rows = rows
@@ -40,7 +40,7 @@ class ColumnRows:
         return self._columns.size_upper_bound(memoryview(self._rows).cast("q")[self.taken])
 
     def fill(self, batch: ProducerBatch) -> Segment | None:
-        """Append as many rows as fit; None if not a single one does."""
+        """Append as many rows as fit; return None if not one fits."""
         first_index = batch.record_count
         count = batch.builder.append_columns(self._columns, self._rows, self.taken)
         if count == 0:

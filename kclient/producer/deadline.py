@@ -1,4 +1,4 @@
-"""How long a blocking call may still take."""
+"""Deadline of a blocking call."""
 
 from kclient.common.runtime import Clock
 from kclient.common.timeouts import check_seconds
@@ -15,7 +15,7 @@ def check_timeout(name: str, timeout: object) -> float | None:
 
 
 class Deadline:
-    """A point in time, or none."""
+    """End of a blocking call, or no limit."""
 
     __slots__ = ("_clock", "_end_ms")
 
@@ -24,7 +24,7 @@ class Deadline:
         self._end_ms = None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
 
     def remaining(self) -> float | None:
-        """Return the seconds left, never negative, or None where there is no limit."""
+        """Return the seconds left, never negative, or None for no limit."""
         if self._end_ms is None:
             return None
         return max(self._end_ms - self._clock.monotonic_ms(), 0.0) / 1000.0

@@ -1,4 +1,4 @@
-"""What becomes of one record."""
+"""Future of one record."""
 
 from collections.abc import Callable
 
@@ -19,37 +19,37 @@ from kclient.producer.produce_request_result import (
 class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
     """The pending outcome of one `Producer.send` (Kafka: FutureRecordMetadata).
 
-    It is a small handle on its batch's one result, so keeping many costs little. It can be awaited
-    in an asyncio loop: ``metadata = await producer.send(...)``.
+    It is a small reference to its batch's result. It can be awaited in an asyncio loop:
+    ``metadata = await producer.send(...)``.
     """
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        outcome, _ = self._result.find(self._index)
+        outcome, _ = self._result.outcome_of(self._index)
         state = "pending" if outcome is None else type(outcome).__name__.lower()
         return f"DeliveryFuture({self._result.topic_partition}, {state})"
 
     def done(self) -> bool:
         """Return whether the record was acknowledged or has failed."""
         result = self._result
-        return type(result.outcome) is Appended or result.find(self._index)[0] is not None
+        return type(result.outcome) is Appended or result.outcome_of(self._index)[0] is not None
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait for the acknowledgement and return where the record lies.
+        """Wait for the acknowledgement and return the record's metadata.
 
         Args:
             timeout: Seconds to wait at most; None waits until the outcome is known, which
                 ``delivery.timeout.ms`` bounds.
 
         Raises:
-            KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+            KafkaTimeoutError: The outcome is not known in time; the record is in flight.
             EventLoopError: It would wait inside a running event loop.
-            KafkaError: The record failed; the class says how.
+            KafkaError: The record failed; the class is the kind of failure.
         """
         outcome, index = self._await(timeout)
         if isinstance(outcome, Failed):
-            # The error is shared by the batch: without this its traceback would grow for ever.
+            # The error is shared by the batch: its traceback would grow with every raise.
             raise outcome.error_of(index).with_traceback(None)
         return self._metadata(outcome, index)
 
@@ -60,60 +60,60 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
             timeout: Seconds to wait at most; None waits until the outcome is known.
 
         Raises:
-            KafkaTimeoutError: The outcome did not come in time; the record is still on its way.
+            KafkaTimeoutError: The outcome is not known in time; the record is in flight.
             EventLoopError: It would wait inside a running event loop.
         """
         result = self._result
-        if result.is_over and type(result.outcome) is Appended:  # what it mostly is: be quick
+        if result.is_finished and type(result.outcome) is Appended:  # fast path
             return None
         outcome, index = self._await(timeout)
         return outcome.error_of(index) if isinstance(outcome, Failed) else None
 
     def add_done_callback(self, callback: Callable[["DeliveryFuture"], object]) -> None:
-        """Call ``callback(future)`` once the outcome is known, or at once if it is already.
+        """Call ``callback(future)`` when the outcome is known, or now if it is known already.
 
-        It runs in the sender's thread (at once: in this one) and must not wait there.
+        It runs in the sender's thread (now: in the caller's) and must not block.
         """
-        if not self.when_done(lambda: callback(self)):
+        if not self.add_done_call(lambda: callback(self)):
             callback(self)
 
-    def when_done(self, call: Callable[[], object]) -> bool:
-        """Call back once the outcome is known; return False, and do nothing, if it is already."""
+    def add_done_call(self, call: Callable[[], object]) -> bool:
+        """Register a call for when the outcome is known; return False if it is known already."""
         return self._result.add_callback(self._index, call)
 
-    def forget(self, call: Callable[[], object]) -> None:
-        """Do not make a call that `when_done` took; it may be made nevertheless."""
+    def remove_done_call(self, call: Callable[[], object]) -> None:
+        """Unregister a call; it may still be made if the outcome becomes known meanwhile."""
         self._result.remove_callback(self._index, call)
 
     def segment(self) -> Segment:
-        """Return the record's place, to be awaited along with others."""
+        """Return the record as a segment of one."""
         return Segment(self._result, self._index, 1)
 
     def report(self, on_delivery: OnDelivery) -> None:
-        """Call ``on_delivery(metadata, error)`` with the outcome, which is known."""
-        outcome, index = self._result.find(self._index)
+        """Call ``on_delivery(metadata, error)``; the outcome is known."""
+        outcome, index = self._result.outcome_of(self._index)
         if isinstance(outcome, Failed):
             on_delivery(None, outcome.error_of(index))
         elif outcome is not None:
             on_delivery(self._metadata(outcome, index), None)
 
     def _await(self, timeout: float | None) -> tuple[Appended | Failed, int]:
-        outcome, index = self._result.find(self._index)
-        if outcome is not None and (self._result.is_over or is_inside_event_loop()):
+        outcome, index = self._result.outcome_of(self._index)
+        if outcome is not None and (self._result.is_finished or is_inside_event_loop()):
             return outcome, index
         seconds = check_timeout("timeout", timeout)
-        if outcome is None and seconds != 0:  # else only callbacks are still to be run
+        if outcome is None and seconds != 0:  # else only callbacks are outstanding
             refuse_in_event_loop("result", "future.result, …", awaitable=True)
         deadline = Deadline(self._result.clock, seconds)
         while True:
             in_time = self._result.latest(self._index).wait(deadline.remaining())
-            outcome, index = self._result.find(self._index)
+            outcome, index = self._result.outcome_of(self._index)
             if outcome is not None and in_time:
                 return outcome, index
             if not in_time:
                 raise KafkaTimeoutError(
                     f"the record for {self._result.topic_partition} has no outcome "
-                    f"after {timeout} s; it is still on its way"
+                    f"after {timeout} s; it is in flight"
                 )
 
     def _metadata(self, outcome: Appended, index: int) -> RecordMetadata:

@@ -1,4 +1,4 @@
-"""Errors that only a producer raises."""
+"""Errors that only the producer raises."""
 
 from kclient.common.errors import (
     FatalError,
@@ -17,8 +17,7 @@ __all__ = [
 class DeliveryTimeoutError(KafkaTimeoutError):
     """A record was not acknowledged within ``delivery.timeout.ms``.
 
-    `possibly_written` tells whether it was sent at least once, so that the broker may hold it
-    although no acknowledgement came.
+    `possibly_written` is True if the record was sent at least once: the log may hold it.
     """
 
     def __init__(self, message: str, *, possibly_written: bool = False) -> None:
@@ -40,14 +39,14 @@ class UnknownPartitionError(InvalidArgumentError):
 
 
 class ProducerFatalError(FatalError):
-    """The producer stopped for good; the cause says why. Close it and create a new one."""
+    """The producer stopped permanently; `__cause__` is the reason. Create a new one."""
 
 
 def possibly_written(error: KafkaError) -> KafkaError:
-    """Return an error of the same kind which says that the record may be in the log."""
+    """Return an error of the same class for a record that may be in the log."""
     if error.possibly_written:
         return error
-    told = type(error)(f"{error}; the record was sent, and the broker may hold it nevertheless")
-    told.possibly_written = True
-    told.__cause__ = error.__cause__
-    return told
+    marked = type(error)(f"{error}; the record was sent, and the broker may hold it nevertheless")
+    marked.possibly_written = True
+    marked.__cause__ = error.__cause__
+    return marked

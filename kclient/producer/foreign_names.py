@@ -1,9 +1,9 @@
-"""Names of other clients' producers and futures, and what replaces them here."""
+"""Method names of other clients' producers and futures, and their replacements."""
 
 from collections.abc import Mapping
 
 _NO_TRANSACTIONS = "transactions are not supported in this version"
-_FLUSHING = "delivery callbacks run in the producer's own thread, so that nothing has to be polled"
+_FLUSHING = "delivery callbacks run in the producer's own thread; polling is not needed"
 _RESULT = "use result(timeout), in seconds"
 _ON_DONE = "use add_done_callback(callback), called with the future, or on_delivery= of send()"
 
@@ -37,7 +37,7 @@ FUTURE_NAMES: Mapping[str, str] = {
     "add_both": _ON_DONE,
     "add_callback": _ON_DONE,
     "add_errback": _ON_DONE,
-    "failed": "use exception(0), which is None for a success; done() says whether it is known",
+    "failed": "use exception(0), which is None for a success; done() is True once it is known",
     "get": _RESULT,
     "isCancelled": "use cancelled()",
     "isDone": "use done()",

@@ -1,4 +1,4 @@
-"""Every batch that has no outcome yet."""
+"""Registry of the batches that have no outcome yet."""
 
 from kclient.common.errors import ClosedError
 from kclient.common.runtime import Tasks
@@ -6,7 +6,7 @@ from kclient.producer.producer_batch import ProducerBatch
 
 
 class IncompleteBatches:
-    """The batches that a flush waits for and a forced close fails (Kafka: IncompleteBatches)."""
+    """Batches that a flush waits for and a forced close fails (Kafka: IncompleteBatches)."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._lock = tasks.lock()  # guards: everything below
@@ -14,27 +14,27 @@ class IncompleteBatches:
         self._closed = False
 
     def add(self, batch: ProducerBatch) -> None:
-        """Take in a new batch.
+        """Add a new batch.
 
         Raises:
-            ClosedError: No new batches are accepted any more.
+            ClosedError: The producer was closed.
         """
         with self._lock:
             if self._closed:
                 raise ClosedError("send: the producer is closed")
             self._batches[batch] = None
-            batch.is_begun = True
+            batch.is_registered = True
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Take in the parts of a split batch in its place, as old as it was."""
+        """Replace a split batch by its parts, which are as old as it was."""
         with self._lock:
-            renewed: dict[ProducerBatch, None] = {}
+            replaced: dict[ProducerBatch, None] = {}
             for each in self._batches:
-                renewed |= dict.fromkeys(parts if each is batch else [each])
-            self._batches = renewed
+                replaced |= dict.fromkeys(parts if each is batch else [each])
+            self._batches = replaced
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Forget a batch that has its outcome; one forgotten before is no error."""
+        """Remove a batch that has its outcome. Idempotent."""
         with self._lock:
             self._batches.pop(batch, None)
 
@@ -48,14 +48,14 @@ class IncompleteBatches:
         return sum(batch.record_count for batch in self.all())
 
     def oldest_created_ms(self) -> float:
-        """Return when the oldest batch was begun; infinity where there is none."""
+        """Return the creation time of the oldest batch; infinity if there is none."""
         with self._lock:
             for batch in self._batches:
                 return batch.created_ms
         return float("inf")
 
     def created_until(self, limit_ms: float) -> list[ProducerBatch]:
-        """Return the batches that were begun at a time or before, the oldest first."""
+        """Return the batches created at or before a time, the oldest first."""
         found = []
         with self._lock:
             for batch in self._batches:
@@ -65,7 +65,7 @@ class IncompleteBatches:
         return found
 
     def close(self) -> None:
-        """Accept no new batches any more."""
+        """Reject new batches from now on."""
         with self._lock:
             self._closed = True
 

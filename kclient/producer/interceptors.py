@@ -1,4 +1,4 @@
-"""Objects that see every record on its way out and every outcome."""
+"""Interceptors of records before they are sent and of their outcomes."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from kclient.producer.producer_record import ProducerRecord
 
 
 class ProducerInterceptor(Protocol):
-    """What ``interceptor.classes`` takes (Kafka: ProducerInterceptor, KIP-42).
+    """An entry of ``interceptor.classes`` (Kafka: ProducerInterceptor, KIP-42).
 
     A class that derives from it may define only the methods that it needs.
     """
@@ -22,7 +22,7 @@ class ProducerInterceptor(Protocol):
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        """See an outcome; runs in the sender's thread, and in the caller's where `send` raised."""
+        """Receive an outcome; runs in the sender's thread, or in the caller's if `send` raised."""
         return
 
     def close(self) -> None:
@@ -31,7 +31,7 @@ class ProducerInterceptor(Protocol):
 
 
 class ProducerInterceptors:
-    """A chain of interceptors; what they raise is logged and goes no further."""
+    """A chain of interceptors; their exceptions are logged and do not propagate."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class ProducerInterceptors:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._interceptors = tuple(interceptors)
-        self._wrong: set[int] = set()  # positions of those that have returned no record
+        self._wrong: set[int] = set()  # positions of those that did not return a record
 
     def __len__(self) -> int:
         return len(self._interceptors)
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """Pass a record through the chain; one that raises, or returns no record, is left out."""
+        """Pass a record through the chain; one that raises, or returns no record, is skipped."""
         for position, interceptor in enumerate(self._interceptors):
             try:
                 returned: object = interceptor.on_send(record)
-            except Exception:  # noqa: BLE001 (a user's object must not stop the sending)
+            except Exception:  # noqa: BLE001 (an interceptor must not stop the send)
                 self._log.exception("%r: on_send raised", interceptor)
                 continue
             if isinstance(returned, ProducerRecord):
@@ -66,11 +66,11 @@ class ProducerInterceptors:
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        """Show an outcome to each."""
+        """Call `on_acknowledgement` of each."""
         notify(self._log, (each.on_acknowledgement for each in self._interceptors), metadata, error)
 
     def before(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
-        """Return a callback that shows an outcome to each, and then to `on_delivery`."""
+        """Return a callback that calls each `on_acknowledgement`, then `on_delivery`."""
         if not self._interceptors or on_delivery is None:
             return self.on_acknowledgement if self._interceptors else on_delivery
         last = on_delivery

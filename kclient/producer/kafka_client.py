@@ -1,4 +1,4 @@
-"""What the sender needs of a network client."""
+"""Interface of the network client that the sender uses."""
 
 from typing import Protocol
 
@@ -13,11 +13,11 @@ class KafkaClient(Protocol):
     """Requests and responses over connections by node (Kafka: KafkaClient)."""
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Return whether a request can be sent now; connect if there is no connection."""
+        """Return whether a request can be sent now; start to connect if there is no connection."""
         ...
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
-        """Return how long to wait before asking `ready` again."""
+        """Return the time to wait before the next call of `ready`."""
         ...
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
@@ -34,7 +34,7 @@ class KafkaClient(Protocol):
         request_timeout_ms: float | None = None,
         callback: ResponseCallback | None = None,
     ) -> ClientRequest:
-        """Return a request to hand to `send`."""
+        """Return a request for `send`."""
         ...
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
@@ -42,19 +42,19 @@ class KafkaClient(Protocol):
         ...
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
-        """Do the input and output that is possible, waiting for some at most `timeout_ms`."""
+        """Do the I/O that is possible, waiting for some at most `timeout_ms`."""
         ...
 
     def wakeup(self) -> None:
-        """Make the present or the next `poll` return at once; any thread may call it."""
+        """Make the current or the next `poll` return at once; any thread may call it."""
         ...
 
     def bootstrap_error(self) -> BootstrapError | None:
-        """Return why brokers are of no use, if anything is known against them."""
+        """Return why no broker is reachable, if that is known."""
         ...
 
     def in_flight_request_count(self) -> int:
-        """Return the number of requests that await their response."""
+        """Return the number of requests in flight."""
         ...
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
-"""Type variables of what takes keys and values of records."""
+"""Type variables of keys and values."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    # Known to every type checker; the package need not be installed. Without arguments the types
-    # are unknown, not an error under --strict.
+    # Every type checker knows it; the package need not be installed. Without type arguments the
+    # types are unknown, which is no error under --strict.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     K_contra = TypeVarWithDefault("K_contra", contravariant=True, default=Any)

@@ -1,4 +1,4 @@
-"""Waits until a topic's partitions are known."""
+"""Wait for the partitions of a topic."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from kclient.producer.topic_info import TopicInfo
 
 
 class MetadataWaiter:
-    """The part of `send` that may wait for the cluster (Kafka: KafkaProducer.waitOnMetadata)."""
+    """Waits until metadata names a topic's partitions (Kafka: KafkaProducer.waitOnMetadata)."""
 
     def __init__(
         self,
@@ -34,19 +34,19 @@ class MetadataWaiter:
         self._wait_time = wait_time
 
     def await_topic(self, topic: str, partition: int | None, max_wait_ms: float) -> TopicInfo:
-        """Return what is kept for a topic, with its partitions known.
+        """Return the topic's queues once its partitions are known.
 
         Args:
             topic: Topic name, checked.
             partition: Partition that must exist, or None.
-            max_wait_ms: How long to wait.
+            max_wait_ms: Time to wait at most.
 
         Raises:
-            KafkaTimeoutError: No broker has described the topic, or the partition, in time;
-                BootstrapError if none could be reached at all. Metadata has been requested by
-                then, also where `max_wait_ms` is 0.
+            KafkaTimeoutError: No broker described the topic, or the partition, in time;
+                BootstrapError if no broker was reachable. Metadata was requested, also if
+                `max_wait_ms` is 0.
             UnknownPartitionError: The topic has fewer partitions.
-            TopicAuthorizationError: The topic may not be seen.
+            TopicAuthorizationError: Not authorized to access the topic.
             ClosedError: The producer was closed meanwhile.
         """
         started_ms = now_ms = self._clock.monotonic_ms()
@@ -63,7 +63,7 @@ class MetadataWaiter:
                 if partition is not None and count and asked_for_partition:
                     raise UnknownPartitionError(topic, partition, count)
                 asked_for_partition = count > 0
-                # Also where this call does not wait: the next one shall find the topic.
+                # Also if this call does not wait: the next one may find the topic.
                 version = self._metadata.request_update_for_topic(topic)
                 self._wakeup()
                 left_ms = started_ms + max_wait_ms - now_ms

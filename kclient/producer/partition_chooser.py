@@ -1,4 +1,4 @@
-"""Finds the queue that a record goes to."""
+"""Choice of the partition of a record, or of each row of a batch call."""
 
 from array import array
 from collections.abc import Iterator
@@ -19,26 +19,26 @@ _ROWS_AT_ONCE = 1 << 15
 
 
 class PartitionChooser:
-    """The partition named, else the user's choice, else that of the key (Kafka: KafkaProducer).
+    """Chooses the named partition, else the configured partitioner's, else the key's.
 
-    What none of them decides is left to the sticky partitioner.
+    Records for which none of these decides go to the sticky partition (Kafka: KafkaProducer).
 
     Attributes:
-        is_plain: Whether Kafka's own rules hold: no partitioner is set, and keys count.
+        is_default: Whether no partitioner is configured and keys are not ignored.
     """
 
     def __init__(self, partitioner: Partitioner | None, *, ignore_keys: bool) -> None:
-        self.is_plain = partitioner is None and not ignore_keys
+        self.is_default = partitioner is None and not ignore_keys
         self._partitioner = partitioner
         self._ignore_keys = ignore_keys
 
     def queue(
         self, info: TopicInfo, partition: int | None, key: bytes | None
     ) -> PartitionQueue | None:
-        """Return the queue a record goes to, or None for the sticky one.
+        """Return the queue of a record, or None for the sticky one.
 
         Raises:
-            InvalidArgumentError: The user's partitioner returned no partition.
+            InvalidArgumentError: The configured partitioner did not return a partition.
             UnknownPartitionError: It returned one that the topic does not have.
         """
         if partition is None:
@@ -67,7 +67,7 @@ class PartitionChooser:
         times: int | list[int],
         headers: list[Header],
     ) -> list[tuple[PartitionQueue | None, Rows]]:
-        """Return many records by the queue they go to, those of each in their order.
+        """Group records by queue, keeping their order within each.
 
         Raises:
             KafkaError: As `queue`.
@@ -78,7 +78,7 @@ class PartitionChooser:
             queue = self.queue(info, partition, None)
             return [(queue, Rows(times, keys, values, headers))]
         members: dict[PartitionQueue | None, list[int]] = {}
-        if keys is None or not self.is_plain:
+        if keys is None or not self.is_default:
             for row in range(len(values)):
                 key = None if keys is None else keys[row]
                 members.setdefault(self.queue(info, None, key), []).append(row)
@@ -101,10 +101,10 @@ class PartitionChooser:
         ]
 
     def choose_each(self, info: TopicInfo, part: ArrowPart) -> WireBytes | None:
-        """Return the partition of each row that names one or for which the user chooses one.
+        """Return the partition of each row that names one or for which the partitioner chooses one.
 
         Returns:
-            Memory of one 32-bit integer a row, -1 for neither; or None if no row has one.
+            Memory of one 32-bit integer per row, -1 for neither; or None if no row has one.
 
         Raises:
             KafkaError: As `queue`.
@@ -125,17 +125,16 @@ class PartitionChooser:
     def columns_by_queue(
         self, info: TopicInfo, part: ArrowPart, chosen: WireBytes | None
     ) -> Iterator[tuple[PartitionQueue | None, ColumnRows]]:
-        """Yield rows of columns by the queue they go to, those of each in their order.
+        """Yield rows grouped by queue, keeping their order within each.
 
-        Rows are taken some ten thousand at a time, so that all partitions, and their brokers, have
-        something to do from the beginning.
+        Rows are grouped some ten thousand at a time, so that all partitions receive records early.
 
         Args:
             info: The topic.
             part: The rows.
-            chosen: What `choose_each` returned.
+            chosen: Result of `choose_each`.
         """
-        if chosen is None and (part.keys is None or not self.is_plain):
+        if chosen is None and (part.keys is None or not self.is_default):
             yield None, ColumnRows(part.columns)
             return
         queues, count = info.queues, info.partition_count
@@ -145,6 +144,6 @@ class PartitionChooser:
         for start in range(0, part.columns.length, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, part.columns.length)
             for partition, rows in part.columns.rows_by_partition(
-                count, chosen, start, stop, by_key=self.is_plain
+                count, chosen, start, stop, by_key=self.is_default
             ):
                 yield queues[partition] if partition >= 0 else None, ColumnRows(part.columns, rows)

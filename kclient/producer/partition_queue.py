@@ -1,4 +1,4 @@
-"""The batches that wait for one partition."""
+"""Queue of the batches of one partition."""
 
 from collections import deque
 
@@ -13,11 +13,11 @@ class PartitionQueue(OpenQueue):
 
     Attributes:
         lock: Guards `batches` and `open_batch`.
-        batches: Every batch that is not on the wire.
-        open_batch: The youngest batch while it takes records; it is the last of `batches`.
-        muted: Whether nothing may be drained; only the sender reads and writes it.
-        leader_id: Node that leads the partition as the sender last saw it, -1 for none.
-        drained: Number of batches drained for the first time; only the sender uses it.
+        batches: Every batch that is not in flight.
+        open_batch: The newest batch while records are appended to it; the last of `batches`.
+        muted: Whether nothing may be drained; only the sender accesses it.
+        leader_id: Leader of the partition as last seen by the sender, -1 for none.
+        drained: Number of batches drained for the first time; only the sender accesses it.
     """
 
     __slots__ = (
@@ -35,17 +35,17 @@ class PartitionQueue(OpenQueue):
         self.drained = 0
 
     def open(self, batch: ProducerBatch) -> None:
-        """Add a new batch that takes records."""
+        """Add a new batch for appends."""
         self.batches.append(batch)
         self.open_batch = batch
 
     def close_batch(self, batch: ProducerBatch) -> None:
-        """Add no more records to the open batch, which one did not fit; it is due to be sent."""
+        """Close the open batch for appends because a record did not fit; it is due."""
         batch.is_closed = True
         self.open_batch = None
 
     def take(self, batch: ProducerBatch) -> None:
-        """Remove a batch to send it; it takes no more records."""
+        """Remove a batch to send it; no more records are appended."""
         self.remove(batch)
         if not batch.send_order:
             batch.send_order = (self.drained,)
@@ -61,7 +61,7 @@ class PartitionQueue(OpenQueue):
         self.batches.insert(position, batch)
 
     def remove(self, batch: ProducerBatch) -> bool:
-        """Remove a batch wherever it is; return whether it was here."""
+        """Remove a batch; return whether it was in the queue."""
         if batch is self.open_batch:
             self.open_batch = None
         try:

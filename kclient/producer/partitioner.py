@@ -1,4 +1,4 @@
-"""Which partition a record goes to."""
+"""Partitioners: by the hash of the key, and the built-in sticky one."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kclient.record import murmur2
 
 Partitioner = Callable[[str, bytes | None, int], int]
-"""Takes (topic, serialized key, number of partitions) and returns a partition, or -1 to leave the
-choice to the sticky partitioner."""
+"""Called with (topic, serialized key, number of partitions); returns a partition, or -1 for the
+sticky one."""
 
 
 def murmur2_partition(topic: str, key: bytes | None, partition_count: int) -> int:
@@ -20,8 +20,8 @@ def murmur2_partition(topic: str, key: bytes | None, partition_count: int) -> in
 
 
 def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> int:
-    """Choose by MurmurHash3 of the key, which no Java client would agree with; -1 without a key."""
-    import mmh3  # noqa: PLC0415 (only where this partitioner was asked for)
+    """Choose by MurmurHash3 of the key, unlike the Java client; -1 without a key."""
+    import mmh3  # noqa: PLC0415 (only if this partitioner is configured)
 
     if key is None:
         return -1
@@ -29,26 +29,27 @@ def murmur3_partition(topic: str, key: bytes | None, partition_count: int) -> in
 
 
 class PartitionLoad(NamedTuple):
-    """How strongly each partition should be preferred, as running sums."""
+    """Weights of partitions, as running sums."""
 
     partitions: Sequence[int]
     running_sums: Sequence[int]
 
 
 class BuiltInPartitioner:
-    """Keyless records stick to one partition until a batch's worth has gone there.
+    """Sticky partitioner of records without key (KIP-794; Kafka: BuiltInPartitioner).
 
-    The next one is drawn by queue length, so that a slow broker gets less (KIP-794; Kafka:
-    BuiltInPartitioner). Bytes are counted a batch at a time, when the next batch is begun: the
-    switch falls between batches, and single records cost nothing.
+    Records stick to one partition until ``batch.size`` bytes were appended there. The next one is
+    drawn at random, weighted by queue length, so that slow brokers get fewer records. Bytes are
+    counted per batch, when the next one is created: switches happen between batches, and single
+    records cost nothing.
     """
 
     def __init__(self, batch_size: int, uniform: Callable[[], float]) -> None:
-        """Begin without a partition.
+        """Start without a partition.
 
         Args:
-            batch_size: Bytes after which to draw the next one.
-            uniform: Returns a number from 0 to 1, itself not included, by chance.
+            batch_size: Bytes after which the next one is drawn.
+            uniform: Returns a random number from 0 (included) to 1 (excluded).
         """
         self.current = -1
         self._batch_size = max(batch_size, 1)
@@ -68,15 +69,15 @@ class BuiltInPartitioner:
         return self.current
 
     def is_due(self, last_size: int) -> bool:
-        """Return whether `batch_begun` would draw, by the queue lengths that it was told last.
+        """Return whether `batch_begun` would draw a partition.
 
         Args:
-            last_size: Bytes of the batch before the one that is to begin, 0 for none.
+            last_size: Bytes of the batch before the one to be created, 0 for none.
         """
         return self._produced + last_size >= self._batch_size
 
     def batch_begun(self, last_size: int, available: Sequence[int], partition_count: int) -> bool:
-        """Note that the present partition needs a new batch; return whether to switch instead.
+        """Count the last batch; return whether to switch partitions.
 
         Args:
             last_size: Bytes of the batch before it, 0 for none.
@@ -93,17 +94,17 @@ class BuiltInPartitioner:
     def update_load(
         self, queue_sizes: Sequence[int], partitions: Sequence[int], total: int
     ) -> None:
-        """Take the queue lengths that the next draws are weighted by.
+        """Set the queue lengths that weight the next draws.
 
         Args:
-            queue_sizes: Batches waiting, for each of `partitions`.
-            partitions: Partitions that may be drawn: they have a leader that keeps up.
+            queue_sizes: Number of queued batches of each of `partitions`.
+            partitions: Partitions that may be drawn: with a leader that does not lag.
             total: Number of partitions of the topic.
         """
         if not partitions or total < 2:
             self._load = None
         elif len(partitions) == total and len(set(queue_sizes)) == 1:
-            self._load = None  # no difference to weigh
+            self._load = None  # all weights are equal
         else:
             most = max(queue_sizes) + 1
             sums = list(accumulate(most - size for size in queue_sizes))

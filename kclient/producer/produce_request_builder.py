@@ -1,4 +1,4 @@
-"""Makes Produce requests, by topic name or by topic id as the broker's version wants."""
+"""Builder of Produce requests, with topic names or topic ids depending on the version."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,17 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 
-_OLDEST = 7  # zstd needs it, and older answers lack the log's start offset or are broken in mocks
+_OLDEST = 7  # for zstd; older responses lack the log start offset
 _LAST_BY_NAME = 12
 _LATEST = 13
 
 
 class ProduceRequestBuilder:
-    """The batches for one node (Kafka: ProduceRequest.Builder).
+    """Builder of the request with the batches for one node (Kafka: ProduceRequest.Builder).
 
     Attributes:
-        batches: What the request carries.
-        topic_ids: Id of each topic at the time, all zero where it is unknown.
+        batches: Batches of the request.
+        topic_ids: Id of each topic at the time, all zero if unknown.
     """
 
     __slots__ = ("_acks", "_timeout_ms", "batches", "topic_ids")
@@ -44,11 +44,11 @@ class ProduceRequestBuilder:
 
     @property
     def latest_allowed_version(self) -> int:
-        """Highest version: topics can only be named by id where every id is known."""
+        """Highest version; versions with topic ids need every id."""
         return _LAST_BY_NAME if ZERO_UUID in self.topic_ids.values() else _LATEST
 
     def build(self, version: int) -> ProduceRequest:
-        """Return the request; names and ids both stand in it, the codec writes what fits."""
+        """Return the request with names and ids; the codec writes those of the version."""
         by_topic: dict[str, list[PartitionProduceData]] = {}
         for batch in self.batches:
             topic, partition = batch.topic_partition

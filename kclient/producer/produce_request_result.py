@@ -1,4 +1,4 @@
-"""The outcome of a batch, shared by the futures of all its records."""
+"""Outcome of a batch, shared by the futures of its records."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -12,25 +12,25 @@ from kclient.producer.callback_runner import CallbackRunner
 
 
 class Appended(NamedTuple):
-    """The broker has the batch; times are -1 where the records' own timestamps count."""
+    """The batch is in the log; `log_append_time_ms` is -1 if the records' timestamps apply."""
 
     base_offset: int
     log_append_time_ms: int
 
 
 class Failed(NamedTuple):
-    """The batch was given up."""
+    """The batch failed."""
 
     error: KafkaError
     record_errors: dict[int, KafkaError]
 
     def error_of(self, index: int) -> KafkaError:
-        """Return why the record at `index` failed."""
+        """Return the error of the record at `index`."""
         return self.record_errors.get(index, self.error)
 
 
 class Split(NamedTuple):
-    """The batch was too large; its records live on in smaller ones."""
+    """The batch was too large; its records were moved to smaller ones."""
 
     first_indexes: list[int]
     parts: Sequence["ProduceRequestResult"]
@@ -42,30 +42,31 @@ class Split(NamedTuple):
 
 
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], object]
-"""Called with where a record lies, or with why it failed."""
+"""Called with a record's metadata or its error."""
 
 
 class Reporting(Protocol):
-    """A future, as far as its batch knows it."""
+    """The future of a record, as used by its batch."""
 
     def report(self, on_delivery: OnDelivery, /) -> None:
-        """Tell the record's outcome, which is known."""
+        """Call `on_delivery` with the outcome, which is known."""
         ...
 
 
 class ProduceRequestResult:
-    """One latch for a whole batch (Kafka: ProduceRequestResult).
+    """Latch of one batch (Kafka: ProduceRequestResult).
 
-    It outlives the batch and its buffer for as long as somebody holds a future of it.
+    It outlives the batch and its buffer while a future refers to it.
 
     Attributes:
-        topic_partition: Where the records go.
-        clock: Tells those who wait how long they have waited.
-        deliveries: Whom to tell of which record, in the records' order. The lock of the batch's
-            queue guards it until the batch is drained; then it is the sender's.
-        is_over: Whether the outcome is known and everybody who wanted to hear of it has. Whoever
-            waits, waits for that: after a flush, every callback has run.
-        outcome: What became of the batch, None while nothing is known; it is set once.
+        topic_partition: Partition of the records.
+        clock: Measures timeouts.
+        deliveries: Delivery callbacks with the index and future of their record, in the order of
+            the records. The lock of the batch's queue guards it until the batch is drained; then
+            only the sender accesses it.
+        is_finished: Whether the outcome is known and all callbacks have run. Callers of `wait` wait
+            for it: after a flush, every callback has run.
+        outcome: Outcome of the batch, None while unknown; it is set once.
     """
 
     __slots__ = (
@@ -74,7 +75,7 @@ class ProduceRequestResult:
         "_runner",
         "clock",
         "deliveries",
-        "is_over",
+        "is_finished",
         "outcome",
         "topic_partition",
     )
@@ -91,36 +92,36 @@ class ProduceRequestResult:
         self.deliveries: list[tuple[int, Reporting, OnDelivery]] = []
         self._runner = runner
         self._latch = latch  # guards: all below
-        self.is_over = False
+        self.is_finished = False
         self.outcome: Appended | Failed | Split | None = None
         self._callbacks: list[tuple[int, Callable[[], object]]] | None = None
 
     def complete(self, base_offset: int, log_append_time_ms: int) -> bool:
-        """Mark every record as appended; return False if the outcome was settled before."""
-        return self._settle(Appended(base_offset, log_append_time_ms))
+        """Mark every record as appended; return False if the batch was completed before."""
+        return self._finish(Appended(base_offset, log_append_time_ms))
 
     def fail(self, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> bool:
-        """Mark every record as failed; return False if the outcome was settled before."""
-        return self._settle(Failed(error, record_errors or {}))
+        """Mark every record as failed; return False if the batch was completed before."""
+        return self._finish(Failed(error, record_errors or {}))
 
     def continue_in(
         self, first_indexes: list[int], parts: Sequence["ProduceRequestResult"]
     ) -> None:
-        """Hand the records on to the results of the batches that this one was split into."""
+        """Move the callbacks to the results of the batches that this one was split into."""
         split = Split(first_indexes, parts)
         deliveries, self.deliveries = self.deliveries, []
         for index, future, on_delivery in deliveries:
             part, inner = split.locate(index)
             part.deliveries.append((inner, future, on_delivery))
-        for index, callback in self._publish(split):
+        for index, callback in self._set_outcome(split):
             part, inner = split.locate(index)
             part.add_callback(inner, callback)
-        self._let_go()
+        self._release_waiters()
 
-    def _settle(self, outcome: Appended | Failed) -> bool:
+    def _finish(self, outcome: Appended | Failed) -> bool:
         if self.outcome is not None:
             return False
-        callbacks = self._publish(outcome)
+        callbacks = self._set_outcome(outcome)
         try:
             if self.deliveries:
                 deliveries, self.deliveries = self.deliveries, []
@@ -130,10 +131,10 @@ class ProduceRequestResult:
             if callbacks:
                 self._runner.run_all(callback for _, callback in callbacks)
         finally:
-            self._let_go()
+            self._release_waiters()
         return True
 
-    def _publish(
+    def _set_outcome(
         self, outcome: Appended | Failed | Split
     ) -> list[tuple[int, Callable[[], object]]]:
         with self._latch:
@@ -141,15 +142,15 @@ class ProduceRequestResult:
             callbacks, self._callbacks = self._callbacks, None
         return callbacks or []
 
-    def _let_go(self) -> None:
+    def _release_waiters(self) -> None:
         with self._latch:
-            self.is_over = True
+            self.is_finished = True
             self._latch.notify_all()
 
     def add_callback(self, index: int, callback: Callable[[], object]) -> bool:
-        """Call back when the record at `index` has its outcome; False if it has it already."""
+        """Register a callback for the record at `index`; return False if its outcome is known."""
         if self.outcome is None:
-            self._runner.refuse_forked("add_done_callback()")
+            self._runner.check_not_forked("add_done_callback()")
         with self._latch:
             outcome = self.outcome
             if outcome is None:
@@ -163,7 +164,7 @@ class ProduceRequestResult:
         return False
 
     def remove_callback(self, index: int, callback: Callable[[], object]) -> None:
-        """Remove a callback that `add_callback` took, or one equal to it, if it was not called."""
+        """Remove a callback registered by `add_callback`, or one equal to it."""
         with self._latch:
             outcome = self.outcome
             if self._callbacks is not None and (index, callback) in self._callbacks:
@@ -172,20 +173,20 @@ class ProduceRequestResult:
             part, inner = outcome.locate(index)
             part.remove_callback(inner, callback)
 
-    def find(self, index: int) -> tuple[Appended | Failed | None, int]:
-        """Return the outcome of a record, or None, and its index in the batch that has it."""
+    def outcome_of(self, index: int) -> tuple[Appended | Failed | None, int]:
+        """Return the outcome of a record, or None, and its index in the batch that holds it."""
         outcome = self.outcome
         if isinstance(outcome, Split):
             part, inner = outcome.locate(index)
-            return part.find(inner)
+            return part.outcome_of(inner)
         return outcome, index
 
-    def settled(self) -> bool:
-        """Return whether this batch is over, its records possibly handed on to parts."""
+    def is_complete(self) -> bool:
+        """Return whether this batch has an outcome or was split."""
         return self.outcome is not None
 
     def latest(self, index: int) -> "ProduceRequestResult":
-        """Return the result that a record's outcome is to be awaited from, after splits."""
+        """Return the result of the batch that holds a record now, after splits."""
         outcome = self.outcome
         if isinstance(outcome, Split):
             part, inner = outcome.locate(index)
@@ -193,22 +194,22 @@ class ProduceRequestResult:
         return self
 
     def parts(self) -> Sequence["ProduceRequestResult"]:
-        """Return the results that this one was split into; empty if it was not."""
+        """Return the results that this one was split into, if it was."""
         outcome = self.outcome
         return outcome.parts if isinstance(outcome, Split) else ()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait up to `timeout` seconds until this batch is over; return whether it is.
+        """Wait up to `timeout` seconds until this batch is finished; return whether it is.
 
-        A delivery callback is content with the outcome; the callbacks after it wait for it.
+        Inside a delivery callback a known outcome suffices: the other callbacks run after it.
 
         Raises:
-            IllegalStateError: The caller is a delivery callback, which would wait for itself.
+            IllegalStateError: The caller is inside a delivery callback and would wait for itself.
             ForkedClientError: The caller is the child of a fork.
         """
-        if self.is_over or (self.outcome is not None and self._runner.inside()):
+        if self.is_finished or (self.outcome is not None and self._runner.inside()):
             return True
-        self._runner.refuse_forked("result()")
-        self._runner.refuse_inside("result()")
+        self._runner.check_not_forked("result()")
+        self._runner.check_not_inside("result()")
         with self._latch:
-            return self._latch.wait_for(lambda: self.is_over, timeout)
+            return self._latch.wait_for(lambda: self.is_finished, timeout)

@@ -1,4 +1,4 @@
-"""Decides what becomes of batches that come back: done, once more, in pieces, or given up."""
+"""Handling of Produce responses: complete, retry, split or fail each batch."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -31,13 +31,13 @@ from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 
-class Answer(NamedTuple):
-    """What is known of one batch's fate.
+class PartitionResult(NamedTuple):
+    """Result of one batch's partition in a response.
 
     Attributes:
-        error: What went wrong, None if the broker has the batch.
-        partition: The broker's answer for the partition, if there was one.
-        nodes: Brokers that the answer refers to.
+        error: Error of the partition or of the request, None if the batch was appended.
+        partition: The partition's part of the response, if there is one.
+        nodes: Brokers named in the response.
     """
 
     error: KafkaError | None
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class ProduceResponseHandler:
-    """Handles the ends of Produce requests (Kafka: Sender.handleProduceResponse and after).
+    """Completes the batches of Produce requests (Kafka: Sender.handleProduceResponse).
 
     Only the sender's thread calls it.
     """
@@ -73,38 +73,38 @@ class ProduceResponseHandler:
         self._keep_order = keep_order
 
     def handle(self, builder: ProduceRequestBuilder, response: ClientResponse) -> None:
-        """Deal with every batch of a request that ended."""
+        """Handle every batch of a completed request."""
         now_ms = response.received_ms
         for batch in builder.batches:
             batch.on_wire = False
             if self._transactions is not None:
                 self._transactions.returned(batch)
-        for batch, answer in _answers(builder, response):
-            self._settle(batch, answer, now_ms)
+        for batch, result in _results_by_batch(builder, response):
+            self._complete(batch, result, now_ms)
         body = response.response
         if isinstance(body, ProduceResponse):
             throttle_ms = max(body.throttle_time_ms, 0)
-            self._metrics.request_answered(response.latency_ms, throttle_ms, now_ms)
+            self._metrics.request_completed(response.latency_ms, throttle_ms, now_ms)
 
-    def _settle(self, batch: ProducerBatch, answer: Answer, now_ms: float) -> None:
-        error = answer.error
+    def _complete(self, batch: ProducerBatch, result: PartitionResult, now_ms: float) -> None:
+        error = result.error
         outcome = append_outcome(error, self._acks, idempotent=self._transactions is not None)
         _note_outcome(batch, outcome)
         if error is None or outcome is AppendOutcome.WRITTEN:
-            self._succeed(batch, answer.partition)
-        elif batch.result.settled():  # it expired while it was on the wire
+            self._succeed(batch, result.partition)
+        elif batch.result.is_complete():  # it expired while it was in flight
             self._accumulator.deallocate(batch)
         elif isinstance(error, RecordTooLargeError) and batch.record_count > 1:
             self._split(batch, now_ms)
-        elif self._may_retry(batch, error, answer.partition.log_start_offset, now_ms):
-            self._log.warning("%s: sent again after: %s", batch.topic_partition, error)
+        elif self._may_retry(batch, error, result.partition.log_start_offset, now_ms):
+            self._log.warning("%s: retrying after: %s", batch.topic_partition, error)
             self._metrics.retried(batch, now_ms)
             batch.last_error = error
             self._accumulator.reenqueue(batch, now_ms)
         else:
-            self._give_up(batch, error, answer.partition, now_ms)
+            self._give_up(batch, error, result.partition, now_ms)
         if error is not None and error.invalid_metadata:
-            self._refresh_metadata(batch, error, answer, now_ms)
+            self._refresh_metadata(batch, error, result, now_ms)
         if self._keep_order:
             self._accumulator.mute(batch.topic_partition, muted=False)
 
@@ -121,16 +121,16 @@ class ProduceResponseHandler:
         self._accumulator.requeue_parts(batch, parts)
         self._metrics.split(now_ms)
 
-    def _part_with(
+    def _split_off_rejected(
         self, batch: ProducerBatch, errors: dict[int, KafkaError], now_ms: float
     ) -> None:
-        """Fail the records that the broker named, and send the others again without them."""
-        parts, refused = batch.part_with(errors, self._accumulator.new_result)
+        """Fail the rejected records and retry the others without them."""
+        parts, rejected = batch.split_off_rejected(errors, self._accumulator.new_result)
         if self._transactions is not None:
-            self._transactions.shrunk(batch, parts)
+            self._transactions.split_off_rejected(batch, parts)
         self._accumulator.requeue_parts(batch, parts)
         self._metrics.records_failed(len(errors), now_ms)
-        for result, own_errors in refused:
+        for result, own_errors in rejected:
             result.fail(next(iter(own_errors.values())), own_errors)
 
     def _give_up(
@@ -142,7 +142,7 @@ class ProduceResponseHandler:
     ) -> None:
         records = _record_errors(batch, partition)
         if 0 < len(records) < batch.record_count and not batch.possibly_written():
-            self._part_with(batch, records, now_ms)
+            self._split_off_rejected(batch, records, now_ms)
         elif error.retriable and self._is_overdue(batch, now_ms):
             batch.last_error = error
             self.expire([batch], None, now_ms)
@@ -168,51 +168,51 @@ class ProduceResponseHandler:
         now_ms: float,
         record_errors: dict[int, KafkaError] | None = None,
     ) -> None:
-        """Give a batch up."""
-        in_the_dark = batch.possibly_written()
+        """Fail a batch."""
+        outcome_unknown = batch.possibly_written()
         if batch.is_in_doubt():
             error = possibly_written(error)
             record_errors = {
                 index: possibly_written(each) for index, each in (record_errors or {}).items()
             }
         if self._transactions is not None:
-            if in_the_dark and batch.has_sequence:
+            if outcome_unknown and batch.has_sequence:
                 self._transactions.mark_unresolved(batch)
-            self._transactions.failed(batch, error, sequence_unused=not in_the_dark)
+            self._transactions.failed(batch, error, sequence_unused=not outcome_unknown)
         self._metrics.records_failed(batch.record_count, now_ms)
         batch.result.fail(error, record_errors)
         self._accumulator.finish(batch)
 
     def fail_overtaken(self, now_ms: float) -> None:
-        """Give up batches that could only be written out of order."""
+        """Fail batches that could only be written out of order."""
         if self._transactions is not None:
             for batch in self._transactions.overtaken():
                 self._accumulator.unqueue(batch)
                 self.fail(batch, _explained(batch, OutOfOrderSequenceError(), {}), now_ms)
 
     def expire(
-        self, batches: Iterable[ProducerBatch], hindrance: KafkaError | None, now_ms: float
+        self, batches: Iterable[ProducerBatch], blocking_error: KafkaError | None, now_ms: float
     ) -> None:
-        """Give up batches that have taken ``delivery.timeout.ms``.
+        """Fail batches that are older than ``delivery.timeout.ms``.
 
         Args:
             batches: The batches.
-            hindrance: What kept batches from being sent at all, if it is known.
-            now_ms: The present.
+            blocking_error: Error that kept all batches from being sent, if there is one.
+            now_ms: Current time.
         """
         limit_ms = self._accumulator.settings.delivery_timeout_ms
         for batch in batches:
             written = batch.is_in_doubt()
-            fate = (
+            log_state = (
                 "they were sent, and the broker may hold them although it did not confirm it"
                 if written
                 else "they were not written"
             )
-            cause = batch.last_error or hindrance or self._without_leader(batch)
+            cause = batch.last_error or blocking_error or self._without_leader(batch)
             last = "" if cause is None else f"; the last error was: {cause}"
             error = DeliveryTimeoutError(
                 f"{batch.record_count} record(s) for {batch.topic_partition}: no acknowledgement "
-                f"within delivery.timeout.ms={limit_ms:.0f}; {fate}{last}",
+                f"within delivery.timeout.ms={limit_ms:.0f}; {log_state}{last}",
                 possibly_written=written,
             )
             error.__cause__ = cause
@@ -224,50 +224,52 @@ class ProduceResponseHandler:
         return LeaderNotAvailableError(f"{batch.topic_partition} has no leader")
 
     def _refresh_metadata(
-        self, batch: ProducerBatch, error: KafkaError, answer: Answer, now_ms: float
+        self, batch: ProducerBatch, error: KafkaError, result: PartitionResult, now_ms: float
     ) -> None:
-        leader = answer.partition.current_leader
+        leader = result.partition.current_leader
         moved = isinstance(error, FencedLeaderEpochError | NotLeaderOrFollowerError)
         if moved and leader.leader_id >= 0 and leader.leader_epoch >= 0:
-            news = {batch.topic_partition: LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)}
-            if self._metadata.update_partition_leadership(news, answer.nodes):
-                batch.retry_at_ms = now_ms  # another broker: no reason to wait (KIP-951)
+            changed = {
+                batch.topic_partition: LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+            }
+            if self._metadata.update_partition_leadership(changed, result.nodes):
+                batch.retry_at_ms = now_ms  # another broker: no backoff (KIP-951)
         self._metadata.request_update(cluster_changed=True)
 
 
 def _note_outcome(batch: ProducerBatch, outcome: AppendOutcome) -> None:
-    """Update whether the log may hold a batch by what a request's end proves."""
+    """Update whether the log may hold a batch by the outcome of its request."""
     if outcome is AppendOutcome.UNKNOWN:
         batch.outcome_unknown = True
-    elif outcome is AppendOutcome.NEVER_WRITTEN and not batch.split_in_the_dark:
+    elif outcome is AppendOutcome.NEVER_WRITTEN and not batch.split_with_unknown_outcome:
         batch.was_unknown |= batch.outcome_unknown
         batch.outcome_unknown = False
 
 
-def _answers(
+def _results_by_batch(
     builder: ProduceRequestBuilder, response: ClientResponse
-) -> list[tuple[ProducerBatch, Answer]]:
-    """Pair each batch with its answer; what a broker leaves out counts as no answer at all."""
+) -> list[tuple[ProducerBatch, PartitionResult]]:
+    """Pair each batch with its result; a partition missing from the response is a NetworkError."""
     error = response.version_mismatch or response.error
     if error is not None:
         if response.was_disconnected and not isinstance(error, DisconnectedError):
             error = _disconnected(error)
-        return [(batch, Answer(error)) for batch in builder.batches]
+        return [(batch, PartitionResult(error)) for batch in builder.batches]
     body = response.response
-    if not isinstance(body, ProduceResponse):  # acks=0: nobody answers
-        return [(batch, Answer(None)) for batch in builder.batches]
+    if not isinstance(body, ProduceResponse):  # acks=0: there is no response
+        return [(batch, PartitionResult(None)) for batch in builder.batches]
     by_partition = _by_partition(builder, body)
     nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in body.node_endpoints]
-    answers = []
+    results = []
     for batch in builder.batches:
         partition = by_partition.get(batch.topic_partition)
         if partition is None:
-            missing = NetworkError(f"the broker's answer left out {batch.topic_partition}")
-            answers.append((batch, Answer(missing)))
+            missing = NetworkError(f"the broker's response left out {batch.topic_partition}")
+            results.append((batch, PartitionResult(missing)))
         else:
             failed = error_for_code(partition.error_code, partition.error_message)
-            answers.append((batch, Answer(failed, partition, nodes)))
-    return answers
+            results.append((batch, PartitionResult(failed, partition, nodes)))
+    return results
 
 
 def _disconnected(error: KafkaError) -> DisconnectedError:
@@ -314,11 +316,11 @@ def _record_errors(
 def _explained(
     batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError]
 ) -> KafkaError:
-    """Return the error with what the broker could not know."""
+    """Return the error with context that the broker does not have."""
     if record_errors:
         return InvalidRecordError(
             f"{batch.topic_partition}: the record was in a batch with {len(record_errors)} that "
-            f"the broker refused: {error}"
+            f"the broker rejected: {error}"
         )
     if isinstance(error, RecordTooLargeError):
         return RecordTooLargeError(
@@ -329,15 +331,15 @@ def _explained(
         return TopicAuthorizationError(
             f"not allowed to write to topic {batch.topic_partition.topic!r}"
         )
-    if isinstance(error, OutOfOrderSequenceError) and batch.split_in_the_dark:
+    if isinstance(error, OutOfOrderSequenceError) and batch.split_with_unknown_outcome:
         return RecordTooLargeError(
-            f"{batch.topic_partition}: a batch was too large when it was sent again "
-            "(was max.message.bytes lowered?), after its first answer was lost; its parts cannot "
-            "be told from new records"
+            f"{batch.topic_partition}: a batch was too large when it was retried "
+            "(was max.message.bytes lowered?), after its first response was lost; the broker "
+            "cannot deduplicate its parts"
         )
     if isinstance(error, OutOfOrderSequenceError):
         return OutOfOrderSequenceError(
-            f"{batch.topic_partition}: the broker lost track of this producer and took later "
-            "records first; writing these behind them would break the order"
+            f"{batch.topic_partition}: the broker lost the state of this producer and appended "
+            "later records first; writing these after them would break the order"
         )
     return error

@@ -1,4 +1,4 @@
-"""The public face of the producer."""
+"""The producer: its public methods."""
 
 import itertools
 import warnings
@@ -37,12 +37,12 @@ from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
 from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_options import (
-    OptionsBesideSerializers,
+    OptionsWithoutSerializers,
     SerializerOf,
 )
 from kclient.producer.producer_parts import ProducerParts, assemble
 from kclient.producer.producer_record import ProducerRecord
-from kclient.producer.record_intake import RecordIntake
+from kclient.producer.record_preparer import RecordPreparer
 from kclient.producer.send_arguments import (
     all_bytes,
     check_headers,
@@ -69,23 +69,23 @@ class Producer(
 ):
     """Sends records to topics (Kafka: KafkaProducer). Safe for use by many threads.
 
-    Records gather in memory and a thread of the producer's own sends them, so `send` returns at
-    once with a future. It waits only while a topic's partitions are not known yet, or while
-    ``buffer.memory`` is full, at most ``max.block.ms`` in all.
+    Records are collected in batches and sent by a background thread, so `send` returns a future at
+    once. It blocks only while the topic's partitions are unknown or ``buffer.memory`` is full, at
+    most ``max.block.ms`` in all.
 
-    What is wrong with a record before it is queued is raised by `send` itself: wrong arguments,
-    a failing serializer, a record too large, no metadata or memory in time. What happens after is
-    told by the future and by `on_delivery`.
+    `send` itself raises errors found before the record is queued: invalid arguments, a failing
+    serializer, a record too large, no metadata or memory in time. Later errors are reported by the
+    future and `on_delivery`.
 
-    ``Producer[K, V]`` names the types of keys and values. A type checker finds them by the
-    serializers, and checks nothing without them.
+    ``Producer[K, V]`` names the types of keys and values. A type checker infers them from the
+    serializers.
 
     Options are Kafka's, with dots as underscores: ``Producer(bootstrap_servers="localhost:9092",
-    linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. All
-    that Kafka counts in milliseconds is given in milliseconds; timeouts of methods are seconds.
+    linger_ms=20)``; or a dict with dotted names. Defaults are those of the Java client 4.x. Options
+    that Kafka counts in milliseconds are milliseconds; timeouts of methods are seconds.
     """
 
-    _closed = True  # for __del__, should __init__ not come to its end
+    _closed = True  # for __del__, if __init__ raises
 
     def __init__(
         self,
@@ -95,19 +95,19 @@ class Producer(
         key_serializer: SerializerOf[K_contra] | None = None,
         value_serializer: SerializerOf[V_contra] | None = None,
         runtime: Runtime | None = None,
-        **options: Unpack[OptionsBesideSerializers],
+        **options: Unpack[OptionsWithoutSerializers],
     ) -> None:
-        """Create a producer and start its thread; brokers are contacted in the background.
+        """Create a producer and start its thread, which connects in the background.
 
         Args:
             config: Options by dotted name.
-            key_serializer: Makes bytes of keys; without one, keys are bytes-like or None.
-            value_serializer: Makes bytes of values; without one, values are bytes-like or None.
-            runtime: Door to the world, for tests and simulations; the machine's own by default.
+            key_serializer: Converts keys to bytes; without one, keys are bytes-like or None.
+            value_serializer: Converts values to bytes; without one, values are bytes-like or None.
+            runtime: Clock, tasks and sockets, for tests and simulations; the system's by default.
             options: Options by keyword.
 
         Raises:
-            ConfigError: An option is unknown or wrong, or two contradict each other.
+            ConfigError: An option is unknown or invalid, or two contradict each other.
         """
         serializers = {"key_serializer": key_serializer, "value_serializer": value_serializer}
         given = {name: each for name, each in serializers.items() if each is not None}
@@ -135,7 +135,7 @@ class Producer(
         self._interceptors = ProducerInterceptors(
             settings.values["interceptor_classes"], log_context
         )
-        self._intake = RecordIntake(
+        self._preparer = RecordPreparer(
             settings.key_serializer,
             settings.value_serializer,
             self._interceptors,
@@ -144,17 +144,17 @@ class Producer(
         self._waiter = _metadata_waiter(parts, runtime)
         self._thread = SenderThread(f"{name}-sender", parts.sender, runtime.tasks, log_context)
         self._ending = runtime.tasks.lock()  # guards: _ended
-        self._ended = False  # one of those who close tells the rest; Ctrl-C may end the first
-        # Whether bytes can go to the accumulator as they are, placed by Kafka's own rules.
-        self._takes_plain = self._chooser.is_plain and not self._intake.changes_records
+        self._ended = False  # so that only one caller of close() closes the interceptors
+        # Bytes can be appended as they are, and partitions are chosen by Kafka's rules.
+        self._fast_path_enabled = self._chooser.is_default and not self._preparer.changes_records
         self._thread.start()
-        self._closed = False  # at once: Ctrl-C finds no thread, or a producer that can be closed
+        self._closed = False  # right after the start: after Ctrl-C the thread can be closed
 
     # -- sending ----------------------------------------------------------------------------------
 
-    # `send` is the hot path: see kclient/producer/hot_path/reference.py.
+    # `send` is in the base class SendPath: kclient/producer/hot_path/reference.py.
 
-    def _send_with_care(
+    def _send_slow(
         self,
         topic: str,
         value: object,
@@ -169,19 +169,19 @@ class Producer(
         check_on_delivery(on_delivery)
         record = ProducerRecord(topic, value, key, headers, partition, timestamp_ms)
         try:
-            taken = self._intake.take_in(record)
-            # Before anything is waited for: a cluster out of reach must not hide it.
+            prepared = self._preparer.prepare(record)
+            # Before any wait: the error does not depend on a reachable cluster.
             self._accumulator.settings.check_size(
-                record_size_upper_bound(taken.key, taken.value, taken.headers)
+                record_size_upper_bound(prepared.key, prepared.value, prepared.headers)
             )
-            info, left_ms = self._topic(taken.topic, taken.partition)
+            info, left_ms = self._topic(prepared.topic, prepared.partition)
             return self._accumulator.append(
                 info,
-                self._chooser.queue(info, taken.partition, taken.key),
-                taken.timestamp_ms,
-                taken.key,
-                taken.value,
-                taken.headers,
+                self._chooser.queue(info, prepared.partition, prepared.key),
+                prepared.timestamp_ms,
+                prepared.key,
+                prepared.value,
+                prepared.headers,
                 self._interceptors.before(on_delivery),
                 left_ms,
             )
@@ -192,7 +192,7 @@ class Producer(
             raise
 
     def _topic(self, topic: str, partition: int | None) -> tuple[TopicInfo, float]:
-        """Return a topic whose partitions are known, and how long `send` may still wait."""
+        """Return a topic with known partitions, and the time that `send` may still wait."""
         info = self._topics.get(topic)
         if (
             info is not None
@@ -226,13 +226,13 @@ class Producer(
             topic: Topic name.
             values: Values, as in `send`.
             keys: Keys, one for each value; None for none.
-            headers: Headers that every record gets.
-            partition: Partition of all; left out, as in `send`.
-            timestamps_ms: One timestamp for all, or one for each; the present if left out.
+            headers: Headers of every record.
+            partition: Partition of all records; if left out, as in `send`.
+            timestamps_ms: One timestamp for all, or one for each; the current time if left out.
 
         Returns:
-            The pending outcome of all. Where the call raises midway, records queued before are
-            still delivered; a note of the error says how many.
+            The pending outcome of all. If the call raises midway, records queued before are still
+            delivered; a note of the error has their number.
 
         Raises:
             KafkaError: As `send`.
@@ -242,13 +242,13 @@ class Producer(
         rows = check_rows("values", values)
         key_rows = None if keys is None else check_rows("keys", keys, len(rows))
         times = check_timestamps(timestamps_ms, len(rows))
-        if self._intake.changes_records:
+        if self._preparer.changes_records:
             return self._send_one_by_one(topic, rows, key_rows, headers, partition, times)
         check_topic_name(topic)
         check_partition(partition)
         header_list = check_headers(headers)
-        values_made = all_bytes("value", rows)
-        keys_made = None if key_rows is None else all_bytes("key", key_rows)
+        value_bytes = all_bytes("value", rows)
+        key_bytes = None if key_rows is None else all_bytes("key", key_rows)
         if not rows:
             return BatchDelivery([], self._clock)
         if times is None:
@@ -257,7 +257,7 @@ class Producer(
         try:
             info, left_ms = self._topic(topic, partition)
             groups = self._chooser.rows_by_queue(
-                info, partition, keys_made, values_made, times, header_list
+                info, partition, key_bytes, value_bytes, times, header_list
             )
             for queue, group in groups:
                 self._accumulator.append_many(info, queue, group, left_ms, segments)
@@ -296,43 +296,43 @@ class Producer(
         return BatchDelivery(segments, self._clock)
 
     def send_arrow(self, topic: str | None, batch: "pa.RecordBatch | pa.Table") -> BatchDelivery:
-        """Queue the records of an Arrow batch or table, without an object for each of them.
+        """Queue the records of an Arrow batch or table, without an object for each record.
 
-        The columns are known by their names, and only ``value`` has to be there:
+        Columns are identified by name, and only ``value`` is required:
 
         - ``value``, ``key``: binary or string of any kind; null is a tombstone, or no key.
-        - ``partition``: integers; null has the partition chosen as in `send`.
+        - ``partition``: integers; for null, the partition is chosen as in `send`.
         - ``timestamp``: timestamps of any unit and zone, or milliseconds since the epoch as
-          integers; null is the present.
+          integers; null is the current time.
         - ``headers``: lists of structs with the fields ``key`` and ``value``, or maps; null is
           none.
-        - ``topic``: topic names; only where `topic` is None.
+        - ``topic``: topic names; only if `topic` is None.
 
-        Every row is looked at before the first is queued. In a partition, rows that have a key or
-        name the partition keep their order, and so do those that do neither. All are copied: the
-        table may be let go of. Where there is a serializer or an interceptor, records are made one
-        by one, and a column with a serializer may have any type.
+        Every row is checked before the first is queued. In a partition, rows that have a key or
+        name the partition keep their order, and so do those without both. All data is copied. With
+        a serializer or an interceptor, records are sent one by one, and a column with a serializer
+        may have any type.
 
         Args:
-            topic: Topic of all records; None goes by the column ``topic``.
+            topic: Topic of all records; None for the column ``topic``.
             batch: ``pyarrow.RecordBatch`` or ``pyarrow.Table``.
 
         Returns:
-            The pending outcome of all. Where the call raises midway, records queued before are
-            still delivered; a note says how many.
+            The pending outcome of all. If the call raises midway, records queued before are still
+            delivered; a note of the error has their number.
 
         Raises:
             ConfigError: pyarrow is not installed.
-            InvalidTypeError: `batch` or a column has a type that cannot be used.
-            InvalidArgumentError: A column is unknown, missing or broken, or a row has a value that
-                cannot be used; the text names both.
+            InvalidTypeError: `batch` or a column has an unsupported type.
+            InvalidArgumentError: A column is unknown, missing or malformed, or a row has an invalid
+                value; the text names both.
             RecordTooLargeError: A row is larger than ``max.request.size`` or all memory.
             KafkaError: As `send`.
         """
         if self._closed or self._process_id() != self._created_in:
             self._refuse("send_arrow")
         batches = arrow_batches(topic, batch)
-        if self._intake.changes_records:
+        if self._preparer.changes_records:
             return self._send_rows_one_by_one(topic, batches)
         check = partial(
             self._accumulator.settings.check_columns, memory=self._accumulator.pool.total
@@ -356,7 +356,7 @@ class Producer(
     def _ready(
         self, parts: list[ArrowPart]
     ) -> tuple[list[tuple[TopicInfo, ArrowPart, WireBytes | None]], float]:
-        """Return parts with their topics and partitions, and how long the call may still wait."""
+        """Return parts, their topics and partitions, and the time that the call may still wait."""
         left_ms = self._max_block_ms
         ready = []
         for part in parts:
@@ -366,7 +366,7 @@ class Producer(
         return ready, left_ms
 
     def _send_rows_one_by_one(self, topic: str | None, batches: list[Any]) -> BatchDelivery:
-        keys, values = self._intake.serializes_keys, self._intake.serializes_values
+        keys, values = self._preparer.serializes_keys, self._preparer.serializes_values
         parts, count = [], 0
         for batch in batches:
             parts.append(ArrowRows.of(topic, batch, count, keys=keys, values=values))
@@ -388,14 +388,14 @@ class Producer(
             raise
         return BatchDelivery(segments, self._clock)
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- metadata and metrics ---------------------------------------------------------------------
 
     def partitions_for(self, topic: str) -> list[PartitionInfo]:
         """Return the partitions of a topic, waiting for them at most ``max.block.ms``.
 
         Raises:
-            KafkaTimeoutError: No broker has described the topic in time.
-            EventLoopError: It was called inside a running event loop.
+            KafkaTimeoutError: No broker described the topic in time.
+            EventLoopError: Called inside a running event loop.
             ClosedError: The producer was closed.
         """
         if self._closed or self._process_id() != self._created_in:
@@ -409,7 +409,7 @@ class Producer(
         return list(self._cluster().partitions_for(topic))
 
     def metrics(self) -> dict[str, float]:
-        """Return what was counted and measured, under Kafka's metric names.
+        """Return the metrics by Kafka's names.
 
         Raises:
             ForkedClientError: The producer was created in another process.
@@ -418,21 +418,20 @@ class Producer(
             self._refuse("metrics")
         return self._metrics.registry.snapshot()
 
-    # -- finishing --------------------------------------------------------------------------------
+    # -- flushing and closing ---------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send what is queued without delay, and wait until each record has its outcome.
+        """Send queued records without linger, and wait until each has its outcome.
 
-        Failed records count as done; their futures tell.
+        Failed records count as done; their futures raise the error.
 
         Args:
-            timeout: Seconds to wait at most; None waits as long as it takes, which
-                ``delivery.timeout.ms`` bounds.
+            timeout: Seconds to wait at most; None is limited by ``delivery.timeout.ms`` only.
 
         Raises:
-            KafkaTimeoutError: Records are still on their way.
-            ProducerFatalError: The producer has stopped for good; the cause says why.
-            IllegalStateError: It was called inside a delivery callback.
+            KafkaTimeoutError: Records are in flight at the end of the timeout.
+            ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
+            IllegalStateError: Called inside a delivery callback.
             EventLoopError: It would wait inside a running event loop.
             ClosedError: The producer was closed.
         """
@@ -441,7 +440,7 @@ class Producer(
             self._refuse("flush")
         if self._sender.failure is not None:
             self._refuse("flush")
-        self._runner.refuse_inside("flush()")
+        self._runner.check_not_inside("flush()")
         if seconds != 0:
             refuse_in_event_loop("flush", "producer.flush, …")
         started_ms = self._clock.monotonic_ms()
@@ -451,26 +450,25 @@ class Producer(
             self._metrics.flush_ns.record((self._clock.monotonic_ms() - started_ms) * 1e6)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is queued, then let go of threads and connections.
+        """Send queued records, then stop the thread and close the connections.
 
-        Calling it again does nothing more than wait for the end.
+        Further calls only wait until the producer is closed.
 
         Args:
-            timeout: Seconds to wait for deliveries; then those still open fail, and a warning is
-                logged with their number. None waits as long as it takes, which
-                ``delivery.timeout.ms`` bounds.
+            timeout: Seconds to wait for deliveries; then records without an outcome fail, and a
+                warning with their number is logged. None is limited by ``delivery.timeout.ms``.
 
         Raises:
-            IllegalStateError: It was called inside a delivery callback.
+            IllegalStateError: Called inside a delivery callback.
         """
         seconds = check_timeout("timeout", timeout)
         if self._process_id() != self._created_in:
             self._closed = True  # the thread and the connections are the parent's
-            self._takes_plain = False
+            self._fast_path_enabled = False
             return
-        self._runner.refuse_inside("close()")
+        self._runner.check_not_inside("close()")
         self._closed = True
-        self._takes_plain = False
+        self._fast_path_enabled = False
         lost = self._thread.close(seconds)
         with self._ending:
             first, self._ended = not self._ended, True
@@ -478,13 +476,13 @@ class Producer(
             self._interceptors.close()
             if lost:
                 self._log.warning(
-                    "close: %d record(s) had no outcome and were given up%s",
+                    "close: %d record(s) had no outcome and failed%s",
                     lost,
-                    self._thread.cause_of_loss(),
+                    self._thread.failure_cause(),
                 )
 
     def __enter__(self) -> Self:
-        """Return the producer, to be closed at the end of the block.
+        """Return the producer; the end of the block closes it.
 
         Raises:
             ClosedError: The producer was closed.
@@ -502,18 +500,18 @@ class Producer(
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        # The end of the interpreter takes modules away before it calls this.
+        # At interpreter exit, modules are cleared before this is called.
         if self._closed or self._process_id() != self._created_in:
             return
-        self._thread.abandon()
+        self._thread.initiate_close()
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def _refuse(self, call: str) -> NoReturn:
-        """Raise why the producer cannot be used.
+        """Raise the error for a call of an unusable producer.
 
         Raises:
             ForkedClientError: It was created in another process.
-            ProducerFatalError: It has stopped for good.
+            ProducerFatalError: It stopped permanently.
             ClosedError: It was closed.
         """
         if self._process_id() != self._created_in:
@@ -522,7 +520,7 @@ class Producer(
                 f"{self._process_id()}; create one after fork()"
             )
         if self._sender.failure is not None:
-            # The error is shared by all calls: without this its traceback would grow for ever.
+            # The error is shared by all calls: its traceback would grow with every raise.
             raise self._sender.failure.with_traceback(None)
         raise ClosedError(f"{call}: the producer is closed")
 

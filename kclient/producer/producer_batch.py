@@ -1,4 +1,4 @@
-"""A batch of records for one partition, from the first append to its outcome."""
+"""Batch of records for one partition, from the first append to its outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -37,23 +37,23 @@ AppendMany = Callable[
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """The identity under which the brokers tell a producer's batches apart."""
+    """Producer id and epoch, by which brokers recognize a producer's batches."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
 
     @property
     def is_valid(self) -> bool:
-        """Whether a broker gave this id out."""
+        """Whether a broker assigned this id."""
         return self.producer_id != NO_PRODUCER_ID
 
 
-class RefusedRecords(NamedTuple):
-    """Neighbouring records of a batch that a broker refused by name.
+class RejectedRecords(NamedTuple):
+    """Consecutive records of a batch that a broker rejected individually.
 
     Attributes:
         result: Their outcome.
-        errors: Why, by the record's index in that result.
+        errors: Errors by the record's index in that result.
     """
 
     result: ProduceRequestResult
@@ -61,27 +61,28 @@ class RefusedRecords(NamedTuple):
 
 
 class ProducerBatch(OpenBatch):
-    """Records on their way to one partition (Kafka: ProducerBatch).
+    """Records for one partition (Kafka: ProducerBatch).
 
-    Until the batch is drained, its queue's lock guards it; from then on only the sender touches
-    it. The outcome is in `result`, which outlives the batch.
+    Until the batch is drained, its queue's lock guards it; then only the sender accesses it. The
+    outcome is in `result`, which outlives the batch.
 
     Attributes:
-        append_many: The builder's own method for many records at once.
-        created_ms: When the first record came; ``delivery.timeout.ms`` counts from here.
-        is_closed: Whether a record did not fit, so that no more are added (Kafka:
+        append_many: The builder's method for many records.
+        created_ms: Creation time; ``delivery.timeout.ms`` counts from here.
+        is_closed: Whether a record did not fit, so that no more are appended (Kafka:
             ProducerBatch.closeForRecordAppends).
-        is_begun: Whether the batch was taken in, so that it will have an outcome.
-        attempts: How often the batch came back and was queued again.
-        on_wire: Whether a request that holds the batch awaits its response.
-        outcome_unknown: Whether the broker may have taken the batch although it did not say so.
+        is_registered: Whether the batch is incomplete in the accumulator, so that it will have an
+            outcome.
+        attempts: Number of times that the batch was queued again.
+        on_wire: Whether a request with the batch is in flight.
+        outcome_unknown: Whether the log may hold the batch although it was not acknowledged.
         was_unknown: Whether that was so until a broker returned OUT_OF_ORDER_SEQUENCE_NUMBER.
-        split_in_the_dark: Whether the batch is part of one whose outcome was unknown. Brokers know
-            batches by their first and last sequence, so a part does not show whether they have it.
-        send_order: Place among the batches of its partition, given by the first drain; empty
-            before. The parts of a split batch sort right behind it.
-        retry_at_ms: When a batch that came back may be sent again.
-        last_error: Why the batch came back last, if it did.
+        split_with_unknown_outcome: True if split from a batch that may already be in the log; the
+            broker, which compares first and last sequences, cannot deduplicate it.
+        send_order: Position among the batches of its partition, assigned by the first drain; empty
+            before. The parts of a split batch sort right after it.
+        retry_at_ms: Earliest time of a retry.
+        last_error: Error of the last attempt, if there was one.
         pooled: Whether the buffer counts towards ``buffer.memory``.
     """
 
@@ -95,8 +96,8 @@ class ProducerBatch(OpenBatch):
         "buffer",
         "created_ms",
         "drained_ms",
-        "is_begun",
         "is_closed",
+        "is_registered",
         "last_error",
         "on_wire",
         "outcome_unknown",
@@ -104,7 +105,7 @@ class ProducerBatch(OpenBatch):
         "producer",
         "retry_at_ms",
         "send_order",
-        "split_in_the_dark",
+        "split_with_unknown_outcome",
         "topic_partition",
         "was_unknown",
     )
@@ -124,14 +125,14 @@ class ProducerBatch(OpenBatch):
         self.append_many: AppendMany = self.builder.append_many
         self.created_ms = created_ms
         self.drained_ms = created_ms
-        self.is_begun = False
+        self.is_registered = False
         self.is_closed = False
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.on_wire = False
         self.outcome_unknown = False
         self.was_unknown = False
-        self.split_in_the_dark = False
+        self.split_with_unknown_outcome = False
         self.send_order: tuple[int, ...] = ()
         self.retry_at_ms = created_ms
         self.pooled = pooled
@@ -153,7 +154,7 @@ class ProducerBatch(OpenBatch):
 
     @property
     def has_sequence(self) -> bool:
-        """Whether the batch was given its place in the producer's sequence."""
+        """Whether the batch has a sequence."""
         return self.base_sequence != NO_SEQUENCE
 
     @property
@@ -168,27 +169,27 @@ class ProducerBatch(OpenBatch):
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes on the wire once sealed; before that, the bytes without compression."""
+        """Bytes of the sealed batch; before that, the bytes without compression."""
         return len(self._sealed) if self._sealed is not None else self.builder.size_in_bytes
 
     def possibly_written(self) -> bool:
-        """Return whether the log may hold the batch: it was sent, and not refused since."""
+        """Return whether the log may hold the batch: it was sent, and not rejected since."""
         return self.on_wire or self.outcome_unknown
 
     def is_in_doubt(self) -> bool:
-        """Return what to report of a batch that fails: whether the log may hold it.
+        """Return whether to report a failed batch as possibly written.
 
-        A broker that returns OUT_OF_ORDER_SEQUENCE_NUMBER may have forgotten the batch: at its
-        shutdown Apache Kafka notes only the last one of a producer (ProducerStateManager).
+        A broker that returns OUT_OF_ORDER_SEQUENCE_NUMBER may have lost its record of the batch: at
+        shutdown Apache Kafka stores only the last one of a producer (ProducerStateManager).
         """
         return self.possibly_written() or self.was_unknown
 
     def is_full(self) -> bool:
-        """Return whether not even the smallest record would fit."""
+        """Return whether even the smallest record would not fit."""
         return self.builder.size_in_bytes + _SMALLEST_RECORD > self._capacity
 
     def assign(self, producer: ProducerIdAndEpoch, base_sequence: int) -> None:
-        """Give the batch its producer id, epoch and first sequence, or other ones than before."""
+        """Set or change the producer id, epoch and first sequence."""
         if self.producer == producer and self.base_sequence == base_sequence:
             return
         self.producer = producer
@@ -197,7 +198,7 @@ class ProducerBatch(OpenBatch):
             self._sealed = self.builder.restamp(producer.producer_id, producer.epoch, base_sequence)
 
     def seal(self, compression: CompressionType, level: int | None) -> memoryview:
-        """Return the bytes for the wire; compression happens once, however often they are sent."""
+        """Return the bytes to send, compressing them on the first call."""
         if self._sealed is None:
             self._uncompressed_size = self.builder.size_in_bytes
             self._sealed = self.builder.seal(
@@ -210,11 +211,11 @@ class ProducerBatch(OpenBatch):
         return self._sealed
 
     def sealed(self) -> memoryview | None:
-        """Return the bytes for the wire if they were made."""
+        """Return the bytes to send if the batch was sealed."""
         return self._sealed
 
     def release(self) -> bytearray | None:
-        """Give up the buffer, once; the caller has made sure that no socket reads it."""
+        """Return the buffer on the first call, then None; no socket may read it any more."""
         buffer, self.buffer = self.buffer, None
         self._sealed = None
         return buffer
@@ -222,9 +223,9 @@ class ProducerBatch(OpenBatch):
     def split(
         self, new_result: Callable[[TopicPartition], ProduceRequestResult]
     ) -> list["ProducerBatch"]:
-        """Return two batches with the records of this one, which has at least two.
+        """Split the batch, which has at least two records, into two.
 
-        Their results take over the futures of this batch's records.
+        The futures of its records continue in the results of the parts.
         """
         records = self._records()
         middle = len(records) // 2
@@ -235,33 +236,33 @@ class ProducerBatch(OpenBatch):
         self.result.continue_in([0, middle], [part.result for part in parts])
         return parts
 
-    def part_with(
+    def split_off_rejected(
         self,
         errors: Mapping[int, KafkaError],
         new_result: Callable[[TopicPartition], ProduceRequestResult],
-    ) -> tuple[list["ProducerBatch"], list[RefusedRecords]]:
-        """Return batches with the records that have no error, and those that have one.
+    ) -> tuple[list["ProducerBatch"], list[RejectedRecords]]:
+        """Split the batch into batches without the rejected records, and the rejected ones.
 
-        The results of both take over the futures of this batch's records; those of the refused
-        ones are still to be told.
+        The futures of its records continue in the results of both; the caller fails those of the
+        rejected records.
         """
         parts: list[ProducerBatch] = []
-        refused: list[RefusedRecords] = []
+        rejected: list[RejectedRecords] = []
         first_indexes: list[int] = []
         results: list[ProduceRequestResult] = []
         rows = groupby(enumerate(self._records()), lambda row: row[0] in errors)
-        for position, (is_refused, run) in enumerate(rows):
+        for position, (is_rejected, run) in enumerate(rows):
             records = list(run)
             first = records[0][0]
             first_indexes.append(first)
             results.append(new_result(self.topic_partition))
-            if is_refused:
+            if is_rejected:
                 own = {index - first: errors[index] for index, _ in records}
-                refused.append(RefusedRecords(results[-1], own))
+                rejected.append(RejectedRecords(results[-1], own))
             else:
                 parts.append(self._part([each for _, each in records], results[-1], position))
         self.result.continue_in(first_indexes, results)
-        return parts, refused
+        return parts, rejected
 
     def _records(self) -> list[Record]:
         if self._sealed is None:
@@ -276,7 +277,7 @@ class ProducerBatch(OpenBatch):
         )
         part = ProducerBatch(bytearray(size), result, self.created_ms, pooled=False)
         part.send_order = (*self.send_order, position)
-        part.outcome_unknown = part.split_in_the_dark = self.outcome_unknown
+        part.outcome_unknown = part.split_with_unknown_outcome = self.outcome_unknown
         for record in records:
             part.builder.append(record.timestamp, record.key, record.value, record.headers)
         return part

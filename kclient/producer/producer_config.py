@@ -1,4 +1,4 @@
-"""What can be set on a producer: Kafka's keys with the defaults of the Java client 4.x."""
+"""Configuration of the producer: Kafka's keys with the defaults of the Java client 4.x."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +46,8 @@ def _level(name: str, default: int, low: int, high: int, doc: str) -> ConfigKey:
 
     def whole(raw: int | str) -> int:
         try:
-            return int(raw)  # options that were text, such as Spark's, stay text
-        except ValueError:  # int() says it in Python's terms
+            return int(raw)  # Spark's options are strings
+        except ValueError:  # without the text of int()
             raise ValueError from None
 
     return ConfigKey(name, convert, f"a whole number from {low} to {high}", default, doc)
@@ -59,7 +59,7 @@ def _partitioner() -> ConfigKey:
             return None
         if isinstance(raw, str):
             if raw not in _PARTITIONERS:
-                raise ValueError("classes are not loaded by name; hand in the callable itself")
+                raise ValueError("classes are not loaded by name; pass the callable itself")
             return _PARTITIONERS[raw]
         if not callable(raw):
             raise TypeError
@@ -71,7 +71,7 @@ def _partitioner() -> ConfigKey:
         convert,
         "None, 'murmur2', 'murmur3', or a callable (topic, key, partition_count) -> int",
         None,
-        "Chooses the partition of records that name none. Without one, records with a key go by "
+        "Chooses the partition of records that name none. Without one, records with a key use "
         "murmur2 as in the Java client, and those without stick to a partition for a batch.",
     )
 
@@ -81,8 +81,8 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
         "acks",
         -1,
         _ACKS,
-        "How many copies must hold a record before it counts as sent: 0 none, 1 the leader's, "
-        "all every in-sync replica's.",
+        "Replicas that must have a record before it is acknowledged: 0 none, 1 the leader, "
+        "all every in-sync replica.",
     ),
     whole_number(
         "batch.size",
@@ -93,7 +93,7 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     whole_number(
         "buffer.memory",
         33_554_432,
-        "Bytes that unsent records may take; send() waits while they are used up.",
+        "Bytes of records that are not acknowledged; send() blocks while they are used up.",
         low=1,
     ),
     choice(
@@ -108,54 +108,53 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     whole_number(
         "delivery.timeout.ms",
         120_000,
-        "How long a record may take from send() to its outcome, retries included.",
+        "Maximum time from send() to the outcome of a record, retries included.",
         high=_MAX_INT,
     ),
     switch(
         "enable.idempotence",
         True,  # noqa: FBT003 (a row of a table)
-        "Let brokers recognise batches that are sent again, so that nothing is written twice or "
-        "out of order (KIP-98).",
+        "Let brokers recognize retried batches, so that nothing is written twice or out of order "
+        "(KIP-98).",
     ),
     interceptor_key(
         ProducerInterceptor,
         ("on_send", "on_acknowledgement", "close"),
-        "See every record before it is serialized, and every outcome (KIP-42).",
+        "Called for every record before it is serialized, and for every outcome (KIP-42).",
     ),
     converter_key(
         "key.serializer",
         "serialize",
-        "Turns keys into bytes; without one, keys must be bytes-like or None.",
+        "Converts keys to bytes; without one, keys must be bytes-like or None.",
     ),
-    whole_number("linger.ms", 5, "How long a batch that is not full waits for more records."),
+    whole_number("linger.ms", 5, "Time that a batch that is not full waits for more records."),
     whole_number(
         "max.block.ms",
         60_000,
-        "How long send() and partitions_for() may wait, for metadata and memory together.",
+        "Maximum time that send() and partitions_for() block, for metadata and memory together.",
     ),
     whole_number(
         "max.in.flight.requests.per.connection",
         5,
-        "Requests a broker may have unanswered; above 1 without idempotence, retries can change "
-        "the order.",
+        "Requests in flight per broker; above 1 without idempotence, retries can change the order.",
         low=1,
         high=_MAX_INT,
     ),
     whole_number(
         "max.request.size",
         1_048_576,
-        "Bytes a request may have; a record may not be larger.",
+        "Maximum bytes of a request, and so of a record.",
         low=1,
         high=_MAX_INT,
     ),
     whole_number(
         "metadata.max.idle.ms",
         300_000,
-        "How long the client keeps track of a topic that nothing is sent to.",
+        "Time that the client keeps the metadata of a topic that nothing is sent to.",
         low=5_000,
     ),
     whole_number(
-        "metrics.num.samples", 2, "Samples that averages and rates look back over.", low=1
+        "metrics.num.samples", 2, "Samples over which averages and rates are computed.", low=1
     ),
     whole_number("metrics.sample.window.ms", 30_000, "Length of one such sample.", low=1),
     switch(
@@ -166,8 +165,8 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     whole_number(
         "partitioner.availability.timeout.ms",
         0,
-        "Send no records without key to a broker that has not taken any for so long; 0 never "
-        "stops.",
+        "Send no records without key to a broker that has been unable to accept any for this time; "
+        "0 for no limit.",
     ),
     _partitioner(),
     switch(
@@ -178,7 +177,7 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     whole_number(
         "retries",
         _MAX_INT,
-        "How often a batch is sent again; delivery.timeout.ms is the better limit.",
+        "How often a batch is retried; delivery.timeout.ms is the better limit.",
         high=_MAX_INT,
     ),
     refused("transactional.id", "transactions are not supported yet"),
@@ -187,7 +186,7 @@ _PRODUCER_KEYS: Sequence[ConfigKey] = (
     converter_key(
         "value.serializer",
         "serialize",
-        "Turns values into bytes; without one, values must be bytes-like or None.",
+        "Converts values to bytes; without one, values must be bytes-like or None.",
     ),
 )
 
@@ -195,18 +194,18 @@ PRODUCER_CONFIG = ConfigDef(
     "Producer",
     [*common_keys(receive_buffer_bytes=32_768), *_PRODUCER_KEYS, *java_only_keys()],
 )
-"""Every key a producer understands."""
+"""Every configuration key of the producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """A producer's settings after checking; a field is named as its key.
+    """A producer's configuration after checking; a field is named as its key.
 
     Attributes:
-        values: Every key's value by keyword, those of all clients among them.
-        compression_level: Level of the codec in use, None for its own default.
-        delivery_timeout_ms: As set, or at least linger.ms + request.timeout.ms.
-        enable_idempotence: As set, or what the other settings allow.
+        values: Every key's value by keyword, including those common to all clients.
+        compression_level: Level of the configured codec, None for its default.
+        delivery_timeout_ms: As set; by default at least linger.ms + request.timeout.ms.
+        enable_idempotence: As set; by default as the other settings allow.
     """
 
     values: Mapping[str, Any]
@@ -222,10 +221,10 @@ class ProducerConfig:
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> "ProducerConfig":
-        """Check what the user gave.
+        """Check the given options.
 
         Raises:
-            ConfigError: A key is unknown or has a wrong value, or two contradict each other.
+            ConfigError: A key is unknown or has an invalid value, or two contradict each other.
         """
         values = PRODUCER_CONFIG.parse(given)
         named = {spelling.replace(".", "_") for spelling in given}
@@ -256,12 +255,12 @@ def _check_codec(compression: CompressionType) -> None:
 
 
 def _batch_size(values: Mapping[str, Any]) -> int:
-    # A batch that no request could carry would only be split by the broker's refusal.
+    # The broker would reject a batch larger than a request.
     size: int = max(1, min(values["batch_size"], values["max_request_size"]))
     if values["buffer_memory"] < size:
         raise ConfigError(
             f"buffer_memory: got {values['buffer_memory']}, expected at least batch_size = {size}; "
-            "not one batch would find room"
+            "not one batch would fit"
         )
     return size
 
@@ -275,7 +274,7 @@ def _delivery_timeout(values: Mapping[str, Any], *, explicit: bool) -> int:
     if explicit:
         raise ConfigError(
             f"delivery_timeout_ms: got {limit}, expected at least linger_ms + request_timeout_ms "
-            f"= {linger} + {request}; a record needs the time for one attempt"
+            f"= {linger} + {request}, the time of one attempt"
         )
     return min(linger + request, _MAX_INT)
 

@@ -1,4 +1,4 @@
-"""What a producer counts, under Kafka's names."""
+"""Metrics of the producer, under Kafka's names."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from kclient.producer.producer_batch import ProducerBatch
 
 
 class WaitSensor:
-    """Takes nanoseconds of waiting, as a sum and as a part of the time that passed."""
+    """Sensor of waits, as total nanoseconds and as a ratio of the elapsed time."""
 
     def __init__(self, nanoseconds: Sensor, seconds: Sensor) -> None:
         self._nanoseconds = nanoseconds
         self._seconds = seconds
 
     def record(self, nanoseconds: float) -> None:
-        """Note a wait."""
+        """Record a wait."""
         self._nanoseconds.record(nanoseconds)
         self._seconds.record(nanoseconds / 1e9)
 
@@ -23,7 +23,7 @@ class ProducerMetrics:
     """The sensors of one producer (Kafka: SenderMetricsRegistry, KafkaProducerMetrics).
 
     Attributes:
-        registry: Where the sensors hang.
+        registry: Registry of the sensors.
     """
 
     def __init__(self, registry: Metrics) -> None:
@@ -58,7 +58,7 @@ class ProducerMetrics:
         self._splits = registry.sensor(rate="batch-split-rate", total="batch-split-total")
 
     def request_sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None:
-        """Note a Produce request and what it carries."""
+        """Record a Produce request and its batches."""
         records = 0
         for batch in batches:
             count = batch.record_count
@@ -72,19 +72,19 @@ class ProducerMetrics:
         self._records.record(records, now_ms)
         self._records_per_request.record(records, now_ms)
 
-    def request_answered(self, latency_ms: float, throttle_ms: float, now_ms: float) -> None:
-        """Note how long a request took, and how long the broker held the client back."""
+    def request_completed(self, latency_ms: float, throttle_ms: float, now_ms: float) -> None:
+        """Record the latency and throttle time of a request."""
         self._latency.record(latency_ms, now_ms)
         self._throttle.record(throttle_ms, now_ms)
 
     def retried(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Note a batch that is sent again."""
+        """Record a retry of a batch."""
         self._retries.record(batch.record_count, now_ms)
 
     def records_failed(self, count: int, now_ms: float) -> None:
-        """Note records that were given up."""
+        """Record failed records."""
         self._errors.record(count, now_ms)
 
     def split(self, now_ms: float) -> None:
-        """Note a batch that was too large."""
+        """Record a batch that was split because it was too large."""
         self._splits.record(1.0, now_ms)

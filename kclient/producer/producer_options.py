@@ -15,7 +15,7 @@ BytesLike = bytes | bytearray | memoryview
 
 
 class ContextSerializer(Protocol[T_contra]):
-    """A serializer that takes the topic and the headers, too."""
+    """A serializer with topic and headers as further arguments."""
 
     def __call__(self, topic: str, headers: Headers, data: T_contra, /) -> BytesLike | None:
         """Return the bytes of `data`, or None for no value."""
@@ -40,7 +40,7 @@ AnySerializer = (
 )
 
 
-class OptionsBesideSerializers(ClientOptions, total=False):
+class OptionsWithoutSerializers(ClientOptions, total=False):
     """Keyword options of `Producer` that do not determine the types of keys and values."""
 
     acks: Literal["all", "-1", "0", "1", -1, 0, 1]
@@ -67,7 +67,7 @@ class OptionsBesideSerializers(ClientOptions, total=False):
     retries: int
 
 
-class ProducerOptions(OptionsBesideSerializers, total=False):
+class ProducerOptions(OptionsWithoutSerializers, total=False):
     """Keyword options of `Producer`; docs/reference/configuration.md describes them."""
 
     key_serializer: AnySerializer | None

@@ -1,4 +1,4 @@
-"""Wires a producer's parts together; the one place that knows them all."""
+"""Construction of a producer's components."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,7 +24,7 @@ _CLIENT_ID = "kclient-producer"
 
 
 class ProducerParts(NamedTuple):
-    """What the public face of a producer works with."""
+    """The components used by the public methods of a producer."""
 
     accumulator: RecordAccumulator
     client: NetworkClient
@@ -37,7 +37,7 @@ class ProducerParts(NamedTuple):
 def assemble(
     config: ProducerConfig, runtime: Runtime, log_context: LogContext = NO_LOG_CONTEXT
 ) -> ProducerParts:
-    """Return the parts of a producer; nothing is connected to and no thread is started."""
+    """Create the components of a producer, without connecting or starting a thread."""
     values = config.values
     metrics = _metrics(config, runtime)
     runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)

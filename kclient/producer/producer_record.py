@@ -1,11 +1,11 @@
-"""A record as the application gave it."""
+"""Record as passed to `Producer.send`."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
 class ProducerRecord(NamedTuple):
-    """What one `Producer.send` was asked to send, before serialization (Kafka: ProducerRecord).
+    """Arguments of one `Producer.send`, before serialization (Kafka: ProducerRecord).
 
     Attributes:
         topic: Topic name.
@@ -13,7 +13,7 @@ class ProducerRecord(NamedTuple):
         key: Key.
         headers: Pairs of name and value.
         partition: Partition, None to let the partitioner choose.
-        timestamp_ms: Milliseconds since the epoch, None for the present.
+        timestamp_ms: Milliseconds since the epoch, None for the current time.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Where records wait, in batches by partition, until the sender takes them."""
+"""Accumulator of records in batches by partition, until the sender drains them."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -36,15 +36,14 @@ T = TypeVar("T")
 
 
 class AccumulatorSettings(NamedTuple):
-    """How long and how much to gather.
+    """Settings of the accumulator.
 
     Attributes:
-        batch_size: Bytes a batch is filled to (``batch.size``).
-        linger_ms: How long a batch waits for more records (``linger.ms``).
-        delivery_timeout_ms: How long a batch may take in all (``delivery.timeout.ms``).
-        max_request_size: Bytes that a record's batch may have (``max.request.size``).
-        adaptive_partitioning: Whether slow brokers get fewer keyless records
-            (``partitioner.adaptive.partitioning.enable``).
+        batch_size: ``batch.size``.
+        linger_ms: ``linger.ms``.
+        delivery_timeout_ms: ``delivery.timeout.ms``.
+        max_request_size: ``max.request.size``.
+        adaptive_partitioning: ``partitioner.adaptive.partitioning.enable``.
     """
 
     batch_size: int
@@ -54,11 +53,11 @@ class AccumulatorSettings(NamedTuple):
     adaptive_partitioning: bool
 
     def check_size(self, record_size: int, what: str = "record") -> None:
-        """Refuse a record that no request could carry.
+        """Reject a record that does not fit into a request.
 
         Args:
-            record_size: Bytes it takes at most in a batch that it begins.
-            what: Names it in the error.
+            record_size: Upper bound of its size as the first record of a batch.
+            what: Name of the record in the error.
 
         Raises:
             RecordTooLargeError: It is larger than ``max.request.size``.
@@ -72,16 +71,16 @@ class AccumulatorSettings(NamedTuple):
             )
 
     def check_columns(self, columns: RecordColumns, first_row: int, memory: int) -> None:
-        """Refuse columns with a row that no record can be made of, or none that could be sent.
+        """Reject columns with a malformed row, or one that is too large.
 
         Args:
             columns: The columns.
-            first_row: What an error calls the first row.
-            memory: Bytes that all batches may have together (``buffer.memory``).
+            first_row: Number of the first row in error texts.
+            memory: ``buffer.memory``.
 
         Raises:
-            InvalidArgumentError: A row is broken.
-            RecordTooLargeError: A row is larger than a request or all memory may be.
+            InvalidArgumentError: A row is malformed.
+            RecordTooLargeError: A row is larger than ``max.request.size`` or ``buffer.memory``.
         """
         most = min(self.max_request_size, memory) - RECORD_BATCH_OVERHEAD
         row = columns.check(most, first_row)
@@ -96,10 +95,10 @@ class AccumulatorSettings(NamedTuple):
 
 
 class RecordAccumulator:
-    """Queues of batches, one queue a partition (Kafka: RecordAccumulator).
+    """Queues of batches, one per partition (Kafka: RecordAccumulator).
 
-    Application threads append. The sender takes batches out through `drainer` and puts back what
-    has to be sent again. Memory is awaited with no lock held. Lock order: a queue's lock, then
+    Application threads append. The sender drains batches through `drainer` and queues them again
+    for a retry. No lock is held while a caller waits for memory. Lock order: a queue's lock, then
     that of the topic, of the active queues, or of the incomplete batches.
     """
 
@@ -113,21 +112,21 @@ class RecordAccumulator:
         slow_nodes: SlowNodes,
         wakeup: Callable[[], None],
     ) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
-            settings: How long and how much to gather.
+            settings: Settings.
             pool: Memory of the batches.
-            runtime: Door to clock, randomness and locks.
+            runtime: Clock, randomness and locks.
             runner: Runs callbacks.
-            retry_backoff: How long a batch waits that came back.
-            slow_nodes: Which brokers keyless records avoid.
-            wakeup: Wakes the sender, after a batch was begun or closed.
+            retry_backoff: Backoff of retries.
+            slow_nodes: Brokers that the sticky partitioner avoids.
+            wakeup: Wakes the sender, after a batch was created or closed.
         """
         self.settings = settings
         self.pool = pool
         self.drainer = BatchDrainer(
-            ActiveQueues(runtime.tasks), settings.linger_ms, hurried=self._is_hurried
+            ActiveQueues(runtime.tasks), settings.linger_ms, skip_linger=self._skips_linger
         )
         self.incomplete = IncompleteBatches(runtime.tasks)
         self._queues = self.drainer.queues
@@ -144,7 +143,7 @@ class RecordAccumulator:
     # -- appending --------------------------------------------------------------------------------
 
     def topic_info(self, topic: str) -> TopicInfo:
-        """Return what is kept for a topic, making it if there is nothing yet."""
+        """Return a topic's queues, creating them if needed."""
         with self._lock:
             info = self._topics.get(topic)
             if info is None:
@@ -157,7 +156,7 @@ class RecordAccumulator:
             return info
 
     def topics(self) -> list[TopicInfo]:
-        """Return what is kept for each topic."""
+        """Return the topics that records were sent to."""
         with self._lock:
             return list(self._topics.values())
 
@@ -176,17 +175,17 @@ class RecordAccumulator:
 
         Args:
             info: The topic.
-            queue: The partition, or None for the one that the sticky partitioner is at.
+            queue: Queue of the partition, or None for the sticky one.
             timestamp_ms: Milliseconds since the epoch.
             key: Key.
             value: Value.
             headers: Headers.
-            on_delivery: Whom to tell of the outcome.
-            max_wait_ms: How long to wait for memory where a new batch is needed.
+            on_delivery: Delivery callback.
+            max_wait_ms: Time to wait for memory if a new batch is needed.
 
         Raises:
-            BufferExhaustedError: No memory came free in time.
-            RecordTooLargeError: The record is larger than a request or all memory may be.
+            BufferExhaustedError: No memory was freed in time.
+            RecordTooLargeError: The record is larger than a request or ``buffer.memory``.
             ClosedError: The producer was closed.
         """
         target = queue or info.sticky_queue
@@ -209,18 +208,18 @@ class RecordAccumulator:
         max_wait_ms: float,
         segments: list[Segment],
     ) -> None:
-        """Append many records for one partition, or for the sticky one and its successors.
+        """Append many records to one partition, or to sticky partitions.
 
         Args:
             info: The topic.
-            queue: The partition, or None for the one that the sticky partitioner is at.
+            queue: Queue of the partition, or None for sticky ones.
             rows: The records.
-            max_wait_ms: How long to wait for memory where a new batch is needed.
-            segments: Takes where the records went, those before an error included.
+            max_wait_ms: Time to wait for memory if a new batch is needed.
+            segments: Receives the segments that were appended, also before an error.
 
         Raises:
-            BufferExhaustedError: No memory came free in time.
-            RecordTooLargeError: A record is larger than all memory.
+            BufferExhaustedError: No memory was freed in time.
+            RecordTooLargeError: A record is larger than ``buffer.memory``.
             ClosedError: The producer was closed.
         """
         while not rows.all_taken():
@@ -245,10 +244,10 @@ class RecordAccumulator:
     ) -> T:
         self.settings.check_size(record_size)
         size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
-        target = queue or info.stick()
+        target = queue or info.choose_sticky_queue()
         filled: T | None = None
-        # Ctrl-C may come behind any call, so that memory always has exactly one owner: this list,
-        # then the batch, whose end gives it back.
+        # Ctrl-C takes effect after any call, so memory always has exactly one owner: this list,
+        # then the batch, which frees it when it is completed.
         memory: list[bytearray] = []
         batch: ProducerBatch | None = None
         try:
@@ -263,66 +262,66 @@ class RecordAccumulator:
                         )
                         filled = self._begin(batch, target, fill)
                 if filled is None and queue is None:
-                    elsewhere = info.stick_elsewhere(target, self.settings.batch_size)
-                    if elsewhere is not target:
-                        target = elsewhere
+                    switched = info.switch_partition(target, self.settings.batch_size)
+                    if switched is not target:
+                        target = switched
                         continue
                 if filled is None:
                     wait_ms = 0.0 if self._runner.inside() else max_wait_ms
                     memory = [self.pool.allocate(size, wait_ms)]
-            self.pool.take_back(memory)
+            self.pool.release_all(memory)
             if batch is not None and queue is None:
-                info.sticky_batch_begun(batch)
-            self._wakeup()  # a batch was begun or closed
+                info.sticky_batch_opened(batch)
+            self._wakeup()  # a batch was created or closed
         except BaseException:
             self._abandon(memory, batch)
             raise
         return filled
 
     def _abandon(self, memory: list[bytearray], batch: ProducerBatch | None) -> None:
-        self.pool.take_back(memory)
-        if batch is not None and not batch.is_begun:
+        self.pool.release_all(memory)
+        if batch is not None and not batch.is_registered:
             self.deallocate(batch)
         self._wakeup()
 
     def _begin(
         self, batch: ProducerBatch, queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]
     ) -> T:
-        """Begin a batch with its first record, as a whole or not at all; the queue is locked."""
+        """Append the first record and queue the batch, atomically; the queue is locked."""
         filled = fill(batch)
         if filled is None:
-            raise IllegalStateError("the first record did not fit a batch that was made for it")
+            raise IllegalStateError("the first record did not fit into its new batch")
         try:
             queue.open(batch)
-            self._queues.note(queue)
-            self.incomplete.add(batch)  # last: who finds it there waits for its outcome
+            self._queues.add(queue)
+            self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
         except BaseException:
-            if not batch.is_begun:
+            if not batch.is_registered:
                 queue.remove(batch)
-                self._queues.retire(queue)
+                self._queues.remove_if_empty(queue)
             raise
         return filled
 
     def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
-        """Return the pending outcome of a new batch."""
+        """Return the pending result of a new batch."""
         runtime = self._runtime
         return ProduceRequestResult(
             topic_partition, runtime.tasks.condition(), self._runner, runtime.clock
         )
 
-    # -- coming back, by the sender ---------------------------------------------------------------
+    # -- called by the sender ---------------------------------------------------------------------
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Queue a batch again that came back, in its order among the partition's batches."""
+        """Queue a batch for a retry, in its order among the partition's batches."""
         batch.retry_at_ms = now_ms + self._retry_backoff.backoff(batch.attempts)
         batch.attempts += 1
         self._put_back([batch])
 
     def requeue_parts(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Queue the parts of a batch in its place.
+        """Replace a batch by its parts.
 
-        Their memory comes on top of ``buffer.memory``: waiting for it here would wait for the
-        sender itself.
+        Their memory is not counted in ``buffer.memory``: the sender cannot wait for memory that it
+        frees itself.
         """
         self.incomplete.replace(batch, parts)
         self._put_back(parts)
@@ -333,15 +332,15 @@ class RecordAccumulator:
         with queue.lock:
             for batch in batches:
                 queue.put_back(batch)
-            self._queues.note(queue)
+            self._queues.add(queue)
 
     def _queue_of(self, topic_partition: TopicPartition) -> PartitionQueue:
         return self.topic_info(topic_partition.topic).queues[topic_partition.partition]
 
     def take_expired(self, now_ms: float) -> list[ProducerBatch]:
-        """Return the batches that have taken ``delivery.timeout.ms``, and queue them no longer.
+        """Remove and return the batches that are older than ``delivery.timeout.ms``.
 
-        Batches on the wire are among them; their memory stays in use until they return.
+        Batches in flight are among them; their memory stays allocated until the request completes.
         """
         oldest_ms = now_ms - self.settings.delivery_timeout_ms
         expired = self.incomplete.created_until(oldest_ms)
@@ -350,46 +349,46 @@ class RecordAccumulator:
         return expired
 
     def take_queued(self) -> list[ProducerBatch]:
-        """Return the batches that are not on the wire, and queue them no longer."""
+        """Remove and return the batches that are not in flight."""
         queued = [batch for batch in self.incomplete.all() if not batch.on_wire]
         for batch in queued:
             self.unqueue(batch)
         return queued
 
     def next_expiry_ms(self) -> float:
-        """Return when the next batch will have taken ``delivery.timeout.ms``."""
+        """Return when the next batch reaches ``delivery.timeout.ms``."""
         return self.incomplete.oldest_created_ms() + self.settings.delivery_timeout_ms
 
     def unqueue(self, batch: ProducerBatch) -> None:
-        """Take a batch out of its queue, if it is there."""
+        """Remove a batch from its queue, if it is there."""
         queue = self._queue_of(batch.topic_partition)
         with queue.lock:
             queue.remove(batch)
-            self._queues.retire(queue)
+            self._queues.remove_if_empty(queue)
 
     def mute(self, topic_partition: TopicPartition, *, muted: bool) -> None:
-        """Stop or start draining a partition, to keep one batch of it in flight at most."""
+        """Stop or resume draining a partition, to keep at most one batch of it in flight."""
         self._queue_of(topic_partition).muted = muted
 
     def finish(self, batch: ProducerBatch) -> None:
-        """Forget a batch that has its outcome; its memory is free once it is not on the wire."""
+        """Remove a completed batch, and free its memory unless it is in flight."""
         self.incomplete.remove(batch)
         if not batch.on_wire:
             self.deallocate(batch)
 
     def deallocate(self, batch: ProducerBatch) -> None:
-        """Give a batch's memory back; the caller knows that no socket reads it."""
+        """Free a batch's memory; no socket may read it any more."""
         buffer = batch.release()
         if buffer is not None and batch.pooled:
             self.pool.deallocate(buffer)
 
     # -- flushing and closing ---------------------------------------------------------------------
 
-    def _is_hurried(self) -> bool:
+    def _skips_linger(self) -> bool:
         return self._closed or bool(self._flushes) or self.pool.queued() > 0
 
     def flush(self, deadline: Deadline) -> None:
-        """Send without delay what is queued, and wait for its outcome.
+        """Send queued batches without linger, and wait for their outcomes.
 
         Raises:
             KafkaTimeoutError: The deadline passed first.
@@ -406,21 +405,21 @@ class RecordAccumulator:
     def _await(self, result: ProduceRequestResult, deadline: Deadline) -> None:
         if not result.wait(deadline.remaining()):
             raise KafkaTimeoutError(
-                f"flush: {self.incomplete.record_count()} records have no outcome yet; they are "
-                "still on their way"
+                f"flush: {self.incomplete.record_count()} records have no outcome yet; they are in "
+                "flight"
             )
         for part in result.parts():
             self._await(part, deadline)
 
     def close(self) -> None:
-        """Take no more records; what is queued is sent without delay."""
+        """Reject new records; queued ones are sent without linger."""
         self._closed = True
         self.incomplete.close()
 
     def abort_incomplete(self, error: KafkaError) -> int:
-        """Fail every batch that has no outcome, after `close`; return the number of records.
+        """Fail every incomplete batch, after `close`; return the number of records.
 
-        The caller has closed the sockets, so that nobody reads the batches' memory.
+        The sockets must be closed: no socket may read the batches' memory.
         """
         records = 0
         for batch in self.incomplete.all():
@@ -435,9 +434,9 @@ class RecordAccumulator:
 
 
 def _fill_open_batch(queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]) -> T | None:
-    """Append to the open batch, or close it where the record does not fit; the queue is locked.
+    """Append to the open batch, or close it if the record does not fit; the queue is locked.
 
-    Another thread may have begun the batch since the caller last looked.
+    Another thread may have created the batch meanwhile.
     """
     batch = queue.open_batch
     if batch is None:

@@ -1,4 +1,4 @@
-"""The records of one `send_many` that go the same way."""
+"""Cursor over records in lists that are appended to one partition."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from kclient.record import Header, record_size_upper_bound
 
 
 class Rows:
-    """Parallel sequences of keys, values and timestamps, taken from the front into batches.
+    """Parallel lists of keys, values and timestamps, appended to batches from the front.
 
     Attributes:
-        taken: Number of records that a batch has.
+        taken: Number of records appended.
     """
 
     __slots__ = ("_headers", "_keys", "_timestamps_ms", "_values", "taken")
@@ -39,7 +39,7 @@ class Rows:
         return record_size_upper_bound(key, self._values[self.taken], self._headers)
 
     def fill(self, batch: ProducerBatch) -> Segment | None:
-        """Append as many records as fit; None if not a single one does."""
+        """Append as many records as fit; return None if not one fits."""
         first_index = batch.record_count
         count = batch.append_many(
             self._timestamps_ms, self._keys, self._values, self.taken, self._headers

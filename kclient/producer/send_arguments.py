@@ -1,4 +1,4 @@
-"""Checks of what the application hands to `send`, before anything else happens."""
+"""Checks of the arguments of `send`, `send_many` and `send_arrow`."""
 
 import inspect
 from functools import partial
@@ -13,12 +13,12 @@ from kclient.serialization import Serializer
 
 Headers = list[tuple[str, bytes | None]]
 
-# What the parameter of an error is called: first, where a callback was made for confluent-kafka.
+# Names of an error parameter; callbacks for confluent-kafka have it first.
 _ERROR_NAMES = frozenset({"e", "err", "error", "ex", "exc", "exception", "kafka_error"})
 _MAX_CHECKED_CODES = 1024
 
 # Code of callbacks that passed the check, by its id and the number of bound parameters. The values
-# keep it alive, so that an id stays its own.
+# keep the code alive, so that the id is not reused.
 _checked_codes: dict[tuple[int, int], CodeType] = {}
 
 _PLAIN_TYPES = frozenset({bytes, NoneType})
@@ -31,7 +31,7 @@ def check_partition(partition: object) -> int | None:
 
     Raises:
         InvalidTypeError: It is not an int.
-        InvalidArgumentError: No partition can have it.
+        InvalidArgumentError: It is out of range.
     """
     if partition is None:
         return None
@@ -46,7 +46,7 @@ def check_partition(partition: object) -> int | None:
 
 
 def check_timestamp(timestamp_ms: object) -> int | None:
-    """Return a timestamp, or None for the present.
+    """Return a timestamp, or None for the current time.
 
     Raises:
         InvalidTypeError: It is not an int.
@@ -57,7 +57,7 @@ def check_timestamp(timestamp_ms: object) -> int | None:
     if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
         raise InvalidTypeError(
             f"timestamp_ms: got {describe(timestamp_ms)}, expected milliseconds since the epoch "
-            "as int; int(moment.timestamp() * 1000) makes them of a datetime"
+            "as int; int(moment.timestamp() * 1000) converts a datetime"
         )
     if not 0 <= timestamp_ms <= _MAX_TIMESTAMP_MS:
         raise InvalidArgumentError(
@@ -67,7 +67,7 @@ def check_timestamp(timestamp_ms: object) -> int | None:
 
 
 def check_headers(headers: object) -> Headers:
-    """Return headers as a list of their own; None stands for none.
+    """Return a copy of headers as a list; empty for None.
 
     Raises:
         InvalidTypeError: They are not a sequence of (str, bytes-like or None).
@@ -75,7 +75,7 @@ def check_headers(headers: object) -> Headers:
     if headers is None:
         return []
     if not isinstance(headers, list | tuple):
-        hint = "; list(headers.items()) makes it of a dict" if isinstance(headers, dict) else ""
+        hint = "; list(headers.items()) converts a dict" if isinstance(headers, dict) else ""
         raise InvalidTypeError(
             f"headers: got {describe(headers)}, expected a list of (str, bytes or None){hint}"
         )
@@ -98,10 +98,10 @@ def _header(index: int, header: object) -> tuple[str, bytes | None]:
 
 
 def check_on_delivery(on_delivery: object) -> None:
-    """Refuse what cannot be called back.
+    """Reject invalid delivery callbacks.
 
-    A callback made for confluent-kafka, which passes the error first, would take each success for a
-    failure and each failure for a success. It is recognized by the names of its parameters.
+    A callback for confluent-kafka, which passes the error first, would mistake successes for
+    failures. It is recognized by the names of its parameters.
 
     Raises:
         InvalidTypeError: It is not callable, a coroutine function, or takes other parameters.
@@ -120,7 +120,7 @@ def check_on_delivery(on_delivery: object) -> None:
 
 
 def _code_of(callback: object) -> tuple[CodeType | None, int]:
-    """Return a Python function's code, and how many of its parameters are bound already."""
+    """Return a Python function's code, and the number of its bound parameters."""
     bound = 0
     if isinstance(callback, partial):
         if callback.keywords:
@@ -151,22 +151,22 @@ def _check_parameters(code: CodeType, bound: int) -> None:
 
 
 def _is_plain_function(function: object) -> bool:
-    """Return whether this is what callbacks mostly are; `inspect` takes its time to find out."""
+    """Return whether this is an ordinary function; `inspect` is slower."""
     if type(function) is MethodType:
         function = function.__func__
     return (
         type(function) is FunctionType
         and not function.__code__.co_flags & inspect.CO_COROUTINE
-        and not function.__dict__  # where it may be marked as a coroutine function
+        and not function.__dict__  # which may mark it as a coroutine function
     )
 
 
 def to_bytes(what: str, data: object) -> bytes | None:
-    """Return bytes-like data as bytes of its own, None as None.
+    """Return a copy of bytes-like data as bytes, None as None.
 
     Args:
-        what: ``key`` or ``value``, for the message.
-        data: What the application gave.
+        what: ``key`` or ``value``, for the error text.
+        data: Argument of `send`.
 
     Raises:
         InvalidTypeError: It is not bytes-like.
@@ -200,55 +200,56 @@ def serialize(
 
     Raises:
         InvalidTypeError: There is no serializer, and the data is not bytes-like.
-        SerializationError: The serializer raised, or returned something else than bytes.
+        SerializationError: The serializer raised, or did not return bytes.
     """
     if serializer is None:
         return to_bytes(what, data)
-    made: object = None
+    serialized: object = None
     try:
         if type(serializer) is not DataOnly:
-            made = serializer(topic, headers, data)
+            serialized = serializer(topic, headers, data)
         elif data is not None:
-            made = serializer.function(data)
+            serialized = serializer.function(data)
     except SerializationError as error:
         raise SerializationError(f"{what} for topic {topic!r}: {error}") from error
     except Exception as error:
         raise SerializationError(
             f"{what} for topic {topic!r}: the serializer raised {_type(error)}: {error}"
         ) from error
-    if made is None or isinstance(made, bytes | bytearray | memoryview):
-        return to_bytes(what, made)
+    if serialized is None or isinstance(serialized, bytes | bytearray | memoryview):
+        return to_bytes(what, serialized)
     raise SerializationError(
-        f"{what} for topic {topic!r}: the serializer returned {_type(made)}, expected bytes or None"
+        f"{what} for topic {topic!r}: the serializer returned {_type(serialized)}, expected bytes "
+        "or None"
     )
 
 
 def check_rows(name: str, rows: object, expected: int | None = None) -> list[Any]:
-    """Return one of the columns of `send_many` as a list.
+    """Return an argument of `send_many` as a list.
 
     Raises:
-        InvalidTypeError: It cannot be iterated over, or is a str or bytes.
-        InvalidArgumentError: It has another length than the values.
+        InvalidTypeError: It is not iterable, or a str or bytes.
+        InvalidArgumentError: Its length differs from that of the values.
     """
     if isinstance(rows, str | bytes | bytearray | memoryview | dict):
         raise InvalidTypeError(f"{name}: got {describe(rows)}, expected a list")
     try:
-        made = rows if isinstance(rows, list) else list(rows)  # type: ignore[call-overload]  # what this checks
+        found = rows if isinstance(rows, list) else list(rows)  # type: ignore[call-overload]  # checked here
     except TypeError:
         raise InvalidTypeError(f"{name}: got {describe(rows)}, expected a list") from None
-    if expected is not None and len(made) != expected:
+    if expected is not None and len(found) != expected:
         raise InvalidArgumentError(
-            f"{name}: got {len(made)} items, expected {expected}, one for each value"
+            f"{name}: got {len(found)} items, expected {expected}, one for each value"
         )
-    return made
+    return found
 
 
 def check_timestamps(given: object, count: int) -> int | list[int] | None:
-    """Return one timestamp for all records, or one for each, or None for the present.
+    """Return one timestamp for all records, or one for each, or None for the current time.
 
     Raises:
         InvalidTypeError: One is not an int.
-        InvalidArgumentError: One is negative, or they are not `count`.
+        InvalidArgumentError: One is negative, or their number is not `count`.
     """
     if given is None or isinstance(given, int):
         return check_timestamp(given)

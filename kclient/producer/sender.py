@@ -1,4 +1,4 @@
-"""The loop that moves batches from the accumulator to the brokers."""
+"""Sender: the loop that sends batches from the accumulator to the brokers."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -33,15 +33,15 @@ _BLOCKED_POLL_MS = 100.0
 
 
 class SenderSettings(NamedTuple):
-    """How requests are made.
+    """Settings of Produce requests.
 
     Attributes:
         acks: 0, 1, or -1 for all.
-        max_request_size: Bytes of batches in a request (``max.request.size``).
-        request_timeout_ms: How long a broker may take (``request.timeout.ms``).
-        keep_order: Whether a partition has one batch in flight at most.
+        max_request_size: ``max.request.size``.
+        request_timeout_ms: ``request.timeout.ms``.
+        keep_order: Whether a partition has at most one batch in flight.
         compression: Codec.
-        compression_level: Its level, None for its own default.
+        compression_level: Its level, None for its default.
     """
 
     acks: int
@@ -53,7 +53,7 @@ class SenderSettings(NamedTuple):
 
 
 class SenderParts(NamedTuple):
-    """What a sender works with; it owns the client from now on."""
+    """Components used by the sender, which owns the client."""
 
     client: KafkaClient
     metadata: ProducerMetadata
@@ -65,14 +65,13 @@ class SenderParts(NamedTuple):
 
 
 class Sender:
-    """Sends what is due, as a step function (Kafka: Sender).
+    """Sends due batches, as a step function (Kafka: Sender).
 
-    One thread calls `step`; `initiate_close`, `force_close`, `wakeup` and `failure` may be used by
-    others.
+    One thread calls `step`; others may use `initiate_close`, `force_close`, `wakeup` and `failure`.
 
     Attributes:
-        failure: Why the sender stopped for good, None while it works.
-        obstacle: What kept records from being sent when the loop ended, if there were any left.
+        failure: Error that stopped the sender permanently, None while it runs.
+        blocking_error: Error that kept records from being sent when the loop ended, if known.
     """
 
     def __init__(
@@ -93,31 +92,31 @@ class Sender:
         self._init_failures = 0
         self._init_error: KafkaError | None = None
         self._init_retry_at_ms = 0.0
-        self._closing = False  # written by one thread, read by the sender: a step late is no harm
+        self._closing = False  # set by the closing thread; the sender may see it one step late
         self._forced = False
         self._lost: int | None = None
         self._unexpected: Exception | None = None
         self.failure: KafkaError | None = None
-        self.obstacle: KafkaError | None = None
+        self.blocking_error: KafkaError | None = None
 
     # -- the loop ---------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Run once; return False when there is nothing more to do for ever."""
+        """Run once; return False when the sender has ended."""
         try:
             if self._forced or (self._closing and not len(self._accumulator.incomplete)):
-                self._finish(KafkaError("the producer was closed before an acknowledgement came"))
+                self._finish(KafkaError("the producer was closed before the acknowledgement"))
                 return False
             self.run_once(self._clock.monotonic_ms())
         except EndOfTaskError:
             raise
-        except BaseException as error:  # noqa: BLE001 (nobody above could report it; see below)
+        except BaseException as error:  # noqa: BLE001 (no caller could report it; see below)
             self._crash(error)
             return False
         return True
 
     def run_once(self, now_ms: float) -> None:
-        """Send what is due, then wait for the network until something else is."""
+        """Send due batches, then poll the network until the next is due."""
         self._renew_topic_use(now_ms)
         timeout_ms = self._init_producer_id(now_ms)
         if self._transactions is not None and self._transactions.fatal_error is not None:
@@ -128,7 +127,7 @@ class Sender:
             raise self._unexpected
 
     def _guarded(self, handle: ResponseCallback) -> ResponseCallback:
-        """Keep what `handle` raises for `run_once`: the client would only log it."""
+        """Wrap a callback so that `run_once` raises its errors: the client would only log them."""
 
         def callback(response: ClientResponse) -> None:
             try:
@@ -139,44 +138,44 @@ class Sender:
         return callback
 
     def wakeup(self) -> None:
-        """Let a waiting `run_once` look at the accumulator again."""
+        """Wake a waiting `run_once`."""
         self._client.wakeup()
 
     def initiate_close(self) -> None:
-        """Take no more records, send those that are queued, then end the loop."""
+        """Reject new records, send queued ones, then end the loop."""
         self._accumulator.close()
         self._closing = True
         self.wakeup()
 
     def force_close(self) -> None:
-        """End the loop at once; records without an outcome fail."""
+        """End the loop now; records without an outcome fail."""
         self._accumulator.close()
         self._closing = self._forced = True
         self.wakeup()
 
     def lost_records(self) -> int:
-        """Return how many records had no outcome when the loop ended, or have none so far."""
+        """Return the number of records without an outcome, at the end of the loop or so far."""
         return self._accumulator.incomplete.record_count() if self._lost is None else self._lost
 
     def _finish(self, error: KafkaError) -> None:
-        self.obstacle = self._find_obstacle()
+        self.blocking_error = self._find_blocking_error()
         try:
-            self._client.close()  # first: until then a socket may read the batches' memory
+            self._client.close()  # before memory is freed: sockets read from it
         finally:
             self._metadata.close()
             self._lost = self._accumulator.abort_incomplete(error)
 
-    def _find_obstacle(self) -> KafkaError | None:
-        """Return what keeps records from being sent, if it is known."""
+    def _find_blocking_error(self) -> KafkaError | None:
+        """Return the error that keeps records from being sent, if it is known."""
         known = self._init_error or self._client.bootstrap_error()
         for batch in self._accumulator.incomplete.all() if known is None else ():
             known = known or batch.last_error
         return known
 
     def _crash(self, error: BaseException) -> None:
-        """Fail everything: a sender that is not understood must not go on."""
-        self._log.critical("the producer's sender stopped by an unexpected error", exc_info=error)
-        failure = ProducerFatalError(f"the sender stopped by {type(error).__name__}: {error}")
+        """Fail all records and end: after an unexpected error no state can be trusted."""
+        self._log.critical("an unexpected error stopped the producer's sender", exc_info=error)
+        failure = ProducerFatalError(f"the sender was stopped by {type(error).__name__}: {error}")
         failure.__cause__ = error
         self.failure = failure
         self._accumulator.close()
@@ -185,13 +184,13 @@ class Sender:
             self._finish(failure)
         except EndOfTaskError:
             raise
-        except BaseException:  # noqa: BLE001 (as above; the futures have failed by now)
-            self._log.exception("closing the stopped sender failed, too")
+        except BaseException:  # noqa: BLE001 (as above; the futures have failed)
+            self._log.exception("closing the stopped sender failed")
 
     def _give_up(self, error: KafkaError, now_ms: float) -> None:
-        """Fail what is queued; what is on the wire gets its own answers."""
+        """Fail queued batches; those in flight are completed by their responses."""
         if self.failure is None:
-            failure = ProducerFatalError(f"the producer cannot go on: {error}")
+            failure = ProducerFatalError(f"the producer stopped: {error}")
             failure.__cause__ = error
             self.failure = failure
         self._accumulator.close()
@@ -201,7 +200,7 @@ class Sender:
     # -- producing --------------------------------------------------------------------------------
 
     def _send_producer_data(self, now_ms: float) -> float:
-        # First of all: a batch drained and then found expired would never come back from a broker.
+        # Before draining: a batch that expires between drain and send would never be completed.
         expired = self._accumulator.take_expired(now_ms)
         if expired:
             self._handler.expire(
@@ -217,7 +216,7 @@ class Sender:
         for node_id in sorted(found.ready_nodes):
             node = cluster.node(node_id)
             can_send = node is not None and self._client.ready(node, now_ms)
-            self._slow_nodes.note(node_id, now_ms, drained=can_send)
+            self._slow_nodes.record(node_id, now_ms, drained=can_send)
             if can_send:
                 nodes.append(node_id)
             elif node is not None:
@@ -226,9 +225,9 @@ class Sender:
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, now_ms)
         if drained:
-            return 0.0  # there may be more for the same nodes
+            return 0.0  # there may be more batches for the same nodes
         if nodes:
-            # Held back by sequences: an answer will wake us, or a batch whose wait is not counted.
+            # Sequences hold back the batches until a response, or until a wait not counted here.
             timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
         return min(timeout_ms, self._accumulator.next_expiry_ms() - now_ms)
 
@@ -274,7 +273,7 @@ class Sender:
         self._metrics.request_sent(batches, now_ms)
 
     def _renew_topic_use(self, now_ms: float) -> None:
-        """Tell the metadata which topics are in use, so that it keeps them up to date."""
+        """Keep the topics in use in the metadata."""
         if now_ms >= self._next_topic_use_ms:
             self._next_topic_use_ms = now_ms + _TOPIC_USE_INTERVAL_MS
             for info in self._accumulator.topics():
@@ -285,7 +284,7 @@ class Sender:
     # -- producer id ------------------------------------------------------------------------------
 
     def _init_producer_id(self, now_ms: float) -> float:
-        """Do what idempotence needs before batches can go; return when to look again."""
+        """Send InitProducerId if needed; return the time until the next check."""
         transactions = self._transactions
         if transactions is None:
             return float("inf")
@@ -330,7 +329,7 @@ class Sender:
                 self._init_error = None
                 transactions.initialized(ProducerIdAndEpoch(body.producer_id, body.producer_epoch))
                 return
-        error = error or KafkaError("no answer to InitProducerId")
+        error = error or KafkaError("no response to InitProducerId")
         self._init_error = error
         wait_ms = self._retry_backoff.backoff(self._init_failures)
         self._init_failures += 1

@@ -1,4 +1,4 @@
-"""The thread that runs the sender, and its orderly end."""
+"""Thread of the sender, and its close."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,15 @@ from kclient.common.runtime import Task, Tasks
 from kclient.producer.sender import Sender
 
 EXIT_TIMEOUT = 5.0
-"""Seconds that the end of the process waits for unsent records."""
+"""Seconds that the exit of the process waits for unsent records."""
 
 _FORCED_TIMEOUT = 0.5
 
 
 class SenderThread:
-    """Runs a sender until it has nothing more to do (Kafka: KafkaProducer.ioThread).
+    """Runs a sender until it ends (Kafka: KafkaProducer.ioThread).
 
-    It does not know the producer it works for, so that a forgotten producer can be noticed. It runs
-    from `start` on.
+    It has no reference to its producer, so that an unreferenced producer is collected.
     """
 
     def __init__(
@@ -32,49 +31,49 @@ class SenderThread:
         self._tasks = tasks
         self._name = name
         self._process_id = tasks.process_id()
-        self._beginning = tasks.lock()  # guards: the two below
-        self._begun = False
-        self._stillborn = False
+        self._start_lock = tasks.lock()  # guards: the two below
+        self._started = False
+        self._cancelled = False
         self._task: Task | None = None
-        self._forget_exit: Callable[[], None] | None = None
+        self._unregister_exit: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Start the thread; where Ctrl-C ends that, none is left, nor a connection."""
+        """Start the thread; after Ctrl-C neither a thread nor a connection is left."""
         try:
             self._task = self._tasks.spawn(self._name, self._step)
-            self._forget_exit = self._tasks.at_exit(self._at_exit)
+            self._unregister_exit = self._tasks.at_exit(self._at_exit)
         except BaseException:
             surely(self._undo_start)
             raise
 
     def _undo_start(self) -> None:
-        """End a thread of which nobody knows whether it runs."""
+        """End a thread that may or may not have started."""
         self._sender.force_close()
-        with self._beginning:
-            self._stillborn = True
-            begun = self._begun
-        if not begun:
-            self._sender.step()  # which ends the sender in the thread's stead
+        with self._start_lock:
+            self._cancelled = True
+            started = self._started
+        if not started:
+            self._sender.step()  # ends the sender
 
     def _step(self) -> bool:
-        if not self._begun:
-            with self._beginning:
-                if self._stillborn:
+        if not self._started:
+            with self._start_lock:
+                if self._cancelled:
                     return False
-                self._begun = True
+                self._started = True
         if self._process_id != self._tasks.process_id():
             return False  # a callback forked: the connections are the parent's
         if self._sender.step():
             return True
-        if self._forget_exit is not None:
-            self._forget_exit()
+        if self._unregister_exit is not None:
+            self._unregister_exit()
         return False
 
     def close(self, timeout: float | None) -> int:
-        """Send what is queued and end; what is not done in `timeout` seconds fails.
+        """Send queued records and end; those without an outcome after `timeout` seconds fail.
 
         Returns:
-            How many records had no outcome.
+            The number of records without an outcome.
         """
         self._sender.initiate_close()
         if self._task is not None and not self._task.join(timeout):
@@ -82,13 +81,13 @@ class SenderThread:
             self._task.join(_FORCED_TIMEOUT)
         return self._sender.lost_records()
 
-    def cause_of_loss(self) -> str:
-        """Return why records were not sent, for the end of a log line; empty if it is not known."""
-        cause = self._sender.obstacle
+    def failure_cause(self) -> str:
+        """Return the last error, as the end of a log line; empty if there is none."""
+        cause = self._sender.blocking_error
         return "" if cause is None else f"; the last error was: {cause}"
 
-    def abandon(self) -> None:
-        """Send what is queued and end, without anybody waiting for it."""
+    def initiate_close(self) -> None:
+        """Send queued records and end, without waiting."""
         self._sender.initiate_close()
 
     def _at_exit(self) -> None:
@@ -96,5 +95,5 @@ class SenderThread:
             return  # the child of a fork: the records are the parent's
         lost = self.close(EXIT_TIMEOUT)
         if lost:
-            cause = self.cause_of_loss() or ": close() the producer first"
+            cause = self.failure_cause() or ": close() the producer first"
             self._log.warning("the process ended with %d records unsent%s", lost, cause)

@@ -1,4 +1,4 @@
-"""What the accumulator keeps for one topic."""
+"""Queues and partitioner of one topic."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from kclient.producer.producer_batch import ProducerBatch
 class TopicInfo(TopicView):
     """Queues and partitioner of a topic (Kafka: RecordAccumulator.TopicInfo).
 
-    What a view shows of the cluster, the queues and the sticky queue is kept up to date here.
+    It updates the attributes of its base, which the hot path reads.
     """
 
     __slots__ = (
@@ -31,14 +31,14 @@ class TopicInfo(TopicView):
         make_lock: Callable[[], Lock],
         lags: Callable[[PartitionQueue], bool] | None,
     ) -> None:
-        """Begin with nothing known about the topic.
+        """Start without partitions.
 
         Args:
             topic: Name.
-            partitioner: Draws partitions for keyless records.
-            make_lock: Makes the locks of the queues.
-            lags: Whether a queue's leader is too slow to be drawn; None draws without regard to
-                the length of queues.
+            partitioner: Draws sticky partitions.
+            make_lock: Creates the locks of the queues.
+            lags: Returns whether a queue's leader is too slow to be drawn; None draws without
+                weights.
         """
         super().__init__()
         self.topic = topic
@@ -50,9 +50,9 @@ class TopicInfo(TopicView):
         self._sticky_batch: ProducerBatch | None = None
 
     def refresh(self, cluster: Cluster) -> int:
-        """Take over the partitions of a new view of the cluster; return their number.
+        """Apply a new view of the cluster; return the number of partitions.
 
-        A view without the topic changes nothing: others may be in the midst of a send.
+        A view without the topic is ignored: a send may be in progress.
         """
         with self._lock:
             count = len(cluster.partitions_for(self.topic))
@@ -72,42 +72,42 @@ class TopicInfo(TopicView):
             self.cluster = cluster
             return count
 
-    def stick(self) -> PartitionQueue:
-        """Return the queue for records without key and partition, drawing one if there is none."""
+    def choose_sticky_queue(self) -> PartitionQueue:
+        """Return the sticky queue, drawing one if there is none."""
         with self._lock:
             if self.sticky_queue is None:
                 chosen = self.partitioner.choose(self._available, self.partition_count)
                 self.sticky_queue = self.queues[chosen]
             return self.sticky_queue
 
-    def stick_elsewhere(self, before: PartitionQueue, full_size: int) -> PartitionQueue:
-        """Return the queue to begin a new batch in, which may differ from `before`.
+    def switch_partition(self, before: PartitionQueue, full_size: int) -> PartitionQueue:
+        """Return the queue for a new batch, which may differ from `before`.
 
         Args:
-            before: Queue that has no open batch.
-            full_size: What a batch counts at least that a record did not fit.
+            before: Sticky queue without an open batch.
+            full_size: Minimum size to count for a batch that a record did not fit into.
         """
         with self._lock:
             if self.sticky_queue is not before and self.sticky_queue is not None:
-                return self.sticky_queue  # another thread has moved on already
+                return self.sticky_queue  # another thread has switched already
             last, self._sticky_batch = self._sticky_batch, None
             produced = 0
             if last is not None:
                 produced = max(last.size_in_bytes, full_size if last.is_closed else 0)
             if self.partitioner.is_due(produced):
-                self._weigh()
+                self._update_load()
             self.partitioner.batch_begun(produced, self._available, self.partition_count)
             chosen = self.partitioner.choose(self._available, self.partition_count)
             self.sticky_queue = self.queues[chosen]
             return self.sticky_queue
 
-    def sticky_batch_begun(self, batch: ProducerBatch) -> None:
-        """Remember the batch whose bytes count towards the next switch."""
+    def sticky_batch_opened(self, batch: ProducerBatch) -> None:
+        """Set the batch whose bytes count towards the next switch."""
         with self._lock:
             self._sticky_batch = batch
 
-    def _weigh(self) -> None:
-        """Let the next draw prefer partitions with short queues."""
+    def _update_load(self) -> None:
+        """Weight the next draw by queue lengths."""
         lags = self._lags
         if lags is not None:
             queues = [self.queues[each] for each in self._available]

@@ -1,4 +1,4 @@
-"""What an idempotent producer remembers about one partition."""
+"""Sequence state of an idempotent producer for one partition."""
 
 from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
 
@@ -9,15 +9,15 @@ class TxnPartitionEntry:
     """Sequences and unacknowledged batches of a partition (Kafka: TxnPartitionEntry).
 
     Attributes:
-        producer: Id and epoch under which the sequences count.
-        topic_id: Id of the topic when the sequences began, if it was known.
+        producer: Id and epoch of the sequences.
+        topic_id: Id of the topic when the sequences started, if known.
         next_sequence: Sequence of the next new batch.
         last_acked_sequence: Highest sequence known to be in the log, -1 for none.
-        last_acked_offset: Offset of the record that has it, -1 if unknown.
-        in_flight: Batches that have a sequence and no outcome yet, in sequence order, whether on
-            the wire or waiting to be sent again.
-        on_wire: Requests with a batch of this partition that await their response; it may count
-            batches that have expired meanwhile and are no longer in `in_flight`.
+        last_acked_offset: Offset of the record with that sequence, -1 if unknown.
+        in_flight: Batches that have a sequence and no outcome yet, in sequence order, whether sent
+            or queued for a retry.
+        on_wire: Number of requests in flight with a batch of this partition; it may count batches
+            that have expired and are no longer in `in_flight`.
     """
 
     __slots__ = (
@@ -34,15 +34,14 @@ class TxnPartitionEntry:
     def __init__(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
         self.in_flight: list[ProducerBatch] = []
         self.on_wire = 0
-        self._youngest = 0  # place in the send order of the last batch that was added
+        self._youngest = 0  # send order of the last batch that was added
         self.last_acked_offset = -1
-        self.start_over(producer, topic_id)
+        self.restart_sequences(producer, topic_id)
 
-    def start_over(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
-        """Count sequences from 0 again; batches in flight are renumbered in their order.
+    def restart_sequences(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
+        """Restart sequences from 0; incomplete batches are renumbered in their order.
 
-        The caller makes sure that none of them is on the wire: the broker would see a mix of old
-        and new numbers.
+        None of them may be in flight: the broker would see a mix of old and new sequences.
         """
         self.producer = producer
         self.topic_id = topic_id
@@ -53,18 +52,18 @@ class TxnPartitionEntry:
             self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
 
     def add(self, batch: ProducerBatch) -> None:
-        """Give a new batch the next sequences."""
+        """Assign the next sequences to a new batch."""
         batch.assign(self.producer, self.next_sequence)
         self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
         self.in_flight.append(batch)
         self._youngest = batch.send_order[0]
 
-    def begun_since_oldest(self) -> int:
-        """Return how many batches were begun since the oldest in flight, that one included."""
+    def drained_since_oldest(self) -> int:
+        """Return the number of batches drained since the oldest incomplete one, including it."""
         return self._youngest + 1 - self.in_flight[0].send_order[0] if self.in_flight else 0
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Put the parts of a split batch in its place; they share its sequences."""
+        """Replace a split batch by its parts, which share its sequences."""
         sequence = batch.base_sequence
         position = self.in_flight.index(batch)
         for part in parts:
@@ -73,14 +72,14 @@ class TxnPartitionEntry:
         self.in_flight[position : position + 1] = parts
 
     def remove(self, batch: ProducerBatch) -> None:
-        """Forget a batch whose outcome is known."""
+        """Remove a completed batch."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
 
     def acknowledge(self, batch: ProducerBatch, base_offset: int) -> None:
-        """Note that a batch is in the log."""
+        """Record that a batch is in the log."""
         if batch.producer != self.producer:
-            return  # of an epoch that is over
+            return  # of an earlier epoch
         acknowledged = batch.last_sequence
         ahead = advance_sequence(acknowledged, -self.last_acked_sequence)
         if self.last_acked_sequence == NO_LAST_ACKED or ahead < 2**30:
@@ -90,8 +89,8 @@ class TxnPartitionEntry:
                 self.last_acked_offset, base_offset + batch.record_count - 1
             )
 
-    def first_in_the_dark(self) -> ProducerBatch | None:
-        """Return the first batch in flight that the log may hold, if there is one."""
+    def first_unresolved(self) -> ProducerBatch | None:
+        """Return the first incomplete batch that the log may hold, if there is one."""
         for batch in self.in_flight:
             if batch.possibly_written():
                 return batch
@@ -105,5 +104,5 @@ class TxnPartitionEntry:
         return ahead < 2**30
 
     def is_next(self, sequence: int) -> bool:
-        """Return whether a sequence follows the last acknowledged one at once."""
+        """Return whether a sequence directly follows the last acknowledged one."""
         return sequence == advance_sequence(self.last_acked_sequence, 1)

@@ -1,6 +1,6 @@
-"""Runs seeds with tasks that change anywhere: ``python -m tests.interleaving --seeds 50``.
+"""Runner of seeds with preemption anywhere: ``python -m tests.interleaving --seeds 50``.
 
-With ``--unguarded`` locks are taken away, and failures are what should come.
+With ``--unguarded`` locks are removed, and seeds are expected to fail.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from tests.interleaving.preemption import install
 
 
 def main() -> int:
-    """Run the command; return how many seeds failed, 100 at most."""
+    """Run the command; return the number of failed seeds, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=1)
@@ -22,10 +22,10 @@ def main() -> int:
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     preemption = install(options.probability)
-    # Only now: what is imported before could not be interrupted.
+    # Only now: modules imported before are not preempted.
     shared_producer = import_module("tests.interleaving.shared_producer")
     if options.unguarded:
-        import_module("tests.interleaving.unguarded").take_locks_away()
+        import_module("tests.interleaving.unguarded").remove_locks()
     failed = 0
     for seed in range(options.first, options.first + options.seeds):
         before = preemption.count

@@ -1,8 +1,8 @@
-"""Lets tasks of a virtual world change between any two statements, as threads do.
+"""Preemption of virtual tasks between any two statements, as threads are preempted.
 
-By itself a virtual task gives way only at locks, files and where it waits. Modules that are
-imported after `install` are compiled with a call before each of their statements; by lot, the call
-lets another task go on. What is not guarded by a lock shows.
+By default a virtual task yields only at locks, files and waits. Modules that are imported after
+`install` are compiled with a call before each statement; at random, the call switches to another
+task. This exposes state that no lock guards.
 """
 
 import ast
@@ -14,17 +14,17 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
 _NAME = "__give_way__"
-_ROOMS = ("producer", "consumer", "client", "admin", "network", "broker", "common.metrics")
-_PREFIXES = tuple(f"kclient.{room}" for room in _ROOMS)
+_PACKAGES = ("producer", "consumer", "client", "admin", "network", "broker", "common.metrics")
+_PREFIXES = tuple(f"kclient.{package}" for package in _PACKAGES)
 _NEVER = 1 << 60
 
 
 class Preemption:
-    """Counts statements, and calls `give_way` behind as many as the lot says.
+    """Counts statements, and calls `give_way` after a random number of them.
 
     Attributes:
-        probability: How likely it is, at each statement.
-        count: How often it was done.
+        probability: Probability of a switch at each statement.
+        count: Number of switches.
     """
 
     def __init__(self, probability: float) -> None:
@@ -35,16 +35,16 @@ class Preemption:
         self._give_way: Callable[[], bool] = lambda: False
 
     def begin(self, random: Callable[[], float], give_way: Callable[[], bool]) -> None:
-        """Begin to count; `give_way` returns whether it could."""
+        """Start; `give_way` returns whether it switched."""
         self._random, self._give_way = random, give_way
         self._countdown = self._draw()
 
     def end(self) -> None:
-        """Leave tasks alone."""
+        """Stop preempting."""
         self._countdown = _NEVER
 
     def statement(self) -> None:
-        """Pass by a statement."""
+        """Count a statement."""
         self._countdown -= 1
         if self._countdown <= 0:
             self._countdown = self._draw()
@@ -55,7 +55,7 @@ class Preemption:
 
 
 class _CallBeforeEachStatement(ast.NodeTransformer):
-    """Adds the call, within functions alone."""
+    """Adds the call, within functions only."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -113,10 +113,10 @@ class _Finder:
 
 
 def install(probability: float) -> Preemption:
-    """Compile what is imported from now on so that tasks can change anywhere.
+    """Compile later imports with preemption.
 
     Raises:
-        RuntimeError: Some of it was imported before.
+        RuntimeError: A module was imported before.
     """
     early = sorted(name for name in sys.modules if name.startswith(_PREFIXES))
     if early:

@@ -1,7 +1,7 @@
-"""Some tasks share one producer while its broker fails; others share what they read.
+"""Tasks that share one producer while its broker fails, and tasks that read its records.
 
-Whatever the order in which their statements run, each record arrives once, in the order of the task
-that sent it, and is reported once.
+With any interleaving of their statements, each record arrives once, in the order of the task that
+sent it, and is reported once.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ _READ_MS = 60_000.0
 
 @dataclass
 class Shared:
-    """What the tasks have in common."""
+    """State shared by the tasks."""
 
     producer: Producer
     process: VirtualProcess
@@ -41,8 +41,8 @@ def play(seed: int, preemption: Preemption | None = None) -> None:
     """Play one seed.
 
     Raises:
-        AssertionError: Something did not hold.
-        SimulationError: It did not come to an end.
+        AssertionError: An invariant was violated.
+        SimulationError: The seed did not end.
     """
     with VirtualWorld(seed, switch_probability=0.2) as world:
         if preemption is not None:
@@ -66,7 +66,7 @@ def _play(world: VirtualWorld) -> None:
     ]
     world.run(timeout_ms=lot.uniform(0, 100))
     for _ in range(lot.randint(0, 2)):
-        _disturb(world, broker, lot)
+        _disrupt(world, broker, lot)
     world.run(until=lambda: all(task.over for task in tasks), timeout_ms=_SEND_MS)
     closing = process.spawn("close", shared.producer.close)
     world.run(until=lambda: closing.over, timeout_ms=_SEND_MS)
@@ -108,7 +108,7 @@ def _send(shared: Shared, number: int, lot: Random) -> None:
     assert offsets == sorted(offsets), f"sender {number} was reordered: {offsets}"
 
 
-def _disturb(world: VirtualWorld, broker: VirtualBroker, lot: Random) -> None:
+def _disrupt(world: VirtualWorld, broker: VirtualBroker, lot: Random) -> None:
     what = lot.choice(["kill", "cut", "partition"])
     if what == "kill":
         broker.kill()

@@ -1,4 +1,4 @@
-"""A shared producer holds wherever its callers are interrupted; without its locks it does not."""
+"""A shared producer is correct under preemption anywhere; without its locks it is not."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    """Run in an interpreter of its own: modules are to be compiled in another way."""
+    """Run in an interpreter of its own: modules are compiled differently."""
     return subprocess.run(
         [sys.executable, "-m", "tests.interleaving", *options],
         cwd=ROOT,
@@ -24,7 +24,7 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_shared_producer_stands_interruptions_anywhere() -> None:
+def test_shared_producer_survives_preemption_anywhere() -> None:
     done = run("--seeds", "6")
     assert done.returncode == 0, done.stdout + done.stderr
     counts = [int(line.split()[2]) for line in done.stdout.splitlines()]
@@ -32,12 +32,12 @@ def test_a_shared_producer_stands_interruptions_anywhere() -> None:
     assert min(counts) > 500
 
 
-def test_a_lock_too_few_is_noticed() -> None:
+def test_missing_locks_are_detected() -> None:
     done = run("--seeds", "6", "--probability", "0.1", "--unguarded")
     assert 0 < done.returncode <= 6, done.stdout + done.stderr
 
 
-def test_modules_must_not_be_there_already() -> None:
+def test_modules_must_not_be_imported_before() -> None:
     import_module("kclient.producer")
     with pytest.raises(RuntimeError, match=r"kclient\.producer"):
         install(0.1)

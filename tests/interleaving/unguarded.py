@@ -1,4 +1,4 @@
-"""Clients without their simple locks, to show that the lack of them is noticed."""
+"""Clients without their simple locks, to show that missing locks are detected."""
 
 from kclient.common.runtime import Lock
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
@@ -11,8 +11,8 @@ class _NoLock:
     def __exit__(self, *_: object) -> None: ...
 
 
-def take_locks_away() -> None:
-    """Let everybody in at a time wherever a lock is made that nobody waits on."""
+def remove_locks() -> None:
+    """Replace every lock, except those of conditions, by one that excludes no task."""
 
     def lock(self: VirtualTasks) -> Lock:
         return _NoLock()

@@ -1,4 +1,4 @@
-"""A broker, and what makes producers for it and reads what they sent."""
+"""Fixtures: a broker, producers connected to it, and a reader of its topics."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,7 +15,7 @@ _numbers = count()
 
 @pytest.fixture(scope="module")
 def partitions() -> int:
-    """Returns how many a topic has."""
+    """Returns the number of partitions of a topic."""
     return 3
 
 
@@ -45,7 +45,7 @@ def make(cluster: EmbeddedCluster) -> Iterator[Callable[..., Producer]]:
 
 @pytest.fixture
 def stored(cluster: EmbeddedCluster) -> Callable[[str], list[ForeignRecord]]:
-    """Returns what is in a topic, as another client reads it."""
+    """Returns the records of a topic as read by another client."""
 
     def read(topic: str) -> list[ForeignRecord]:
         found = FOREIGN_CLIENTS["kafka-python"](cluster.bootstrap_servers).read_all(topic)

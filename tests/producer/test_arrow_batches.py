@@ -1,4 +1,4 @@
-"""The batches that `send_arrow` fills are those of `send_many` and of as many `send` calls."""
+"""`send_arrow` fills the same batches as `send_many` and single `send` calls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def batches(
     cluster: EmbeddedCluster, topic: str, batch_size: int, send: Callable[[Producer], object]
 ) -> list[list[bytes]]:
-    """Returns the batches of each partition as they would go to the wire, sent to nobody."""
+    """Returns the sealed batches of each partition, without sending them."""
     producer = Producer(
         bootstrap_servers=cluster.bootstrap_servers,
         batch_size=batch_size,
@@ -62,7 +62,7 @@ def batches(
 
 
 def table(rows: Sequence[Any], chunks: int, fields: str) -> Any:
-    """Returns rows as a table of several chunks."""
+    """Returns rows as a table with several chunks."""
     kinds = [
         ("value", pa.binary()),
         ("key", pa.binary()),
@@ -70,7 +70,7 @@ def table(rows: Sequence[Any], chunks: int, fields: str) -> Any:
         ("partition", pa.int32()),
         ("timestamp", pa.timestamp("ms")),
     ]
-    arrow: Any = pa  # of which the types are told at run time
+    arrow: Any = pa  # of which the types are seen at run time
     columns: dict[str, Any] = {}
     for index, (name, kind) in enumerate(kinds):
         if name[0] in fields:
@@ -85,7 +85,7 @@ def table(rows: Sequence[Any], chunks: int, fields: str) -> Any:
 
 @settings(max_examples=15, deadline=None)
 @given(cases, st.integers(100, 900), st.integers(1, 3))
-def test_as_many_sends(
+def test_batches_equal_those_of_single_sends(
     cluster: EmbeddedCluster, case: tuple[str, Any], batch_size: int, chunks: int
 ) -> None:
     topic, rows = case
@@ -120,7 +120,7 @@ def test_send_many(
     assert batches(cluster, topic, batch_size, lambda p: p.send_arrow(topic, whole)) == expected
 
 
-def test_more_rows_than_are_grouped_at_a_time(cluster: EmbeddedCluster) -> None:
+def test_more_rows_than_one_group(cluster: EmbeddedCluster) -> None:
     values = [b"%06d" % number for number in range(100_000)]
     keys = [b"%d" % (number % 97) for number in range(100_000)]
     expected = batches(

@@ -42,7 +42,7 @@ def producer(cluster: EmbeddedCluster) -> Iterator[Producer]:
 
 @pytest.fixture
 def lingering(cluster: EmbeddedCluster) -> Iterator[Producer]:
-    """A producer that sends nothing before it is flushed."""
+    """A producer that sends nothing before a flush."""
     with Producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=60_000) as made:
         made.partitions_for("t")
         yield made
@@ -89,7 +89,7 @@ def test_awaiting_raises_the_error_of_the_record(
     asyncio.run(run())
 
 
-def test_to_cancel_the_awaiting_task_does_not_cancel_the_record(lingering: Producer) -> None:
+def test_cancelling_the_awaiting_task_does_not_cancel_the_record(lingering: Producer) -> None:
     futures: list[DeliveryFuture] = []
 
     async def run() -> None:
@@ -112,22 +112,22 @@ def test_to_cancel_the_awaiting_task_does_not_cancel_the_record(lingering: Produ
     assert futures[0].result(0).offset >= 0
 
 
-def test_the_loop_may_be_closed_before_the_outcome_comes(
+def test_loop_may_be_closed_before_the_outcome_is_known(
     lingering: Producer, caplog: pytest.LogCaptureFixture
 ) -> None:
     future = lingering.send("t", b"x")
 
-    async def give_up() -> None:
+    async def time_out() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(future, 0.001)
 
-    asyncio.run(give_up())
+    asyncio.run(time_out())
     lingering.flush()
     assert future.result(0).offset >= 0
     assert "callback raised" not in caplog.text
 
 
-def test_a_loop_does_not_wait_for_the_callbacks_of_other_records(lingering: Producer) -> None:
+def test_awaiting_does_not_wait_for_callbacks_of_other_records(lingering: Producer) -> None:
     entered, may_end = threading.Event(), threading.Event()
 
     def slow(metadata: object, error: object) -> None:
@@ -147,7 +147,7 @@ def test_a_loop_does_not_wait_for_the_callbacks_of_other_records(lingering: Prod
     asyncio.run(run())
 
 
-def test_without_a_loop_awaiting_is_refused(lingering: Producer) -> None:
+def test_awaiting_without_a_loop_raises(lingering: Producer) -> None:
     with pytest.raises(
         IllegalStateError, match=r"await: got no running asyncio loop, expected one"
     ):
@@ -171,7 +171,7 @@ def test_waiting_for_all(lingering: Producer) -> None:
     assert "DeliveryFuture(" in repr(pending[0])
 
 
-def test_as_completed_yields_each_once(producer: Producer) -> None:
+def test_as_completed_yields_each_future_once(producer: Producer) -> None:
     known = producer.send("t", b"known")
     known.result(20)
     pending = as_futures([known, *(producer.send("t", b"%d" % n) for n in range(100))])
@@ -184,7 +184,7 @@ def test_as_completed_times_out(lingering: Producer) -> None:
 
 
 @pytest.mark.parametrize("when", [FIRST_COMPLETED, FIRST_EXCEPTION])
-def test_waiting_for_the_first(when: str) -> None:
+def test_waiting_for_the_first_completed(when: str) -> None:
     producer = world(partitions=2, retries=0)
     pending = as_futures([producer.send(b"x", 0), producer.send(b"y", 1)])
     found: list[Any] = []
@@ -195,7 +195,7 @@ def test_waiting_for_the_first(when: str) -> None:
     while not all(_waiters_of(each) for each in pending):
         pass
     producer.step()
-    producer.answer_one(17)
+    producer.respond_with_error(17)
     thread.join(20)
     assert found[0].done == set(pending)
     assert isinstance(pending[0].exception(0), KafkaError)
@@ -206,7 +206,7 @@ def _waiters_of(future: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("when", [ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION])
-def test_a_wait_that_times_out_leaves_nothing_behind(when: str) -> None:
+def test_wait_that_times_out_removes_its_waiter(when: str) -> None:
     producer = world()
     future = producer.send(b"x")
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_a_wait_that_times_out_leaves_nothing_behind(when: str) -> None:
     assert _waiters_of(future) == []
 
 
-def test_an_outcome_between_the_count_and_the_waiter_is_reported(
+def test_outcome_between_count_and_waiter_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     producer = world()
@@ -222,13 +222,13 @@ def test_an_outcome_between_the_count_and_the_waiter_is_reported(
     base: Any = concurrent.futures._base
     made = base._create_and_install_waiters
 
-    def settle_first(*arguments: Any) -> Any:
+    def complete_first(*arguments: Any) -> Any:
         producer.settle()
         assert future.done()
-        assert as_futures([future])[0]._state == "PENDING"  # what wait() has counted
+        assert as_futures([future])[0]._state == "PENDING"  # futures that wait() has counted
         return made(*arguments)
 
-    monkeypatch.setattr(base, "_create_and_install_waiters", settle_first)
+    monkeypatch.setattr(base, "_create_and_install_waiters", complete_first)
     pending = as_futures([future])
     done, _ = concurrent.futures.wait(pending, timeout=20)
     assert done == set(pending)
@@ -243,26 +243,26 @@ def test_records_of_a_split_batch() -> None:
     futures[7].add_done_callback(lambda future: done.append("last"))
     producer.broker[0].max_batch_bytes = 700
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert done == []
 
     def forgotten() -> None:
         done.append("forgotten")
 
-    assert futures[7].when_done(forgotten)
-    futures[7].forget(forgotten)
+    assert futures[7].add_done_call(forgotten)
+    futures[7].remove_done_call(forgotten)
     producer.settle()
     assert done == ["last", "many 8"]
     many.add_done_callback(lambda delivery: done.append("at once"))
     assert done[-1] == "at once"
-    assert not many.when_done(lambda: None)
+    assert not many.add_done_call(lambda: None)
 
 
 def _snapshot(outcome: Any) -> Any:
     return outcome._get_snapshot()
 
 
-def test_states(lingering: Producer) -> None:
+def test_state_attributes_of_concurrent_futures(lingering: Producer) -> None:
     for outcome in outcomes(lingering):
         assert (outcome.running(), outcome.cancel(), outcome.cancelled()) == (True, False, False)
         assert _snapshot(outcome) == (False, False, None, None)
@@ -273,7 +273,7 @@ def test_states(lingering: Producer) -> None:
         assert _snapshot(outcome) == (True, False, outcome.result(0), None)
 
 
-def test_the_class_is_that_of_the_future_where_nobody_has_imported_concurrent_futures(
+def test_class_is_unchanged_without_concurrent_futures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     producer: ProducerWorld = world()

@@ -1,4 +1,4 @@
-"""The producer's public face while the broker, the topic or the application misbehaves."""
+"""The producer's public methods during failures of the broker, the topic or the application."""
 
 import gc
 import sys
@@ -35,7 +35,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
 from tests.support.waiting import wait_until
 
-SLACK = 1.5  # half a second, and what a busy machine takes
+SLACK = 1.5  # half a second, plus the scheduling delay of a loaded machine
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def topic(admin: AdminClient, request: pytest.FixtureRequest) -> str:
 
 
 class Sending:
-    """A producer, and what it was told of each record."""
+    """A producer, and the outcomes it reported for each record."""
 
     def __init__(self, cluster: EmbeddedCluster, topic: str, **options: Any) -> None:
         self.topic = topic
-        self.told: Counter[int] = Counter()
+        self.seen: Counter[int] = Counter()
         self.futures: list[DeliveryFuture] = []
         self.producer = Producer(
             bootstrap_servers=cluster.bootstrap_servers,
@@ -82,18 +82,18 @@ class Sending:
             sent.append(
                 self.producer.send(
                     self.topic, b"%d" % number, partition=partition,
-                    on_delivery=partial(self._tell, number),
+                    on_delivery=partial(self._record_outcome, number),
                 )
             )  # fmt: skip
             self.futures.append(sent[-1])
         return sent
 
-    def _tell(self, number: int, metadata: object, error: object) -> None:
-        self.told[number] += 1
+    def _record_outcome(self, number: int, metadata: object, error: object) -> None:
+        self.seen[number] += 1
 
     def each_ended_once(self) -> bool:
         done = [number for number, future in enumerate(self.futures) if future.done()]
-        return self.told == dict.fromkeys(done, 1) and len(done) == len(self.futures)
+        return self.seen == dict.fromkeys(done, 1) and len(done) == len(self.futures)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def make(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[..., Sending
         each.producer.close(0)
 
 
-# -- what brokers do -------------------------------------------------------------------------------
+# -- failures of brokers ---------------------------------------------------------------------------
 
 
 @pytest.mark.fault("W1", "W13")
@@ -120,7 +120,7 @@ def make(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[..., Sending
         UnknownTopicOrPartitionError, NotEnoughReplicasError, NotEnoughReplicasAfterAppendError,
     ],
 )  # fmt: skip
-def test_passing_errors_pass_and_the_order_stays(
+def test_retriable_errors_are_retried_in_order(
     cluster: EmbeddedCluster, make: Callable[..., Sending], error: type[KafkaError]
 ) -> None:
     sending = make(batch_size=100)
@@ -139,7 +139,7 @@ def test_passing_errors_pass_and_the_order_stays(
         NotEnoughReplicasAfterAppendError, RequestTimedOutError, UnknownServerError,
     ],
 )  # fmt: skip
-def test_an_error_after_the_append_never_says_that_nothing_was_written(
+def test_error_after_the_append_is_possibly_written(
     cluster: EmbeddedCluster, make: Callable[..., Sending], topic: str, error: type[KafkaError]
 ) -> None:
     sending = make(delivery_timeout_ms=1_000, request_timeout_ms=500, linger_ms=0)
@@ -155,7 +155,7 @@ def test_an_error_after_the_append_never_says_that_nothing_was_written(
 
 
 @pytest.mark.fault("W3", "W4")
-def test_answers_that_are_lost_or_late_double_nothing(
+def test_lost_or_late_responses_cause_no_duplicates(
     cluster: EmbeddedCluster, make: Callable[..., Sending]
 ) -> None:
     sending = make(batch_size=100, request_timeout_ms=300)
@@ -163,12 +163,12 @@ def test_answers_that_are_lost_or_late_double_nothing(
     late = cluster.faults.delay(ApiKey.PRODUCE, 0.6, answer_only=True, nth=5, times=1)
     futures = sending.send(20)
     assert [future.result(20).offset for future in futures] == list(range(1, 21))
-    wait_until(lambda: late.hits == 1, "an answer was late")
+    wait_until(lambda: late.hits == 1, "a response was late")
     assert sending.each_ended_once()
 
 
 @pytest.mark.fault("W7")
-def test_a_fenced_producer_says_so_at_every_call(
+def test_fenced_producer_raises_at_every_call(
     cluster: EmbeddedCluster, make: Callable[..., Sending], topic: str
 ) -> None:
     sending = make()
@@ -190,7 +190,7 @@ def test_a_fenced_producer_says_so_at_every_call(
 
 
 @pytest.mark.fault("W12")
-def test_a_topic_that_is_deleted_and_made_anew_with_fewer_partitions(
+def test_topic_recreated_with_fewer_partitions(
     admin: AdminClient, make: Callable[..., Sending], topic: str
 ) -> None:
     sending = make(
@@ -208,14 +208,14 @@ def test_a_topic_that_is_deleted_and_made_anew_with_fewer_partitions(
     wait_until(lambda: len(producer.partitions_for(topic)) == 1, "the new topic is known")
     with pytest.raises(UnknownPartitionError, match="has 1 partition"):
         producer.send(topic, b"x", partition=2)
-    # Sequences begin anew: a broker that knows nothing of the producer would take any first one.
+    # Sequences restart: a broker without state of the producer accepts any first one.
     offsets = [producer.send(topic, b"x").result(10).offset for _ in range(3)]
     assert offsets == [0, 1, 2]
     assert sending.each_ended_once()
 
 
 @pytest.mark.fault("W9")
-def test_a_full_buffer_is_waited_for_in_time_and_leaves_nothing_behind(
+def test_full_buffer_times_out_and_frees_everything(
     cluster: EmbeddedCluster, make: Callable[..., Sending], topic: str
 ) -> None:
     sending = make(buffer_memory=2_000, batch_size=1_000, max_block_ms=200)
@@ -242,7 +242,7 @@ def test_a_full_buffer_is_waited_for_in_time_and_leaves_nothing_behind(
 
     left = [fail() for _ in range(3)]
     gc.collect()
-    # The last one is remembered as one that was checked already.
+    # The last one is cached as checked.
     assert [reference() for reference in left[:2]] == [None] * 2
     cluster.faults.unmute()
     producer.flush(20)
@@ -250,12 +250,12 @@ def test_a_full_buffer_is_waited_for_in_time_and_leaves_nothing_behind(
     assert producer.metrics()["buffer-exhausted-total"] == 4
 
 
-# -- what applications do --------------------------------------------------------------------------
+# -- failures of applications ----------------------------------------------------------------------
 
 
 @pytest.mark.fault("W15")
 @pytest.mark.parametrize("raised", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
-def test_whatever_a_callback_raises_the_others_are_told(
+def test_callback_that_raises_does_not_affect_others(
     make: Callable[..., Sending], topic: str, raised: type[BaseException],
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -277,7 +277,7 @@ def test_whatever_a_callback_raises_the_others_are_told(
 
 @pytest.mark.fault("W16")
 @pytest.mark.parametrize("timeout", [0, 0.3, None])
-def test_closing_while_no_answer_comes(
+def test_close_while_no_response_arrives(
     cluster: EmbeddedCluster, make: Callable[..., Sending], timeout: float | None
 ) -> None:
     sending = make(delivery_timeout_ms=1_000)
@@ -308,7 +308,7 @@ def test_closing_while_no_answer_comes(
 
 
 @pytest.mark.fault("W16")
-def test_a_producer_that_is_forgotten_while_no_answer_comes(
+def test_unreferenced_producer_while_no_response_arrives(
     cluster: EmbeddedCluster, topic: str
 ) -> None:
     sending = Sending(cluster, topic, delivery_timeout_ms=3_000)
@@ -326,41 +326,41 @@ def test_a_producer_that_is_forgotten_while_no_answer_comes(
 
 
 @pytest.mark.fault("W15", "W16")
-def test_closing_while_a_callback_does_not_return(
+def test_close_while_a_callback_does_not_return(
     make: Callable[..., Sending], topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sending = make()
     producer = sending.producer
-    inside, go_on = threading.Event(), threading.Event()
+    inside, resume = threading.Event(), threading.Event()
 
     def linger(metadata: object, error: object) -> None:
         inside.set()
-        go_on.wait(30)
+        resume.wait(30)
 
-    told = producer.send(topic, b"x", partition=0, on_delivery=linger)
+    seen = producer.send(topic, b"x", partition=0, on_delivery=linger)
     assert inside.wait(10)
     sending.send(3)
     started = time.monotonic()
     producer.close(0.2)
     assert time.monotonic() - started < 0.2 + 0.5 + SLACK
-    assert "4 record(s) had no outcome and were given up" in caplog.text
-    assert told.done()
+    assert "4 record(s) had no outcome and failed" in caplog.text
+    assert seen.done()
     assert not any(future.done() for future in sending.futures)
-    go_on.set()
+    resume.set()
     task = producer._thread._task
     assert task is not None
     assert task.join(10)
-    assert told.exception(0) is None
+    assert seen.exception(0) is None
     assert sending.each_ended_once()
 
 
-# -- what nobody expects ---------------------------------------------------------------------------
+# -- unexpected errors -----------------------------------------------------------------------------
 
 
 @pytest.mark.fault("W20")
 @pytest.mark.parametrize("raised", [ZeroDivisionError, MemoryError, SystemExit])
 @pytest.mark.parametrize("at_the_end", [False, True], ids=["", "closing fails, too"])
-def test_whatever_stops_the_sender_nobody_waits_for_ever(
+def test_error_in_the_sender_fails_every_waiting_call(
     cluster: EmbeddedCluster, make: Callable[..., Sending], topic: str,
     monkeypatch: pytest.MonkeyPatch, raised: type[BaseException], at_the_end: bool,
     caplog: pytest.LogCaptureFixture,
@@ -407,5 +407,5 @@ def test_whatever_stops_the_sender_nobody_waits_for_ever(
     producer.close()
     assert time.monotonic() - started < SLACK
     assert sending.each_ended_once()
-    assert "stopped by an unexpected error" in caplog.text
+    assert "an unexpected error stopped" in caplog.text
     assert sys.exc_info() == (None, None, None)

@@ -12,7 +12,7 @@ from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Condition
 from kclient.common.system_tasks import SystemClock, SystemTasks
-from kclient.producer.buffer_pool import BufferPool, _Claim
+from kclient.producer.buffer_pool import BufferPool, _Waiter
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_lock import VirtualCondition
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
@@ -24,7 +24,7 @@ POOLABLE = 100
 
 
 class PausingCondition(VirtualCondition):
-    """A condition whose waiter lets the test do something first."""
+    """A condition that calls the test before it waits."""
 
     while_waiting: Callable[[], None] = staticmethod(lambda: None)
 
@@ -39,7 +39,7 @@ class PausingTasks(VirtualTasks):
 
 
 def wake_nothing() -> None:
-    """Stands for the sender's wake-up where no sender runs."""
+    """Replaces the sender's wakeup."""
 
 
 def pool(kind: type[VirtualTasks] = VirtualTasks) -> tuple[BufferPool, VirtualClock]:
@@ -56,7 +56,7 @@ def pausing_pool(while_waiting: Callable[[BufferPool], None]) -> BufferPool:
     return made
 
 
-def test_a_caller_that_waits_wakes_the_sender_once_it_is_counted() -> None:
+def test_waiting_caller_wakes_the_sender_after_it_is_counted() -> None:
     home = VirtualHome()
     tasks = VirtualTasks(home.process, home.world.scheduler)
     sensor = Metrics(home.clock, tasks).sensor(total="wait")
@@ -71,7 +71,7 @@ def test_a_caller_that_waits_wakes_the_sender_once_it_is_counted() -> None:
     assert queued == [1]
 
 
-def test_buffers_of_the_pooled_size_are_handed_out_again() -> None:
+def test_buffers_of_the_pooled_size_are_reused() -> None:
     buffers, _ = pool()
     first = buffers.allocate(POOLABLE, 0)
     buffers.deallocate(first)
@@ -81,7 +81,7 @@ def test_buffers_of_the_pooled_size_are_handed_out_again() -> None:
     assert buffers.allocate(70, 0) is not other
 
 
-def test_kept_buffers_are_dissolved_for_another_size() -> None:
+def test_pooled_buffers_are_freed_for_another_size() -> None:
     buffers, _ = pool()
     for buffer in [buffers.allocate(POOLABLE, 0) for _ in range(10)]:
         buffers.deallocate(buffer)
@@ -89,14 +89,14 @@ def test_kept_buffers_are_dissolved_for_another_size() -> None:
     assert buffers.available() == 50
 
 
-def test_more_than_all_memory_is_refused_at_once() -> None:
+def test_more_than_buffer_memory_raises_at_once() -> None:
     buffers, _ = pool()
     with pytest.raises(RecordTooLargeError, match=r"1001 bytes .* buffer\.memory=1000"):
         buffers.allocate(TOTAL + 1, 60_000)
 
 
 @pytest.mark.fault("W9")
-def test_a_wait_in_vain_ends_in_time_and_costs_no_memory() -> None:
+def test_timed_out_wait_leaks_no_memory() -> None:
     buffers, clock = pool()
     held = buffers.allocate(950, 0)
     started = clock.now_ms
@@ -109,7 +109,7 @@ def test_a_wait_in_vain_ends_in_time_and_costs_no_memory() -> None:
 
 
 @pytest.mark.fault("W9")
-def test_freed_memory_goes_to_the_first_in_line() -> None:
+def test_freed_memory_goes_to_the_first_waiter() -> None:
     held: list[bytearray] = []
     buffers = pausing_pool(lambda made: made.deallocate(held.pop()))
     held += [buffers.allocate(600, 0), buffers.allocate(400, 0)]
@@ -118,7 +118,7 @@ def test_freed_memory_goes_to_the_first_in_line() -> None:
 
 
 @pytest.mark.fault("W9")
-def test_a_large_need_is_met_piece_by_piece() -> None:
+def test_large_request_is_granted_in_pieces() -> None:
     held: list[bytearray] = []
 
     def free_all(made: BufferPool) -> None:
@@ -132,7 +132,7 @@ def test_a_large_need_is_met_piece_by_piece() -> None:
 
 
 @pytest.mark.fault("W9", "W18")
-def test_an_interrupt_while_waiting_gives_the_memory_back() -> None:
+def test_interrupt_while_waiting_frees_the_memory() -> None:
     held: list[bytearray] = []
 
     def interrupt(made: BufferPool) -> None:
@@ -147,7 +147,7 @@ def test_an_interrupt_while_waiting_gives_the_memory_back() -> None:
 
 
 @pytest.mark.fault("W9", "W16")
-def test_closing_refuses_those_in_line_and_those_to_come() -> None:
+def test_close_fails_present_and_later_waiters() -> None:
     buffers = pausing_pool(BufferPool.close)
     held = buffers.allocate(TOTAL, 0)
     with pytest.raises(ClosedError):
@@ -159,7 +159,7 @@ def test_closing_refuses_those_in_line_and_those_to_come() -> None:
 
 
 class Pool(RuleBasedStateMachine):
-    """Callers in line are modelled by a queue; whoever is served is served in order."""
+    """Model of waiting callers: a queue that is served in order."""
 
     buffers: Bundle[bytearray] = Bundle("buffers")
 
@@ -168,14 +168,14 @@ class Pool(RuleBasedStateMachine):
         self.pool, _ = pool()
         self.tasks = VirtualHome().runtime.tasks
         self.out = 0
-        # Those in line, as the pool's own: a real caller sits in allocate() meanwhile.
-        self.line: list[_Claim] = []
+        # The pool's waiters: a real caller would block in allocate().
+        self.line: list[_Waiter] = []
 
     @rule(target=buffers, size=st.sampled_from([30, POOLABLE, 250, 900]))
     def allocate(self, size: int) -> bytearray:
         if self.line or size > self.pool.available():
-            claim = _Claim(size, self.tasks)
-            self.pool._line_up(claim)
+            claim = _Waiter(size, self.tasks)
+            self.pool._enqueue(claim)
             self.line.append(claim)
             return bytearray()
         self.out += size
@@ -188,7 +188,7 @@ class Pool(RuleBasedStateMachine):
             self.pool.deallocate(buffer)
 
     @rule(target=buffers)
-    def take_what_was_granted(self) -> bytearray:
+    def collect_grant(self) -> bytearray:
         if not self.line or not self.line[0].is_met():
             return bytearray()
         claim = self.line.pop(0)
@@ -196,17 +196,17 @@ class Pool(RuleBasedStateMachine):
         return claim.buffer or bytearray(claim.needed)
 
     @rule(position=st.integers(0, 3))
-    def give_up(self, position: int) -> None:
+    def time_out(self, position: int) -> None:
         if position < len(self.line):
-            self.pool._withdraw(self.line.pop(position))
+            self.pool._cancel(self.line.pop(position))
 
     @invariant()
-    def no_byte_is_lost_or_made(self) -> None:
+    def no_byte_is_lost_or_created(self) -> None:
         granted = sum(claim.granted for claim in self.line)
         assert self.out + granted + self.pool.available() == TOTAL
 
     @invariant()
-    def nobody_overtakes_and_nobody_starves(self) -> None:
+    def waiters_are_served_in_order(self) -> None:
         unmet = [claim for claim in self.line if not claim.is_met()]
         assert all(claim.granted == 0 for claim in unmet[1:])
         if unmet:
@@ -219,7 +219,7 @@ TestPool = Pool.TestCase
 
 
 @pytest.mark.fault("W9")
-def test_threads_in_line_are_all_served() -> None:
+def test_waiting_threads_are_all_served() -> None:
     tasks = SystemTasks()
     clock = SystemClock()
     metrics = Metrics(clock, tasks)
@@ -243,7 +243,7 @@ def test_threads_in_line_are_all_served() -> None:
 
 
 @pytest.mark.fault("W9")
-def test_threads_are_served_in_the_order_in_which_they_came() -> None:
+def test_threads_are_served_in_order_of_arrival() -> None:
     tasks, clock = SystemTasks(), SystemClock()
     metrics = Metrics(clock, tasks)
     wait, exhausted = metrics.sensor(total="wait"), metrics.sensor(total="exhausted")
@@ -254,13 +254,13 @@ def test_threads_are_served_in_the_order_in_which_they_came() -> None:
     def work(number: int, size: int) -> None:
         served[number] = buffers.allocate(size, 20_000)
 
-    # The second needs more than comes free at a time: those behind it do not slip past.
+    # The second needs more than is freed at a time: later callers do not overtake it.
     for number, size in enumerate([POOLABLE, 2 * POOLABLE, POOLABLE, 30]):
         threading.Thread(target=work, args=(number, size), daemon=True).start()
-        wait_until(partial(line_has, buffers, number + 1), "the thread is in line")
+        wait_until(partial(waiters_are, buffers, number + 1), "the thread is in line")
     for still_in_line in (3, 3, 2):
         buffers.deallocate(held.pop())
-        wait_until(partial(line_has, buffers, still_in_line), "who was first was served")
+        wait_until(partial(waiters_are, buffers, still_in_line), "who was first was served")
     wait_until(lambda: set(served) == {0, 1}, "the first two were served")
     buffers.deallocate(served[0])
     wait_until(lambda: set(served) == {0, 1, 2}, "the third was served")
@@ -268,5 +268,5 @@ def test_threads_are_served_in_the_order_in_which_they_came() -> None:
     wait_until(lambda: set(served) == {0, 1, 2, 3}, "the last was served")
 
 
-def line_has(buffers: BufferPool, count: int) -> bool:
+def waiters_are(buffers: BufferPool, count: int) -> bool:
     return buffers.queued() == count

@@ -1,7 +1,7 @@
-"""Memory that a socket may still read is not written to, whatever becomes of its records meanwhile.
+"""Memory that a socket may still read is not reused, whatever the outcome of its records.
 
-In CVE-2026-35554 a batch timed out in flight, its buffer went to records of another topic, and the
-connection, which had not sent all of it yet, sent those in its place.
+In CVE-2026-35554 a batch expired in flight, its buffer was reused for records of another topic, and
+the connection, which had not sent all of it yet, sent those instead.
 """
 
 from contextlib import suppress
@@ -15,9 +15,9 @@ from kclient.record import CompressionType
 from tests.support.producer_world import ProducerWorld, WorldOptions
 
 TIMEOUT_MS = 2_000
-SEND, STEP, EXPIRE, ANSWER, DISCONNECT, REFUSE = range(6)
+SEND, STEP, EXPIRE, RESPONSE, DISCONNECT, REFUSE = range(6)
 DEEDS = st.lists(
-    st.tuples(st.sampled_from([SEND, SEND, SEND, STEP, STEP, EXPIRE, ANSWER, DISCONNECT, REFUSE]),
+    st.tuples(st.sampled_from([SEND, SEND, SEND, STEP, STEP, EXPIRE, RESPONSE, DISCONNECT, REFUSE]),
               st.integers(0, 255)),
     min_size=20, max_size=80,
 )  # fmt: skip
@@ -25,20 +25,20 @@ DEEDS = st.lists(
 
 def do(world: ProducerWorld, deed: int, number: int) -> None:
     if deed == SEND:
-        # Two partitions share few buffers, and every value differs from the others.
+        # Two partitions share few buffers, and all values differ.
         with suppress(BufferExhaustedError):
             world.send(bytes([number]) * (1 + number % 60), number % 2)
     elif deed == STEP:
         world.step(number)
     elif deed == EXPIRE:
         world.step(TIMEOUT_MS)
-    elif deed == ANSWER:
-        world.answer_all()
+    elif deed == RESPONSE:
+        world.respond_to_all()
     elif deed == DISCONNECT:
         world.client.disconnect("0")
         world.step()
     elif world.client.wire.get("0"):
-        world.answer_one(6)
+        world.respond_with_error(6)
 
 
 def check(world: ProducerWorld) -> None:
@@ -53,7 +53,7 @@ def check(world: ProducerWorld) -> None:
 @pytest.mark.parametrize("idempotence", [True, False])
 @given(deeds=DEEDS)
 @settings(deadline=None, max_examples=60)
-def test_memory_on_the_wire_is_left_alone(idempotence: bool, deeds: list[tuple[int, int]]) -> None:
+def test_memory_in_flight_is_not_reused(idempotence: bool, deeds: list[tuple[int, int]]) -> None:
     world = ProducerWorld(
         WorldOptions(
             partitions=2, batch_size=150, buffer_memory=600, delivery_timeout_ms=TIMEOUT_MS,
@@ -68,7 +68,7 @@ def test_memory_on_the_wire_is_left_alone(idempotence: bool, deeds: list[tuple[i
 
 
 @pytest.mark.fault("W10")
-def test_a_closed_connection_gives_the_memory_back() -> None:
+def test_closed_connection_frees_the_memory() -> None:
     world = ProducerWorld(WorldOptions(delivery_timeout_ms=TIMEOUT_MS))
     world.send(b"x")
     world.step()
@@ -80,7 +80,7 @@ def test_a_closed_connection_gives_the_memory_back() -> None:
 
 
 @pytest.mark.fault("W10", "W16")
-def test_a_forced_close_closes_the_sockets_before_it_gives_memory_back(
+def test_forced_close_closes_sockets_before_freeing_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = ProducerWorld(WorldOptions())

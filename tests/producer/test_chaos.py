@@ -1,7 +1,7 @@
-"""Everything fails at random, with five requests in flight; the log must stay right.
+"""Random failures with five requests in flight: the log must stay correct.
 
-The same deeds are driven twice: by hypothesis, which shrinks what it finds, and by seeded dice that
-are loaded towards long pipelines, which get deeper.
+The same actions are driven twice: by hypothesis, which shrinks failures, and by a seeded generator
+that prefers full pipelines and reaches longer histories.
 """
 
 import random
@@ -24,7 +24,7 @@ CODES = [0, 0, 0, 0, 3, 6, TIMED_OUT, 19, NOT_ENOUGH_AFTER_APPEND]
 
 
 class Chaos:
-    """Two partitions on two nodes, and what must hold whatever happens to them."""
+    """Two partitions on two nodes, and the invariants of their logs."""
 
     def __init__(self) -> None:
         self.world = ProducerWorld(
@@ -32,32 +32,34 @@ class Chaos:
         )
         self.world.broker[1].max_batch_bytes = 130  # any single record fits
         self.sent: dict[int, list[tuple[bytes, DeliveryFuture]]] = {0: [], 1: []}
-        self.told: dict[bytes, int] = {}
+        self.seen: dict[bytes, int] = {}
         self.expiring = False
 
     def send(self, partition: int, count: int, size: int) -> None:
         for _ in range(count):
-            value = b"%06d" % len(self.told) + bytes(size)
-            self.told[value] = 0
-            future = self.world.send(value, partition, on_delivery=partial(self._tell, value))
+            value = b"%06d" % len(self.seen) + bytes(size)
+            self.seen[value] = 0
+            future = self.world.send(
+                value, partition, on_delivery=partial(self._record_outcome, value)
+            )
             self.sent[partition].append((value, future))
 
-    def _tell(self, value: bytes, metadata: object, error: object) -> None:
-        self.told[value] += 1
+    def _record_outcome(self, value: bytes, metadata: object, error: object) -> None:
+        self.seen[value] += 1
 
     def step(self, advance_ms: float) -> None:
         self.world.step(advance_ms)
 
-    def answer(self, node: str, code: int) -> None:
+    def respond(self, node: str, code: int) -> None:
         queue = self.world.client.wire.get(node)
         if not queue:
             return
         sent = queue[0]
         partitions = [batch.topic_partition.partition for batch in builder_of(sent).batches]
-        # Two errors are told although the batch is in the log.
+        # Two errors are seen although the batch is in the log.
         appended = code in {0, TIMED_OUT, NOT_ENOUGH_AFTER_APPEND}
         errors = {} if appended else dict.fromkeys(partitions, code)
-        response = sent.answer if sent.processed else self.world.process(sent, errors)
+        response = sent.response if sent.processed else self.world.process(sent, errors)
         assert isinstance(response, ProduceResponse)
         if code in {TIMED_OUT, NOT_ENOUGH_AFTER_APPEND}:
             for each in response.responses[0].partition_responses:
@@ -66,19 +68,19 @@ class Chaos:
         self.world.step()
 
     def refuse(self, node: str, index: int) -> None:
-        """A broker finds fault with one record of each batch."""
+        """A broker rejects one record of each batch."""
         queue = self.world.client.wire.get(node)
         if queue and not queue[0].processed:
             counts = [batch.record_count for batch in builder_of(queue[0]).batches]
             response = self.world.process(queue[0], {0: INVALID_RECORD, 1: INVALID_RECORD})
-            answers = response.responses[0].partition_responses
-            for count, each in zip(counts, answers, strict=True):
+            responses = response.responses[0].partition_responses
+            for count, each in zip(counts, responses, strict=True):
                 each.record_errors = [BatchIndexAndErrorMessage(batch_index=index % count)]
             self.world.client.end(node, response)
             self.world.step()
 
     def disconnect(self, node: str, written: int) -> None:
-        """The connection breaks when the broker has acted on the first few requests only."""
+        """The connection is lost after the broker has processed the first few requests."""
         for sent in list(self.world.client.wire.get(node, ()))[:written]:
             if not sent.processed:
                 self.world.process(sent)
@@ -94,17 +96,17 @@ class Chaos:
         self.world.client.down ^= {node}
 
     def squeeze(self, limit: int) -> None:
-        """``max.message.bytes`` of a topic changes, be it between two attempts."""
+        """``max.message.bytes`` of a topic changes, possibly between two attempts."""
         self.world.broker[0].max_batch_bytes = limit
 
-    def let_everything_expire(self) -> None:
+    def expire_all_batches(self) -> None:
         self.expiring = True
         self.world.step(600_000)
 
     def check(self) -> None:
-        """In order, nothing twice, the acknowledged in its place, nobody told twice.
+        """Order, no duplicates, acknowledged offsets, one outcome per record.
 
-        And nothing is written to memory that is being sent from: see CVE-2026-35554.
+        And memory in flight is not written to: see CVE-2026-35554.
         """
         for queue in self.world.client.wire.values():
             assert all(request.is_untouched() for request in queue)
@@ -115,14 +117,14 @@ class Chaos:
             assert places == sorted(set(places)), "out of order or twice"
             held = set(log)
             for value, future in sent:
-                assert self.told[value] == int(future.done())
+                assert self.seen[value] == int(future.done())
                 if future.done() and future.exception(0) is None:
                     offset = future.result(0).offset
                     assert offset == -1 or log[offset] == value
                     assert value in held
 
     def finish(self) -> None:
-        """Heals everything; whatever was sent must get its outcome."""
+        """Ends all failures; every record must get its outcome."""
         self.world.client.down.clear()
         self.world.settle(400)
         self.check()
@@ -155,8 +157,8 @@ class ChaosMachine(RuleBasedStateMachine):
         self.chaos.step(advance_ms)
 
     @rule(node=st.sampled_from("01"), code=st.sampled_from(CODES))
-    def answer(self, node: str, code: int) -> None:
-        self.chaos.answer(node, code)
+    def respond(self, node: str, code: int) -> None:
+        self.chaos.respond(node, code)
 
     @rule(node=st.sampled_from("01"), index=st.integers(0, 3))
     def refuse(self, node: str, index: int) -> None:
@@ -179,11 +181,11 @@ class ChaosMachine(RuleBasedStateMachine):
         self.chaos.squeeze(limit)
 
     @rule()
-    def let_everything_expire(self) -> None:
-        self.chaos.let_everything_expire()
+    def expire_all_batches(self) -> None:
+        self.chaos.expire_all_batches()
 
     @invariant()
-    def the_log_is_right(self) -> None:
+    def log_is_correct(self) -> None:
         self.chaos.check()
 
     def teardown(self) -> None:
@@ -198,13 +200,13 @@ ChaosMachine.TestCase.settings = settings(
 )
 TestChaos = pytest.mark.fault("W2", "W3", "W4", "W10", "W11", "W13")(ChaosMachine.TestCase)
 
-DEEDS = {"send": 40, "step": 30, "answer": 25, "disconnect": 2, "move": 1, "down": 1, "expire": 0.3,
-         "squeeze": 1, "refuse": 1}  # fmt: skip
+DEEDS = {"send": 40, "step": 30, "respond": 25, "disconnect": 2, "move": 1, "down": 1,
+         "expire": 0.3, "squeeze": 1, "refuse": 1}  # fmt: skip
 
 
 @pytest.mark.fault("W2", "W3", "W4", "W8", "W10", "W11", "W13", "W14")
 @pytest.mark.parametrize("seed", range(60))
-def test_loaded_dice(seed: int) -> None:
+def test_long_random_histories(seed: int) -> None:
     dice = random.Random(seed)
     chaos = Chaos()
 
@@ -214,13 +216,13 @@ def test_loaded_dice(seed: int) -> None:
     deeds: dict[str, Callable[[], None]] = {
         "send": lambda: chaos.send(dice.randrange(2), dice.randint(1, 4), dice.choice([1, 45])),
         "step": lambda: chaos.step(dice.choice([0, 0, 1, 50, 200])),
-        "answer": lambda: chaos.answer(node(), dice.choice(CODES)),
+        "respond": lambda: chaos.respond(node(), dice.choice(CODES)),
         "disconnect": lambda: chaos.disconnect(node(), dice.randint(0, 5)),
         "move": chaos.move_leaders,
         "down": lambda: chaos.go_down_or_come_up(dice.randrange(2)),
         "squeeze": lambda: chaos.squeeze(dice.choice([130, 1 << 30])),
         "refuse": lambda: chaos.refuse(node(), dice.randrange(4)),
-        "expire": chaos.let_everything_expire,
+        "expire": chaos.expire_all_batches,
     }
     for turn in range(250):
         (deed,) = dice.choices(list(DEEDS), list(DEEDS.values()))

@@ -1,4 +1,4 @@
-"""Processes that fork: the child is told at its first use and sends nothing, the parent goes on."""
+"""Forked processes: the child's first call raises and sends nothing, the parent continues."""
 
 import json
 import multiprocessing
@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster() as running:
-        running.faults.requests.clear()  # from now on it remembers them
+        running.faults.requests.clear()  # requests are recorded from now on
         yield running
 
 
 @pytest.mark.fault("W19")
-def test_a_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> None:
+def test_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> None:
     ended = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "tests.support.fork_trials",
          cluster.bootstrap_servers, "forked"],
@@ -38,9 +38,9 @@ def test_a_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> No
     assert parent["child_ended"] == 0, ended.stderr
     assert parent["parent"] == [1, 1, 3]
     assert len(child["child"]) == 12
-    for call, told in child["child"].items():
-        assert f"process {parent['pid']}" in told, call
-    # All requests came over the parent's one connection to the broker, numbered without a gap.
+    for call, error in child["child"].items():
+        assert f"process {parent['pid']}" in error, call
+    # All requests came over the parent's connection, with consecutive correlation ids.
     seen = [each for each in cluster.faults.requests if each.client_id == "forking"]
     produced = {each.connection_id for each in seen if each.api is ApiKey.PRODUCE}
     assert len(produced) == 1
@@ -49,39 +49,39 @@ def test_a_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> No
 
 
 @pytest.mark.fault("W19")
-def test_a_worker_of_multiprocessing_needs_a_producer_of_its_own(cluster: EmbeddedCluster) -> None:
+def test_multiprocessing_worker_needs_its_own_producer(cluster: EmbeddedCluster) -> None:
     servers = cluster.bootstrap_servers
     with Producer(bootstrap_servers=servers) as producer:
         producer.send("worked", b"parent").result(10)
         here, there = multiprocessing.Pipe()
 
-        def work(answers: Connection) -> None:
+        def work(replies: Connection) -> None:
             try:
                 producer.send("worked", b"child")
             except ForkedClientError as error:
-                answers.send(str(error))
+                replies.send(str(error))
             with Producer(bootstrap_servers=servers) as own:
-                answers.send(own.send("worked", b"own").result(10).offset)
+                replies.send(own.send("worked", b"own").result(10).offset)
 
         worker = multiprocessing.get_context("fork").Process(target=work, args=(there,))
         worker.start()
         worker.join(30)
         assert worker.exitcode == 0
-        told, offset = here.recv(), here.recv()
-        assert f"created in process {os.getpid()}, this is {worker.pid}" in told
+        seen, offset = here.recv(), here.recv()
+        assert f"created in process {os.getpid()}, this is {worker.pid}" in seen
         assert offset == 1
         assert producer.send("worked", b"parent").result(10).offset == 2
 
 
 @pytest.mark.fault("W19")
-def test_a_fork_in_a_callback_makes_no_second_sender(cluster: EmbeddedCluster) -> None:
+def test_fork_in_a_callback_starts_no_second_sender(cluster: EmbeddedCluster) -> None:
     ended: list[int] = []
 
     def fork(metadata: object, error: object) -> None:
         child = os.fork()
         if child == 0:
             thread = producer._thread
-            os._exit(int(thread._step()))  # what the copy of the sender's thread does next
+            os._exit(int(thread._step()))  # the next step of the sender's thread in the child
         ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:

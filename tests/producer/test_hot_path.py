@@ -1,4 +1,4 @@
-"""The compiled hot path does what the readable one does."""
+"""The compiled hot path behaves as the reference."""
 
 import gc
 import inspect
@@ -52,7 +52,7 @@ class Result:
 
 
 class World:
-    """A producer of one twin with a topic of three partitions."""
+    """A producer of one implementation, with a topic of three partitions."""
 
     def __init__(self, twin: Twin) -> None:
         self.seen: list[object] = []
@@ -61,12 +61,12 @@ class World:
         self.closed = False
         path, seen = twin.path, self.seen
 
-        def send_with_care(_: object, *arguments: object) -> str:
+        def send_slow(_: object, *arguments: object) -> str:
             seen.append(arguments)
             return "with care"
 
         future = type("Future", (path.RecordHandle,), {"__slots__": ()})
-        sending = type("Sending", (path.SendPath,), {"_send_with_care": send_with_care})
+        sending = type("Sending", (path.SendPath,), {"_send_slow": send_slow})
         self.batches = [
             path.OpenBatch(Result(), twin.record.RecordBatchBuilder(bytearray(140)), future)
             for _ in range(3)
@@ -83,7 +83,7 @@ class World:
         self.topic.used = False
         self.sending = sending(lambda: self.cluster, self.append, lambda: NOW_NS, lambda: self.pid)
         self.sending._topics["t"] = self.topic
-        self.sending._takes_plain = True
+        self.sending._fast_path_enabled = True
 
     def append(self, info: object, queue: object, *rest: object) -> str:
         if self.closed:
@@ -121,7 +121,7 @@ class World:
 
 
 def held(lock: Any) -> bool:
-    """Return whether somebody holds a lock."""
+    """Return whether a lock is held."""
     free: list[bool] = []
     asking = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
     asking.start()
@@ -137,30 +137,30 @@ async def coroutine(*_: object) -> None:
     """Do nothing, later."""
 
 
-def mostly(usual: st.SearchStrategy[Any], *odd: object) -> st.SearchStrategy[Any]:
+def usually(usual: st.SearchStrategy[Any], *odd: object) -> st.SearchStrategy[Any]:
     return st.one_of(usual, usual, usual, st.sampled_from(odd))
 
 
-PAYLOADS = mostly(st.none() | st.binary(max_size=20), Blob(b"b"), bytearray(b"b"), "text", 7)
+PAYLOADS = usually(st.none() | st.binary(max_size=20), Blob(b"b"), bytearray(b"b"), "text", 7)
 ARGUMENTS = st.fixed_dictionaries(
     {},
     optional={
         "value": PAYLOADS,
         "key": PAYLOADS,
-        "headers": mostly(st.none(), [], [("h", b"v")], (("h", None),), [(1, b"v")], "wrong"),
-        "partition": mostly(st.none() | st.integers(0, 2), 3, -1, True, 1.0, 2**64, "0"),
-        "timestamp_ms": mostly(
+        "headers": usually(st.none(), [], [("h", b"v")], (("h", None),), [(1, b"v")], "wrong"),
+        "partition": usually(st.none() | st.integers(0, 2), 3, -1, True, 1.0, 2**64, "0"),
+        "timestamp_ms": usually(
             st.none() | st.integers(0, 2**63 - 1), -1, True, 2**63, 2**70, -(2**70), 1.5
         ),
-        "on_delivery": mostly(st.none(), on_delivery, print, coroutine, 7),
+        "on_delivery": usually(st.none(), on_delivery, print, coroutine, 7),
     },
 )
-SENDS = st.lists(st.tuples(mostly(st.just("t"), Text("t"), "other", None, b"t"), ARGUMENTS))
+SENDS = st.lists(st.tuples(usually(st.just("t"), Text("t"), "other", None, b"t"), ARGUMENTS))
 
 
 @given(sends=SENDS)
 @settings(deadline=None)
-def test_twins_do_the_same(sends: list[tuple[Any, dict[str, Any]]]) -> None:
+def test_implementations_behave_alike(sends: list[tuple[Any, dict[str, Any]]]) -> None:
     worlds = [World(twin) for twin in TWINS]
     for topic, arguments in sends:
         first, *others = [world.send(topic, arguments) for world in worlds]
@@ -174,42 +174,42 @@ def world(request: pytest.FixtureRequest) -> World:
     return World(request.param)
 
 
-def test_a_plain_record_goes_to_the_sticky_partition(world: World) -> None:
+def test_record_without_key_goes_to_the_sticky_partition(world: World) -> None:
     assert world.send("t", {"value": b"abc"}) == (1, 0, NOW_NS // 1_000_000, -1, 3)
     assert world.topic.used
 
 
-def test_a_key_decides_the_partition(world: World) -> None:
+def test_key_determines_the_partition(world: World) -> None:
     chosen = (reference.murmur2(b"k") & 0x7FFFFFFF) % 3
     assert world.send("t", {"key": b"k"}) == (chosen, 0, NOW_NS // 1_000_000, 1, -1)
 
 
-def test_a_callback_is_kept_with_its_future(world: World) -> None:
+def test_callback_is_stored_with_its_future(world: World) -> None:
     world.send("t", {"value": b"a"})
     world.send("t", {"value": b"b", "on_delivery": on_delivery})
     [(index, future, call)] = world.batches[1].result.deliveries
     assert (index, future._index, call) == (1, 1, on_delivery)
 
 
-def test_a_full_batch_leads_to_a_new_one(world: World) -> None:
+def test_full_batch_needs_a_new_batch(world: World) -> None:
     world.send("t", {"value": b"a"})
     assert world.send("t", {"value": bytes(200)}) == "to a new batch"
     assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), None, None)]
 
 
-def test_no_open_batch_leads_to_a_new_one(world: World) -> None:
+def test_no_open_batch_needs_a_new_batch(world: World) -> None:
     world.queues[2].open_batch = None
     assert world.send("t", {"partition": 2, "timestamp_ms": 5}) == "to a new batch"
     assert world.seen == [(2, 5, None, None, None, None)]
 
 
-def test_no_sticky_partition_leads_to_a_new_batch(world: World) -> None:
+def test_no_sticky_partition_needs_a_new_batch(world: World) -> None:
     world.topic.sticky_queue = None
     assert world.send("t", {}) == "to a new batch"
 
 
 def shut(world: World) -> None:
-    world.sending._takes_plain = False
+    world.sending._fast_path_enabled = False
 
 
 def fork(world: World) -> None:
@@ -227,20 +227,22 @@ def close(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", [shut, fork, move_on, close])
-def test_what_is_not_usual_is_sent_with_care(world: World, change: Callable[[World], None]) -> None:
+def test_unusual_arguments_take_the_slow_path(
+    world: World, change: Callable[[World], None]
+) -> None:
     change(world)
     assert world.send("t", {"value": b"v", "key": b"k"}) == "with care"
     assert world.seen == [("t", b"v", b"k", None, None, None, None)]
     assert world.batches[0].builder.record_count == 0
 
 
-def test_an_append_that_fails_leaves_the_lock_free(world: World) -> None:
+def test_failed_append_releases_the_lock(world: World) -> None:
     with pytest.raises(InvalidTypeError):
         world.sending.send("t", headers=[(1, b"")])
     assert not held(world.locks[1])
 
 
-def test_compiled_futures_stay_out_of_the_garbage_collector() -> None:
+def test_compiled_futures_are_not_tracked_by_the_garbage_collector() -> None:
     for twin in TWINS[1:]:
         world = World(twin)
         future = world.sending.send("t", b"v")
@@ -263,14 +265,14 @@ def test_the_environment_forces_the_reference() -> None:
     assert active_with(KCLIENT_PURE_PYTHON="1") == "kclient.producer.hot_path.reference"
 
 
-def test_the_extension_serves_where_it_was_built() -> None:
+def test_extension_is_used_if_it_was_built() -> None:
     expected = TWINS[-1].path.__name__
     assert active_with() == expected
     if environ.get("KCLIENT_REQUIRE_EXTENSION") == "1":
         assert expected == "kclient.producer.hot_path._speed"
 
 
-def test_send_is_described_whichever_serves() -> None:
+def test_send_has_its_docstring_in_both_implementations() -> None:
     assert "on_delivery: Called as" in (Producer.send.__doc__ or "")
     readable = inspect.signature(TWINS[0].path.SendPath.send).parameters
     for twin in TWINS:
@@ -280,6 +282,6 @@ def test_send_is_described_whichever_serves() -> None:
         ]
 
 
-def test_the_twin_fits_the_record_code() -> None:
+def test_implementation_matches_that_of_the_record_code() -> None:
     compiled = Producer.__mro__[1].__module__.endswith("_speed")
     assert compiled <= (IMPLEMENTATION == "compiled")

@@ -1,4 +1,4 @@
-"""No record twice, none out of order, none lost: sequences under every failure we can think of."""
+"""Sequences over failures: no record is duplicated, reordered or lost."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ def managed(of: ProducerWorld) -> TransactionManager:
 
 
 def send_five(producer: ProducerWorld) -> list[DeliveryFuture]:
-    """Puts five batches on the wire."""
+    """Sends five batches."""
     futures = [producer.send(b"%d" % number + bytes(60)) for number in range(5)]
     for _ in range(5):
         producer.step()
@@ -56,25 +56,25 @@ def test_sequences_wrap() -> None:
     assert advance_sequence(0, -1) == 2**31 - 1
 
 
-def test_the_first_batch_of_a_partition_goes_alone() -> None:
+def test_first_batch_of_a_partition_is_sent_alone() -> None:
     producer = ProducerWorld(WorldOptions(batch_size=100))
     for number in range(3):
         producer.send(b"%d" % number + bytes(60))
     for _ in range(3):
         producer.step()
     assert sequences(producer) == [(0, 0)]
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     producer.settle()
     assert [value[:1] for value in producer.broker[0].values()] == [b"0", b"1", b"2"]
 
 
 @pytest.mark.fault("W1", "W2")
-def test_five_in_flight_keep_their_order_when_the_first_fails() -> None:
+def test_five_in_flight_keep_their_order_if_the_first_fails() -> None:
     producer = world()
     futures = send_five(producer)
     assert sequences(producer) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
     producer.client.end("0", producer.process(producer.client.requests()[0], {0: NOT_LEADER}))
-    producer.answer_all()  # the others come out of order
+    producer.respond_to_all()  # the others are out of order
     producer.settle()
     assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
     assert numbers(producer) == [b"0", b"1", b"2", b"3", b"4"]
@@ -82,7 +82,7 @@ def test_five_in_flight_keep_their_order_when_the_first_fails() -> None:
 
 
 @pytest.mark.fault("W2")
-def test_batches_that_are_sent_again_go_one_by_one() -> None:
+def test_retried_batches_are_sent_one_by_one() -> None:
     producer = world()
     send_five(producer)
     producer.client.disconnect("0")
@@ -91,18 +91,18 @@ def test_batches_that_are_sent_again_go_one_by_one() -> None:
         producer.step(1_500)
         producer.step()
         assert sequences(producer) == [(0, expected)]
-        producer.answer_all()
+        producer.respond_to_all()
 
 
-def _note(told: list[int], number: int, _: object) -> None:
-    told.append(number)
+def _note(seen: list[int], number: int, _: object) -> None:
+    seen.append(number)
 
 
 @pytest.mark.fault("W3")
-def test_a_duplicate_is_a_success() -> None:
+def test_duplicate_sequence_completes_the_batch() -> None:
     producer = world()
     futures = send_five(producer)
-    producer.answer_one(DUPLICATE)
+    producer.respond_with_error(DUPLICATE)
     assert futures[0].result(0).offset == -1
     producer.client.disconnect("0")
     producer.step()
@@ -110,32 +110,32 @@ def test_a_duplicate_is_a_success() -> None:
 
 
 @pytest.mark.fault("W3", "W4")
-def test_answers_lost_after_all_five_were_written() -> None:
+def test_responses_lost_after_all_five_were_written() -> None:
     producer = world()
-    told: list[int] = []
+    seen: list[int] = []
     futures = send_five(producer)
     for number, future in enumerate(futures):
-        future.add_done_callback(partial(_note, told, number))
+        future.add_done_callback(partial(_note, seen, number))
     for sent in producer.client.requests():
         producer.process(sent)
     producer.client.disconnect("0")
     producer.step()
     producer.settle()
     assert numbers(producer) == [b"0", b"1", b"2", b"3", b"4"]
-    assert told == [0, 1, 2, 3, 4]
+    assert seen == [0, 1, 2, 3, 4]
     assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.fault("W5")
-def test_a_gap_is_closed_by_a_new_epoch_once_nothing_is_on_the_wire() -> None:
+def test_gap_is_closed_by_a_new_epoch_when_nothing_is_in_flight() -> None:
     producer = world()
     futures = send_five(producer)
-    producer.answer_one(OUT_OF_ORDER)  # next in line, and refused nevertheless
+    producer.respond_with_error(OUT_OF_ORDER)  # the next batch, and rejected nevertheless
     producer.step(200)
     assert managed(producer).producer.epoch == 0
     assert len(producer.client.requests()) == 4
     for _ in range(4):
-        producer.answer_one(OUT_OF_ORDER)
+        producer.respond_with_error(OUT_OF_ORDER)
     producer.step()
     assert managed(producer).producer == ProducerIdAndEpoch(7, 1)
     producer.settle()
@@ -146,7 +146,7 @@ def test_a_gap_is_closed_by_a_new_epoch_once_nothing_is_on_the_wire() -> None:
 
 
 @pytest.mark.fault("W5")
-def test_other_partitions_finish_in_the_old_epoch_and_go_on_in_the_new() -> None:
+def test_other_partitions_complete_in_the_old_epoch_first() -> None:
     producer = world(partitions=2)
     producer.send(b"a" + bytes(60), 0)
     producer.send(b"b" + bytes(60), 1)
@@ -168,23 +168,23 @@ def test_other_partitions_finish_in_the_old_epoch_and_go_on_in_the_new() -> None
 
 
 @pytest.mark.fault("W6")
-def test_a_broker_that_forgot_the_producer() -> None:
+def test_broker_that_lost_the_producer_state() -> None:
     producer = world()
     futures = send_five(producer)
     producer.broker[0].states.clear()
     for _ in range(5):
-        producer.answer_one(UNKNOWN_PRODUCER)
+        producer.respond_with_error(UNKNOWN_PRODUCER)
     producer.settle()
     assert managed(producer).producer.epoch == 1
     assert numbers(producer) == [b"0", b"1", b"2", b"3", b"4"]
     assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
 
 
-def test_a_refused_batch_leaves_no_gap_behind() -> None:
+def test_rejected_batch_leaves_no_gap() -> None:
     producer = world()
     futures = send_five(producer)
     producer.client.end("0", producer.process(producer.client.requests()[0], {0: INVALID}))
-    producer.answer_all()
+    producer.respond_to_all()
     producer.settle()
     assert isinstance(futures[0].exception(0), KafkaError)
     assert numbers(producer) == [b"1", b"2", b"3", b"4"]
@@ -192,7 +192,7 @@ def test_a_refused_batch_leaves_no_gap_behind() -> None:
 
 
 @pytest.mark.fault("W11")
-def test_an_expired_batch_that_was_written_after_all_needs_no_new_epoch() -> None:
+def test_expired_batch_that_was_written_needs_no_new_epoch() -> None:
     producer = world(delivery_timeout_ms=5_000)
     lost = producer.send(b"0" + bytes(60))
     producer.step()
@@ -202,8 +202,8 @@ def test_an_expired_batch_that_was_written_after_all_needs_no_new_epoch() -> Non
     assert error.possibly_written
     later = producer.send(b"1" + bytes(60))
     producer.step()
-    assert len(producer.client.requests()) == 1  # nothing new before it is known
-    producer.answer_all()
+    assert len(producer.client.requests()) == 1  # nothing new before the outcome is known
+    producer.respond_to_all()
     producer.settle()
     assert numbers(producer) == [b"0", b"1"]
     assert later.result(0).offset == 2
@@ -211,7 +211,7 @@ def test_an_expired_batch_that_was_written_after_all_needs_no_new_epoch() -> Non
 
 
 @pytest.mark.fault("W11")
-def test_an_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
+def test_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
     producer = world(delivery_timeout_ms=5_000)
     lost = producer.send(b"0" + bytes(60))
     producer.step()
@@ -230,7 +230,7 @@ def test_an_expired_batch_that_was_lost_needs_a_new_epoch() -> None:
 
 
 @pytest.mark.fault("W11")
-def test_a_batch_behind_an_expired_one_proves_the_gap() -> None:
+def test_batch_after_an_expired_one_proves_the_gap() -> None:
     producer = world(delivery_timeout_ms=5_000)
     producer.send(b"0" + bytes(60))
     producer.step()
@@ -241,7 +241,7 @@ def test_a_batch_behind_an_expired_one_proves_the_gap() -> None:
     first = producer.client.requests()[0]
     assert not first.processed
     producer.client.end("0", error=None, response=producer.process(first, {0: NOT_LEADER}))
-    producer.answer_all()
+    producer.respond_to_all()
     producer.settle()
     assert behind.result(0).offset == 1
     assert numbers(producer) == [b"1"]
@@ -249,13 +249,13 @@ def test_a_batch_behind_an_expired_one_proves_the_gap() -> None:
 
 
 @pytest.mark.fault("W5")
-def test_batches_that_a_broker_without_memory_let_others_overtake_fail() -> None:
+def test_overtaken_batches_fail() -> None:
     producer = world()
     futures = send_five(producer)
     producer.client.end("0", producer.process(producer.client.requests()[0], {0: NOT_LEADER}))
     producer.client.end("0", producer.process(producer.client.requests()[0], {0: NOT_LEADER}))
-    producer.broker[0].states.clear()  # it takes any sequence now
-    producer.answer_all()
+    producer.broker[0].states.clear()  # it accepts any sequence now
+    producer.respond_to_all()
     producer.settle()
     for overtaken in futures[:2]:
         with pytest.raises(OutOfOrderSequenceError, match="would break the order"):
@@ -264,7 +264,7 @@ def test_batches_that_a_broker_without_memory_let_others_overtake_fail() -> None
 
 
 @pytest.mark.fault("W12")
-def test_a_topic_made_anew_starts_at_zero() -> None:
+def test_recreated_topic_starts_at_sequence_zero() -> None:
     producer = world()
     producer.leader_epoch += 1
     producer.update_metadata(topic_id=b"n" * 16)
@@ -277,7 +277,7 @@ def test_a_topic_made_anew_starts_at_zero() -> None:
 
 
 @pytest.mark.fault("W12")
-def test_a_topic_that_metadata_lost_for_a_moment_keeps_its_sequences() -> None:
+def test_topic_briefly_missing_from_metadata_keeps_its_sequences() -> None:
     producer = world()
     producer.update_metadata(error_code=3)
     assert producer.cluster().partition_count("t") is None
@@ -288,13 +288,13 @@ def test_a_topic_that_metadata_lost_for_a_moment_keeps_its_sequences() -> None:
     assert [held.first_sequence for held in producer.broker[0].log] == [0, 1]
 
 
-def test_epochs_that_are_used_up_ask_for_a_new_id() -> None:
+def test_exhausted_epochs_request_a_new_producer_id() -> None:
     producer = world()
     transactions = managed(producer)
     transactions.producer = ProducerIdAndEpoch(7, MAX_EPOCH)
     producer.send(b"0")
     producer.step()
-    producer.answer_one(OUT_OF_ORDER)
+    producer.respond_with_error(OUT_OF_ORDER)
     producer.step(200)
     assert transactions.state is State.INITIALIZING
     producer.client.end("0", InitProducerIdResponse(producer_id=8, producer_epoch=0))
@@ -305,7 +305,7 @@ def test_epochs_that_are_used_up_ask_for_a_new_id() -> None:
 @pytest.mark.fault("W12")
 @pytest.mark.parametrize("acknowledged", [0, 1])
 @pytest.mark.parametrize("in_flight", [1, 3])
-def test_a_topic_made_anew_while_batches_are_in_flight_swallows_none(
+def test_topic_recreated_with_batches_in_flight_loses_none(
     acknowledged: int, in_flight: int
 ) -> None:
     producer = world() if acknowledged else ProducerWorld(WorldOptions(batch_size=100))
@@ -325,7 +325,7 @@ def test_a_topic_made_anew_while_batches_are_in_flight_swallows_none(
 
 
 @pytest.mark.fault("W12")
-def test_batches_for_a_partition_that_is_no_more_are_given_up_in_time() -> None:
+def test_batches_for_a_removed_partition_expire() -> None:
     producer = world(partitions=2, delivery_timeout_ms=1_000)
     producer.client.down.add(0)
     lost, kept = producer.send(b"x", 1), producer.send(b"y", 0)
@@ -334,7 +334,7 @@ def test_batches_for_a_partition_that_is_no_more_are_given_up_in_time() -> None:
     producer.update_metadata(topic_id=b"n" * 16)
     producer.client.down.clear()
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert kept.exception(0) is None
     assert not lost.done()
     producer.step(1_000)

@@ -22,11 +22,11 @@ from kclient.producer.partitioner import (
         (b"abc", 479470107),
     ],
 )
-def test_keys_go_where_the_java_client_puts_them(key: bytes, hashed: int) -> None:
+def test_keys_have_the_partitions_of_the_java_client(key: bytes, hashed: int) -> None:
     assert murmur2_partition("t", key, 17) == (hashed & 0x7FFFFFFF) % 17
 
 
-def test_murmur3_is_the_published_hash() -> None:
+def test_murmur3_matches_the_published_hash() -> None:
     assert murmur3_partition("t", b"hello", 1 << 32) == 613153351
     assert murmur3_partition("t", None, 3) == -1
     assert murmur2_partition("t", None, 3) == -1
@@ -36,7 +36,7 @@ def partitioner(batch_size: int = 100) -> BuiltInPartitioner:
     return BuiltInPartitioner(batch_size, random.Random(4).random)
 
 
-def test_it_sticks_until_a_batch_was_produced() -> None:
+def test_partitioner_sticks_until_a_batch_was_produced() -> None:
     sticky = partitioner()
     first = sticky.choose([0, 1, 2], 3)
     assert sticky.choose([0, 1, 2], 3) == first
@@ -47,7 +47,7 @@ def test_it_sticks_until_a_batch_was_produced() -> None:
     assert any(changed)
 
 
-def test_partitions_without_a_leader_are_avoided_while_others_have_one() -> None:
+def test_partitions_without_a_leader_are_avoided() -> None:
     sticky = partitioner()
     chosen = {sticky.choose([1], 3)}
     for _ in range(20):
@@ -60,7 +60,7 @@ def test_partitions_without_a_leader_are_avoided_while_others_have_one() -> None
     assert chosen == {0, 1, 2}
 
 
-def test_long_queues_get_less() -> None:
+def test_long_queues_are_drawn_less_often() -> None:
     sticky = partitioner()
     sticky.update_load([0, 3, 1], [0, 1, 2], 3)
     drawn = Counter[int]()
@@ -83,7 +83,7 @@ def test_equal_queues_are_drawn_equally() -> None:
     assert drawn[0] == pytest.approx(2_000, rel=0.1)
 
 
-def test_a_topic_with_fewer_partitions_is_drawn_anew() -> None:
+def test_topic_with_fewer_partitions_is_drawn_again() -> None:
     sticky = partitioner()
     sticky.update_load([0, 9], [3, 4], 5)
     sticky.choose([3, 4], 5)

@@ -1,4 +1,4 @@
-"""Whoever waits for an outcome finds that everybody has been told of it."""
+"""`wait` returns after every callback has run."""
 
 import threading
 
@@ -18,14 +18,14 @@ def result_of_a_batch() -> ProduceRequestResult:
     return ProduceRequestResult(TopicPartition("t", 0), tasks.condition(), runner, clock)
 
 
-def test_waiting_ends_when_the_last_callback_has_run() -> None:
+def test_wait_ends_after_the_last_callback() -> None:
     result = result_of_a_batch()
     future = DeliveryFuture(result, 0, 0, -1, -1)
     entered, released = threading.Event(), threading.Event()
-    told: list[RecordMetadata | None] = []
+    seen: list[RecordMetadata | None] = []
 
     def slow(metadata: RecordMetadata | None, _: KafkaError | None) -> None:
-        told.append(future.result(0))  # a callback does not wait for itself
+        seen.append(future.result(0))  # inside a callback, wait returns at once
         entered.set()
         released.wait(10)
 
@@ -37,6 +37,6 @@ def test_waiting_ends_when_the_last_callback_has_run() -> None:
     assert not result.wait(0.01)
     released.set()
     assert result.wait(10)
-    assert future.result(10) == told[0]
+    assert future.result(10) == seen[0]
     assert future.result(10).offset == 7
     sender.join(10)

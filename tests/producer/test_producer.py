@@ -1,4 +1,4 @@
-"""The producer's public face against the companion broker, over real sockets and threads."""
+"""The producer's public methods with the companion broker, over real sockets and threads."""
 
 import os
 import re
@@ -44,9 +44,7 @@ Stored = Callable[[str], list[ForeignRecord]]
 # -- sending ---------------------------------------------------------------------------------------
 
 
-def test_a_send_that_waits_for_memory_does_not_wait_for_linger(
-    make: Callable[..., Producer], topic: str
-) -> None:
+def test_send_waiting_for_memory_skips_linger(make: Callable[..., Producer], topic: str) -> None:
     producer = make(
         linger_ms=60_000, batch_size=16_384, buffer_memory=2 * 16_384, max_block_ms=20_000
     )
@@ -57,7 +55,7 @@ def test_a_send_that_waits_for_memory_does_not_wait_for_linger(
     assert waiting.result(0).offset == 0
 
 
-def test_a_keyless_batch_that_takes_no_more_records_does_not_wait_for_linger(
+def test_closed_sticky_batch_skips_linger(
     cluster: EmbeddedCluster, make: Callable[..., Producer], topic: str
 ) -> None:
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
@@ -67,9 +65,7 @@ def test_a_keyless_batch_that_takes_no_more_records_does_not_wait_for_linger(
     assert futures[0].result(20).offset == 0
 
 
-def test_what_is_sent_is_what_others_read(
-    make: Callable[..., Producer], stored: Stored, topic: str
-) -> None:
+def test_records_arrive_as_sent(make: Callable[..., Producer], stored: Stored, topic: str) -> None:
     with make() as producer:
         sent = producer.send(
             topic, b"v", b"k", headers=[("h", b"1"), ("n", None)], timestamp_ms=1_700_000_000_000
@@ -85,7 +81,7 @@ def test_what_is_sent_is_what_others_read(
     assert found[b"view"].key == b"array"
 
 
-def test_serializers_and_interceptors_in_their_order(
+def test_order_of_serializers_and_interceptors(
     make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     seen: list[object] = []
@@ -112,17 +108,17 @@ def test_serializers_and_interceptors_in_their_order(
         key_serializer=string_serializer,
         interceptor_classes=[Broken(), Stamp()],
     ) as producer:
-        told: list[object] = []
-        producer.send(topic, {"a": 1}, "k", on_delivery=lambda m, e: told.append(m)).result(10)
+        delivered: list[object] = []
+        producer.send(topic, {"a": 1}, "k", on_delivery=lambda m, e: delivered.append(m)).result(10)
         with pytest.raises(ValueError, match="topic"):
             producer.send("a/b", {"a": 1})
         assert producer.send_many(topic, [1, 2], ["x", "y"]).result(10) == 2
     *first, last = seen
     assert first[:4] == [{"a": 1}, "RecordMetadata", "InvalidArgumentError", 1]
-    # The first of many may be acknowledged before the second one is sent.
+    # The first record may be acknowledged before the second one is sent.
     assert sorted(map(str, first[4:])) == ["2", "RecordMetadata", "RecordMetadata"]
     assert last == "closed"
-    assert len(told) == 1
+    assert len(delivered) == 1
     found = stored(topic)
     assert {one.value for one in found} == {b'{"a":1}', b"1", b"2"}
     assert {(one.key, one.headers) for one in found} == {(b"changed", (("by", b"stamp"),))}
@@ -146,7 +142,7 @@ def test_partitioners(make: Callable[..., Producer], topic: str) -> None:
         assert producer.send(topic, b"", b"hello").result(10).partition == 613153351 % 3
 
 
-def test_many_at_once(make: Callable[..., Producer], stored: Stored, topic: str) -> None:
+def test_send_many(make: Callable[..., Producer], stored: Stored, topic: str) -> None:
     values: list[bytes | None] = [b"%05d" % number for number in range(5_000)]
     keys = [b"k%d" % (number % 10) if number % 3 else None for number in range(5_000)]
     with make(batch_size=4_000) as producer:
@@ -193,7 +189,7 @@ def test_partitions_and_metrics(make: Callable[..., Producer], topic: str) -> No
     assert values["bufferpool-wait-ratio"] == 0
 
 
-def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: str) -> None:
+def test_unknown_partition(make: Callable[..., Producer], topic: str) -> None:
     with make() as producer:
         started = time.monotonic()
         with pytest.raises(UnknownPartitionError, match="has 3 partition") as caught:
@@ -203,7 +199,7 @@ def test_a_partition_that_does_not_exist(make: Callable[..., Producer], topic: s
 
 
 @pytest.mark.fault("W23")
-def test_many_threads_keep_their_own_order(
+def test_each_thread_keeps_its_order(
     make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     producer = make(batch_size=2_000, linger_ms=1, buffer_memory=40_000)
@@ -231,7 +227,7 @@ def test_many_threads_keep_their_own_order(
 # -- waiting ---------------------------------------------------------------------------------------
 
 
-def test_no_broker_names_each_address_with_its_cause() -> None:
+def test_unreachable_brokers_are_named_with_their_errors() -> None:
     with Producer(
         bootstrap_servers="127.0.0.1:1,no-such-host.invalid:9", max_block_ms=600
     ) as producer:
@@ -245,7 +241,7 @@ def test_no_broker_names_each_address_with_its_cause() -> None:
 
 
 @pytest.mark.fault("W9")
-def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
+def test_full_memory_times_out_with_its_name(topic: str) -> None:
     with EmbeddedCluster() as cluster:
         producer = Producer(
             bootstrap_servers=cluster.bootstrap_servers,
@@ -260,7 +256,7 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
             deque((producer.send(topic, bytes(2_000)) for _ in range(100)), 0)
         assert 0.2 < time.monotonic() - started < 5
         assert producer.metrics()["buffer-available-bytes"] < 16_384
-        assert producer.metrics()["bufferpool-wait-ratio"] > 0.005  # 0.3 s of the 30 that it spans
+        assert producer.metrics()["bufferpool-wait-ratio"] > 0.005  # 0.3 s of the window of 30 s
         with pytest.raises(BufferExhaustedError) as caught:
             producer.send_many(topic, [bytes(2_000)] * 10)
         assert "of 10 records were queued before" in caught.value.__notes__[0]
@@ -268,7 +264,7 @@ def test_full_memory_is_waited_for_and_then_named(topic: str) -> None:
         assert producer.metrics()["buffer-available-bytes"] == 40_000
 
 
-def test_serializers_of_one_argument_are_called_with_the_data_and_not_for_none(
+def test_serializers_of_one_argument_are_not_called_for_none(
     make: Callable[..., Producer], stored: Stored, topic: str
 ) -> None:
     producer = make(key_serializer=str.encode, value_serializer=lambda value: b"%d" % value)
@@ -281,7 +277,7 @@ def test_serializers_of_one_argument_are_called_with_the_data_and_not_for_none(
         producer.send(topic, "text")
 
 
-def test_interceptors_that_return_no_record_are_passed_over_and_logged_once(
+def test_interceptors_that_return_no_record_are_skipped(
     make: Callable[..., Producer], topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Forgetful(ProducerInterceptor):
@@ -303,7 +299,7 @@ def test_interceptors_that_return_no_record_are_passed_over_and_logged_once(
     assert "Forgetful object" in caplog.text
 
 
-def test_send_many_says_how_many_records_a_serializer_let_pass(
+def test_send_many_reports_how_many_records_were_queued(
     make: Callable[..., Producer], topic: str
 ) -> None:
     def refuse_the_third(topic: str, headers: object, value: bytes) -> bytes:
@@ -318,18 +314,18 @@ def test_send_many_says_how_many_records_a_serializer_let_pass(
 
 
 @pytest.mark.fault("W16")
-def test_a_stalled_close_returns_in_time_and_each_future_ends_once(topic: str) -> None:
-    told: list[object] = []
+def test_stalled_close_returns_in_time(topic: str) -> None:
+    seen: list[object] = []
     with EmbeddedCluster() as cluster:
         producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
         producer.send(topic, b"").result(10)
         cluster.stop()
         futures = [
-            producer.send(topic, b"x", on_delivery=lambda m, e: told.append(e)) for _ in range(5)
+            producer.send(topic, b"x", on_delivery=lambda m, e: seen.append(e)) for _ in range(5)
         ]
         with pytest.raises(KafkaTimeoutError, match="5 records have no outcome yet"):
             producer.flush(0.2)
-        with pytest.raises(KafkaTimeoutError, match="still on its way"):
+        with pytest.raises(KafkaTimeoutError, match="it is in flight"):
             futures[0].result(0.1)
         started = time.monotonic()
         threads = [threading.Thread(target=producer.close, args=(0.3,)) for _ in range(3)]
@@ -340,11 +336,11 @@ def test_a_stalled_close_returns_in_time_and_each_future_ends_once(topic: str) -
             thread.join(5)
         assert time.monotonic() - started < 5
         assert all(isinstance(future.exception(0), KafkaError) for future in futures)
-        assert len(told) == 5
+        assert len(seen) == 5
         producer.close()
 
 
-def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
+def test_restarted_broker_receives_every_record_once(topic: str) -> None:
     with EmbeddedCluster() as cluster:
         with Producer(bootstrap_servers=cluster.bootstrap_servers, batch_size=500) as producer:
             producer.send(topic, b"first").result(10)
@@ -360,7 +356,7 @@ def test_a_broker_that_comes_back_gets_everything_once(topic: str) -> None:
 
 
 @pytest.mark.fault("W20")
-def test_a_sender_that_stopped_is_told_by_every_call(
+def test_every_call_reports_a_stopped_sender(
     make: Callable[..., Producer], topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = make()
@@ -394,9 +390,7 @@ def test_a_sender_that_stopped_is_told_by_every_call(
 
 
 @pytest.mark.fault("W15")
-def test_flush_and_close_in_a_callback_are_refused(
-    make: Callable[..., Producer], topic: str
-) -> None:
+def test_flush_and_close_in_a_callback_raise(make: Callable[..., Producer], topic: str) -> None:
     producer = make()
     errors: list[BaseException] = []
     again: list[RecordMetadata] = []
@@ -418,7 +412,7 @@ def test_flush_and_close_in_a_callback_are_refused(
 
 @pytest.mark.fault("W18")
 @pytest.mark.parametrize("call", ["send", "flush", "result", "close"])
-def test_ctrl_c_ends_any_wait(call: str, topic: str) -> None:
+def test_ctrl_c_ends_every_wait(call: str, topic: str) -> None:
     with EmbeddedCluster() as cluster:
         producer = Producer(bootstrap_servers=cluster.bootstrap_servers)
         producer.send(topic, b"").result(10)
@@ -454,14 +448,14 @@ def test_ctrl_c_ends_any_wait(call: str, topic: str) -> None:
 
 
 @pytest.mark.fault("W19")
-def test_a_forked_child_is_told_and_the_parent_goes_on(
+def test_forked_child_raises_and_the_parent_continues(
     make: Callable[..., Producer], topic: str
 ) -> None:
     producer = make()
     producer.send(topic, b"parent").result(10)
     child = os.fork()
     if child == 0:
-        told = 0
+        seen = 0
         for call in (
             lambda: producer.send(topic, b"child"),
             lambda: producer.send_many(topic, [b"child"]),
@@ -471,9 +465,9 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(
             try:
                 call()
             except ForkedClientError as error:
-                told += f"created in process {os.getppid()}" in str(error)
+                seen += f"created in process {os.getppid()}" in str(error)
         producer.close()
-        os._exit(told)
+        os._exit(seen)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
     assert producer.send(topic, b"parent", partition=0).result(10).offset >= 0
 
@@ -487,7 +481,7 @@ def run_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.fault("W17")
-def test_the_end_of_the_process_sends_what_is_left(
+def test_process_exit_sends_queued_records(
     cluster: EmbeddedCluster, stored: Stored, topic: str
 ) -> None:
     ended = run_python(
@@ -507,7 +501,7 @@ def test_the_end_of_the_process_sends_what_is_left(
 
 
 @pytest.mark.fault("W17")
-def test_the_end_of_the_process_says_what_was_lost() -> None:
+def test_process_exit_reports_lost_records() -> None:
     started = time.monotonic()
     ended = run_python(
         """
@@ -528,15 +522,13 @@ def test_the_end_of_the_process_says_what_was_lost() -> None:
         r"ended with 7 records unsent; the last error was: .*127\.0\.0\.1:\d+: .*[Cc]onnection"
     )
     assert len(re.findall(message, ended.stderr)) == 1
-    assert "close() the producer first" not in ended.stderr  # it would not have helped
+    assert "close() the producer first" not in ended.stderr  # closing would not have helped
     assert ended.stderr.count("unsent") == 1
     assert time.monotonic() - started < 20
 
 
 @pytest.mark.fault("W17")
-def test_the_end_of_the_process_is_not_held_up_by_a_callback_that_never_returns(
-    cluster: EmbeddedCluster, topic: str
-) -> None:
+def test_process_exit_is_not_blocked_by_a_callback(cluster: EmbeddedCluster, topic: str) -> None:
     started = time.monotonic()
     ended = run_python(
         """
@@ -549,7 +541,7 @@ def test_the_end_of_the_process_is_not_held_up_by_a_callback_that_never_returns(
         def never_return(metadata, error):
             inside.set()
             threading.Event().wait()
-        producer.send(sys.argv[2], b"told", on_delivery=never_return)
+        producer.send(sys.argv[2], b"seen", on_delivery=never_return)
         inside.wait(20)
         for number in range(3):
             producer.send(sys.argv[2], b"lost")
@@ -563,7 +555,7 @@ def test_the_end_of_the_process_is_not_held_up_by_a_callback_that_never_returns(
 
 
 @pytest.mark.fault("W17")
-def test_the_end_of_the_process_is_not_held_up_by_a_broker_that_does_not_answer() -> None:
+def test_process_exit_is_not_blocked_by_a_silent_broker() -> None:
     with EmbeddedCluster() as cluster:
         started = time.monotonic()
         cluster.faults.delay(ApiKey.PRODUCE, 60, nth=2)
@@ -582,12 +574,12 @@ def test_the_end_of_the_process_is_not_held_up_by_a_broker_that_does_not_answer(
         )
         assert ended.returncode == 0, ended.stderr
         assert ended.stderr.count("5 records unsent: close() the producer first") == 1
-        assert "before an acknowledgement came" in ended.stdout
+        assert "before the acknowledgement" in ended.stdout
         assert time.monotonic() - started < 20
 
 
 @pytest.mark.fault("W16")
-def test_a_forgotten_producer_is_noticed_and_still_delivers(
+def test_unreferenced_producer_warns_and_delivers(
     make: Callable[..., Producer], cluster: EmbeddedCluster, topic: str
 ) -> None:
     producer = Producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=1_000)

@@ -49,7 +49,7 @@ def parse(**options: object) -> ProducerConfig:
         ("retry.backoff.ms", 100),
     ],
 )
-def test_defaults_are_javas(key: str, default: object) -> None:
+def test_defaults_are_those_of_the_java_client(key: str, default: object) -> None:
     assert PRODUCER_CONFIG.keys[key].default == default
 
 
@@ -83,7 +83,7 @@ class SendsOnly:
         ({"linger_m": 1}, r"did you mean 'linger_ms'"),
         ({"queue.buffering.max.ms": 1}, r"here it is linger\.ms"),
         ({"value_serializer": 3}, r"value_serializer: got 3 .*callable"),
-        ({"partitioner_class": "org.apache.X"}, r"hand in the callable itself"),
+        ({"partitioner_class": "org.apache.X"}, r"pass the callable itself"),
         ({"partitioner_class": 7}, r"partitioner_class: got 7"),
         ({"interceptor_classes": "a.b"}, r"interceptor_classes: got 'a\.b'"),
         ({"interceptor_classes": ["a.b"]}, r"pass the class itself or an object"),
@@ -99,14 +99,12 @@ class SendsOnly:
         ({"config_providers": "file"}, r"config_providers: .*resolve values before"),
     ],
 )
-def test_wrong_values_are_answered_with_what_is_expected(
-    options: dict[str, Any], text: str
-) -> None:
+def test_errors_name_the_expected_form(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         parse(**options)
 
 
-def test_refused_values_are_not_shown() -> None:
+def test_errors_do_not_show_secrets() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(ssl_key_password="hunter2")
     assert "hunter2" not in str(caught.value)
@@ -130,7 +128,7 @@ def test_refused_values_are_not_shown() -> None:
         ),
     ],
 )
-def test_options_that_contradict_each_other_are_named(options: dict[str, Any], text: str) -> None:
+def test_contradicting_options_are_named(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         parse(**options)
 
@@ -138,22 +136,22 @@ def test_options_that_contradict_each_other_are_named(options: dict[str, Any], t
 @pytest.mark.parametrize(
     "options", [{"acks": 0}, {"max_in_flight_requests_per_connection": 6}, {"retries": 0}]
 )
-def test_idempotence_gives_way_where_it_was_not_asked_for(options: dict[str, Any]) -> None:
+def test_default_idempotence_is_disabled_by_other_options(options: dict[str, Any]) -> None:
     assert not parse(**options).enable_idempotence
     assert parse().enable_idempotence
 
 
-def test_the_delivery_timeout_grows_with_what_was_asked_for() -> None:
+def test_default_delivery_timeout_covers_linger_and_request() -> None:
     config = parse(linger_ms=100_000, request_timeout_ms=50_000)
     assert config.delivery_timeout_ms == 150_000
 
 
-def test_a_batch_is_never_larger_than_a_request() -> None:
+def test_batch_is_never_larger_than_a_request() -> None:
     assert parse(batch_size=5_000_000).batch_size == 1_048_576
     assert parse(batch_size=0).batch_size == 1
 
 
-def test_the_level_is_that_of_the_codec() -> None:
+def test_compression_level_is_that_of_the_codec() -> None:
     config = parse(compression_type="ZSTD", compression_zstd_level=7, compression_gzip_level=2)
     assert config.values["compression_type"] is CompressionType.ZSTD
     assert config.compression_level == 7
@@ -167,9 +165,9 @@ def test_partitioners_by_name() -> None:
     assert parse(partitioner_class=None).partitioner is None
 
 
-def test_a_batch_has_to_fit_the_memory() -> None:
+def test_batch_must_fit_into_buffer_memory() -> None:
     with pytest.raises(ConfigError, match="buffer_memory: got 9999, expected at least batch_size"):
         parse(buffer_memory=9_999, batch_size=10_000)
     assert parse(buffer_memory=10_000, batch_size=10_000).batch_size == 10_000
-    # What counts is what a batch may take in fact.
+    # The effective batch size counts.
     assert parse(buffer_memory=9_999, batch_size=10_000, max_request_size=5_000).batch_size == 5_000

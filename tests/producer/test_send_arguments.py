@@ -1,4 +1,4 @@
-"""Wrong use is answered at once, before any broker is asked: the brokers here do not exist."""
+"""Invalid arguments raise before any request: the brokers here do not exist."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
         ),
     ],
 )
-def test_send_refuses_at_once(
+def test_send_raises_at_once(
     producer: Producer, given: dict[str, Any], kind: type[Exception], text: str
 ) -> None:
     with pytest.raises(kind, match=text):
@@ -110,14 +110,14 @@ def test_send_refuses_at_once(
         lambda m, e: None,
         lambda *outcome: None,
         lambda metadata, error, key=b"k": None,
-        lambda error, exception: None,  # unusual, and not known to be swapped
+        lambda error, exception: None,  # unusual, but not recognizably swapped
         partial(keyed, msg=1),
         Javas(),
         Javas().acked,
         print,
     ],
 )
-def test_other_callbacks_are_accepted_each_time(given: Any) -> None:
+def test_other_callbacks_are_accepted(given: Any) -> None:
     for _ in range(2):
         check_on_delivery(given)
 
@@ -138,7 +138,7 @@ def test_other_callbacks_are_accepted_each_time(given: Any) -> None:
         ({"topic": ""}, InvalidArgumentError, r"topic: got ''"),
     ],
 )
-def test_send_many_refuses_at_once(
+def test_send_many_raises_at_once(
     producer: Producer, given: dict[str, Any], kind: type[Exception], text: str
 ) -> None:
     with pytest.raises(kind, match=text):
@@ -146,19 +146,19 @@ def test_send_many_refuses_at_once(
 
 
 @pytest.mark.parametrize("timeout", [-0.5, float("nan")])
-def test_negative_timeouts_are_refused(producer: Producer, timeout: float) -> None:
+def test_negative_timeouts_raise(producer: Producer, timeout: float) -> None:
     with pytest.raises(InvalidArgumentError, match=r"timeout: got .* expected seconds >= 0"):
         producer.flush(timeout)
     with pytest.raises(InvalidArgumentError, match="timeout"):
         producer.close(timeout)
 
 
-def test_timeouts_are_numbers(producer: Producer) -> None:
+def test_timeouts_must_be_numbers(producer: Producer) -> None:
     with pytest.raises(InvalidTypeError, match=r"timeout: got '5' \(str\)"):
-        producer.flush("5")  # type: ignore[arg-type]  # what is tested
+        producer.flush("5")  # type: ignore[arg-type]  # invalid on purpose
 
 
-def test_what_a_serializer_raises_names_the_field_and_the_topic() -> None:
+def test_serializer_error_names_field_and_topic() -> None:
     def fail(topic: str, headers: object, data: object) -> bytes:
         raise LookupError("no schema")
 
@@ -174,7 +174,7 @@ def test_what_a_serializer_raises_names_the_field_and_the_topic() -> None:
             producer.send("t", value, key)
 
 
-def test_a_closed_producer_says_so(producer: Producer) -> None:
+def test_closed_producer_raises(producer: Producer) -> None:
     producer.close()
     for call in (
         lambda: producer.send("t", b""),
@@ -188,7 +188,7 @@ def test_a_closed_producer_says_so(producer: Producer) -> None:
     producer.close()
 
 
-def test_wrong_options_start_nothing() -> None:
+def test_invalid_options_start_no_thread() -> None:
     with pytest.raises(ConfigError, match="got it twice"):
         Producer({"linger.ms": 1}, linger_ms=2, bootstrap_servers="h:1")
     with pytest.raises(ConfigError, match=r"bootstrap_servers: got nothing"):
@@ -196,4 +196,4 @@ def test_wrong_options_start_nothing() -> None:
     with pytest.raises(
         ConfigError, match=r"config: got 'h:1' \(str\), expected a dict.*bootstrap_servers="
     ):
-        Producer("h:1")  # type: ignore[arg-type]  # what is tested
+        Producer("h:1")  # type: ignore[arg-type]  # invalid on purpose

@@ -1,4 +1,4 @@
-"""The sender against a scripted client: what it sends, when, and what it makes of answers."""
+"""The sender with a scripted client: what it sends, when, and how it handles responses."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import KafkaError
 from kclient.common.types import RecordMetadata
-from kclient.producer.buffer_pool import _Claim
+from kclient.producer.buffer_pool import _Waiter
 from kclient.producer.errors import ProducerFatalError
 from kclient.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -39,20 +39,20 @@ NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 19, 20
 # -- sending ---------------------------------------------------------------------------------------
 
 
-def test_a_record_comes_back_with_its_place() -> None:
+def test_acknowledged_record_has_its_offset() -> None:
     producer = world()
     first = producer.send(b"one", key=b"k")
     second = producer.send(b"two!")
     assert not first.done()
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert first.result(0) == RecordMetadata(TOPIC, 0, 0, 1_700_000_000_000, 1, 3)
     assert second.result(0) == RecordMetadata(TOPIC, 0, 1, 1_700_000_000_000, -1, 4)
     assert producer.broker[0].values() == [b"one", b"two!"]
     assert producer.pool.available() == producer.pool.total
 
 
-def test_a_batch_waits_for_linger_unless_it_is_full() -> None:
+def test_batch_waits_for_linger_unless_full() -> None:
     producer = world(linger_ms=50, batch_size=1_000)
     producer.send(b"small")
     producer.step()
@@ -62,14 +62,14 @@ def test_a_batch_waits_for_linger_unless_it_is_full() -> None:
     assert producer.client.polled_ms[-1] == 20
     producer.step(20)
     assert len(producer.client.requests()) == 1
-    producer.answer_all()
+    producer.respond_to_all()
     for _ in range(2):
         producer.send(bytes(600))
     producer.step()
     assert len(producer.client.requests()) == 1
 
 
-def test_a_batch_that_a_record_did_not_fit_is_sent_when_the_next_partition_is_chosen() -> None:
+def test_batch_that_a_record_did_not_fit_is_due() -> None:
     producer = world(partitions=50, linger_ms=60_000, batch_size=1_000)
     first = producer.send(bytes(600), None)
     before = producer.accumulator.topic_info(TOPIC).sticky_queue
@@ -82,27 +82,27 @@ def test_a_batch_that_a_record_did_not_fit_is_sent_when_the_next_partition_is_ch
     assert first.segment().result in [each.result for each in builder_of(request).batches]
 
 
-def test_a_flush_does_not_wait_for_linger() -> None:
+def test_flush_skips_linger() -> None:
     producer = world(linger_ms=60_000)
     future = producer.send(b"x")
     producer.client.on_poll = lambda: None
     producer.accumulator._flushes.add("a flush")
     producer.step()
     assert len(producer.client.requests()) == 1
-    producer.answer_all()
+    producer.respond_to_all()
     assert future.done()
 
 
-def test_callers_who_wait_for_memory_hurry_the_rest() -> None:
+def test_callers_waiting_for_memory_skip_linger() -> None:
     producer = world(linger_ms=60_000, batch_size=500, buffer_memory=1_000)
     producer.send(b"a", 0)
-    producer.pool._waiters.append(_Claim(1, producer.runtime.tasks))
+    producer.pool._waiters.append(_Waiter(1, producer.runtime.tasks))
     producer.step()
     producer.pool._waiters.clear()
     assert len(producer.client.requests()) == 1
 
 
-def test_one_request_a_node_carries_a_batch_of_each_partition() -> None:
+def test_one_request_per_node_carries_a_batch_of_each_partition() -> None:
     producer = world(partitions=4, nodes=2)
     for partition in range(4):
         producer.send(b"%d" % partition, partition)
@@ -128,11 +128,11 @@ def test_requests_stay_within_their_size_and_no_partition_starves() -> None:
     assert requests == [[0, 1], [2, 3]]
 
 
-def test_five_requests_in_flight_and_no_more() -> None:
+def test_at_most_five_requests_in_flight() -> None:
     producer = world(batch_size=200)
     producer.send(bytes(150))
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     for _ in range(8):
         producer.send(bytes(150))
     for _ in range(8):
@@ -146,12 +146,12 @@ def test_every_codec(codec: CompressionType) -> None:
     producer = world(compression=codec)
     futures = [producer.send(b"value %d" % number) for number in range(50)]
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert [future.result(0).offset for future in futures] == list(range(50))
     assert producer.broker[0].values() == [b"value %d" % number for number in range(50)]
 
 
-def test_without_acks_nobody_answers() -> None:
+def test_acks_0_completes_without_a_response() -> None:
     producer = world(acks=0, idempotence=False)
     future = producer.send(b"x")
     producer.step()
@@ -159,7 +159,7 @@ def test_without_acks_nobody_answers() -> None:
     assert producer.pool.available() == producer.pool.total
 
 
-def test_topics_without_an_id_are_named() -> None:
+def test_topics_without_an_id_are_sent_by_name() -> None:
     known, unknown = world(), world(topic_id=bytes(16))
     for producer in (known, unknown):
         producer.send(b"x")
@@ -169,7 +169,7 @@ def test_topics_without_an_id_are_named() -> None:
     assert builder_of(known.client.requests()[0]).oldest_allowed_version == 7
 
 
-def test_a_node_that_is_down_is_waited_for() -> None:
+def test_batches_wait_for_a_node_that_is_down() -> None:
     producer = world()
     producer.send(b"x")
     producer.client.down.add(0)
@@ -181,7 +181,7 @@ def test_a_node_that_is_down_is_waited_for() -> None:
     assert len(producer.client.requests()) == 1
 
 
-def test_partitions_without_a_leader_ask_for_metadata() -> None:
+def test_partitions_without_a_leader_request_metadata() -> None:
     producer = world(partitions=2)
     producer.leaders = {0: 0, 1: -1}
     producer.leader_epoch += 1
@@ -192,36 +192,36 @@ def test_partitions_without_a_leader_ask_for_metadata() -> None:
     assert producer.metadata.time_to_next_update(producer.clock.now_ms + 5_000) == 0
 
 
-# -- answers: W1, W13, W14, P10 --------------------------------------------------------------------
+# -- responses: W1, W13, W14, P10 ------------------------------------------------------------------
 
 
 @pytest.mark.fault("W1", "W13")
 @pytest.mark.parametrize(
     "code", [NOT_LEADER, UNKNOWN_TOPIC, STORAGE, 5, CORRUPT, TIMED_OUT, 19, 20]
 )
-def test_passing_errors_are_retried_after_a_wait(code: int) -> None:
+def test_retriable_errors_are_retried_after_a_backoff(code: int) -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(code)
+    producer.respond_with_error(code)
     producer.step(50)
     assert producer.client.requests() == []
     producer.step(60)
     assert len(producer.client.requests()) == 1
-    producer.answer_all()
+    producer.respond_to_all()
     assert future.result(0).offset == 0
     assert producer.broker[0].values() == [b"x"]
     assert producer.metrics.registry.snapshot()["record-retry-total"] == 1
 
 
 @pytest.mark.fault("W1", "W13")
-def test_waits_grow_with_each_failure() -> None:
+def test_backoff_grows_with_each_failure() -> None:
     producer = world()
     producer.send(b"x")
     waits = []
     producer.step()
     for _ in range(6):
-        producer.answer_one(NOT_ENOUGH_REPLICAS)
+        producer.respond_with_error(NOT_ENOUGH_REPLICAS)
         failed_ms = producer.clock.now_ms
         while not producer.client.requests():
             producer.step(10)
@@ -230,14 +230,14 @@ def test_waits_grow_with_each_failure() -> None:
 
 
 @pytest.mark.fault("W1")
-def test_a_moved_partition_is_sent_to_its_new_leader_at_once() -> None:
+def test_moved_partition_is_sent_to_its_new_leader_at_once() -> None:
     producer = world(nodes=2)
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(NOT_LEADER, new_leader=1)
+    producer.respond_with_error(NOT_LEADER, new_leader=1)
     producer.step()
     assert [sent.request.destination for sent in producer.client.requests()] == ["1"]
-    producer.answer_all("1")
+    producer.respond_to_all("1")
     assert future.result(0).offset == 0
 
 
@@ -246,7 +246,7 @@ def test_stale_metadata_is_refreshed() -> None:
     producer = world()
     producer.send(b"x")
     producer.step()
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     assert producer.metadata.time_to_next_update(producer.clock.now_ms + 1_000) == 0
 
 
@@ -259,27 +259,27 @@ def test_stale_metadata_is_refreshed() -> None:
         (87, InvalidRecordError, "INVALID_RECORD"),
     ],
 )
-def test_lasting_errors_fail_at_once(code: int, kind: type[KafkaError], text: str) -> None:
+def test_permanent_errors_fail_at_once(code: int, kind: type[KafkaError], text: str) -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(code)
+    producer.respond_with_error(code)
     with pytest.raises(kind, match=text):
         future.result(0)
     assert isinstance(future.exception(0), kind)
     assert producer.pool.available() == producer.pool.total
     later = producer.send(b"y")
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert later.result(0).offset == 0
 
 
 @pytest.mark.fault("W14", "P4")
-def test_an_unknown_code_fails_only_its_partition() -> None:
+def test_unknown_error_code_fails_only_its_partition() -> None:
     producer = world(partitions=2)
     bad, good = producer.send(b"x", 0), producer.send(b"y", 1)
     producer.step()
-    producer.answer_all(errors={0: 9999})
+    producer.respond_to_all(errors={0: 9999})
     assert good.result(0).offset == 0
     with pytest.raises(KafkaError, match="9999"):
         bad.result(0)
@@ -287,13 +287,13 @@ def test_an_unknown_code_fails_only_its_partition() -> None:
 
 @pytest.mark.fault("W14")
 @pytest.mark.parametrize("idempotence", [True, False])
-def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
+def test_rejected_records_fail_and_the_others_are_retried(
     idempotence: bool,
 ) -> None:
     producer = world(idempotence=idempotence)
-    told: list[int] = []
+    seen: list[int] = []
     futures = [
-        producer.send(b"%d" % number, on_delivery=noting(told, number)) for number in range(3)
+        producer.send(b"%d" % number, on_delivery=noting(seen, number)) for number in range(3)
     ]
     producer.step()
     response = PartitionProduceResponse(
@@ -311,11 +311,11 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
     )
     producer.step()
     assert [str(future.exception(0)) for future in futures if future.done()] == ["no key"]
-    assert told == [1]
+    assert seen == [1]
     producer.settle()
     assert [futures[index].result(0).offset for index in (0, 2)] == [0, 1]
     assert producer.broker[0].values() == [b"0", b"2"]
-    assert told == [1, 0, 2]
+    assert seen == [1, 0, 2]
     assert producer.metrics.registry.snapshot()["record-error-total"] == 1
     assert producer.pool.available() == producer.pool.total
 
@@ -324,13 +324,13 @@ def test_records_that_the_broker_names_fail_with_its_words_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("code", "named", "kind"),
     [
-        (32, [1], InvalidTimestampError),  # the code can only mean the one record that is named
+        (32, [1], InvalidTimestampError),  # the code must be that of the only rejected record
         (87, [1], InvalidRecordError),
         (9999, [1], UnknownServerError),
-        (32, [0, 1], InvalidRecordError),  # which of them it means is not known
+        (32, [0, 1], InvalidRecordError),  # the record of the code is unknown
     ],
 )
-def test_the_error_of_a_record_has_the_class_of_the_code_if_it_is_the_only_one(
+def test_error_of_the_only_rejected_record_has_the_class_of_the_code(
     code: int, named: list[int], kind: type[KafkaError]
 ) -> None:
     producer = world()
@@ -357,7 +357,7 @@ def test_the_error_of_a_record_has_the_class_of_the_code_if_it_is_the_only_one(
 
 
 @pytest.mark.fault("W14")
-def test_partitions_left_out_are_retried_and_strangers_ignored() -> None:
+def test_missing_partitions_are_retried_and_unknown_ones_ignored() -> None:
     producer = world(partitions=2)
     futures = [producer.send(b"x", 0), producer.send(b"y", 1)]
     producer.step()
@@ -383,7 +383,7 @@ def test_partitions_left_out_are_retried_and_strangers_ignored() -> None:
     assert futures[0].result(0).offset == 0
 
 
-def test_a_broker_that_is_too_old_ends_a_producer_that_needs_sequences() -> None:
+def test_broker_without_idempotence_is_a_fatal_error() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
@@ -395,7 +395,7 @@ def test_a_broker_that_is_too_old_ends_a_producer_that_needs_sequences() -> None
     assert isinstance(producer.sender.failure, ProducerFatalError)
 
 
-def test_the_brokers_append_time_is_the_records() -> None:
+def test_log_append_time_is_the_timestamp() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
@@ -410,26 +410,26 @@ def test_the_brokers_append_time_is_the_records() -> None:
     assert future.result(0) == RecordMetadata(TOPIC, 0, 3, 1234, -1, 1)
 
 
-def test_retries_are_limited_where_the_user_says_so() -> None:
+def test_retries_limits_the_attempts() -> None:
     producer = world(retries=1, idempotence=False, acks=1)
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     assert not future.done()
     producer.step(200)
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     with pytest.raises(NotLeaderOrFollowerError):
         future.result(0)
 
 
 @pytest.mark.fault("W1")
-def test_one_in_flight_keeps_the_order_without_sequences() -> None:
+def test_one_request_in_flight_keeps_the_order() -> None:
     producer = world(idempotence=False, acks=1, max_in_flight=1, batch_size=200, nodes=2)
     for number in range(3):
         producer.send(b"%03d" % number + bytes(150))
     producer.step()
     producer.step()
     assert len(producer.client.requests()) == 1
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     producer.settle()
     assert [value[:3] for value in producer.broker[0].values()] == [b"000", b"001", b"002"]

@@ -1,4 +1,4 @@
-"""The sender against a scripted client: time, splitting, callbacks, the end, producer ids."""
+"""The sender with a scripted client: timeouts, splits, callbacks, close, producer ids."""
 
 import logging
 
@@ -32,15 +32,15 @@ NOT_LEADER, UNKNOWN_TOPIC, TIMED_OUT, TOO_LARGE, STORAGE, CORRUPT = 6, 3, 7, 10,
 NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 19, 20
 
 
-# -- time: W4, W10, W11 ----------------------------------------------------------------------------
+# -- timeouts: W4, W10, W11 ------------------------------------------------------------------------
 
 
 @pytest.mark.fault("W10")
-def test_a_record_that_waits_too_long_fails_once_and_was_not_written() -> None:
+def test_unsent_record_expires_once() -> None:
     producer = world(delivery_timeout_ms=1_000)
     producer.client.down.add(0)
-    told: list[KafkaError | None] = []
-    future = producer.send(b"x", on_delivery=lambda metadata, error: told.append(error))
+    seen: list[KafkaError | None] = []
+    future = producer.send(b"x", on_delivery=lambda metadata, error: seen.append(error))
     producer.step(999)
     assert not future.done()
     assert producer.client.polled_ms[-1] == 1
@@ -50,12 +50,12 @@ def test_a_record_that_waits_too_long_fails_once_and_was_not_written() -> None:
     error = future.exception(0)
     assert isinstance(error, DeliveryTimeoutError)
     assert not error.possibly_written
-    assert told == [error]
+    assert seen == [error]
     assert producer.pool.available() == producer.pool.total
 
 
 @pytest.mark.fault("W10")
-def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> None:
+def test_memory_of_an_expired_batch_in_flight_is_not_reused() -> None:
     producer = world(delivery_timeout_ms=1_000, idempotence=False, acks=1)
     future = producer.send(b"precious")
     producer.step()
@@ -69,21 +69,21 @@ def test_memory_of_a_batch_on_the_wire_is_not_used_again_before_it_returns() -> 
     assert producer.pool.available() < producer.pool.total
     producer.send(b"other")
     assert b"precious" in bytes(buffer)
-    producer.answer_all()
+    producer.respond_to_all()
     producer.step()
     assert len(producer.client.requests()) == 1
-    producer.answer_all()
+    producer.respond_to_all()
     assert producer.pool.available() == producer.pool.total
 
 
 @pytest.mark.fault("W10")
-def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
+def test_batch_that_expires_when_drained_delays_no_other() -> None:
     producer = world(max_in_flight=1, delivery_timeout_ms=1_000)
     producer.client.down.add(0)
     late = producer.send(b"late")
     producer.step()
     producer.client.down.clear()
-    producer.step(5_000)  # the machine slept meanwhile
+    producer.step(5_000)  # the machine was suspended meanwhile
     assert isinstance(late.exception(0), DeliveryTimeoutError)
     assert producer.client.requests() == []
     after = producer.send(b"after")
@@ -92,11 +92,11 @@ def test_a_batch_that_expires_when_its_turn_comes_holds_up_no_other() -> None:
 
 
 @pytest.mark.fault("W10")
-def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
+def test_expired_batch_that_was_rejected_before_was_not_written() -> None:
     producer = world(delivery_timeout_ms=1_000, idempotence=False, acks=1)
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(NOT_LEADER)
+    producer.respond_with_error(NOT_LEADER)
     producer.client.down.add(0)
     producer.step(1_000)
     error = future.exception(0)
@@ -107,7 +107,7 @@ def test_an_expired_batch_that_was_refused_before_was_not_written() -> None:
 
 
 @pytest.mark.fault("W12")
-def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
+def test_records_for_a_deleted_topic_expire() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
     producer.update_metadata(error_code=UNKNOWN_TOPIC)
@@ -118,7 +118,7 @@ def test_a_topic_that_was_deleted_is_waited_for_and_given_up() -> None:
 
 
 @pytest.mark.fault("W10")
-def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:
+def test_expired_batch_without_response_is_possibly_written() -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
     producer.step()
@@ -131,7 +131,7 @@ def test_an_expired_batch_whose_answer_was_lost_may_be_written() -> None:
 
 
 @pytest.mark.fault("W3")
-def test_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() -> None:
+def test_lost_response_is_retried_without_duplicates() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
@@ -143,7 +143,7 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() -> None
     assert producer.broker[0].values() == [b"x"]
 
 
-def test_a_disconnect_without_sequences_may_write_twice() -> None:
+def test_disconnect_without_idempotence_may_write_twice() -> None:
     producer = world(idempotence=False, acks=1)
     future = producer.send(b"x")
     producer.step()
@@ -155,19 +155,19 @@ def test_a_disconnect_without_sequences_may_write_twice() -> None:
     assert producer.broker[0].values() == [b"x", b"x"]
 
 
-# -- splitting: W8 ---------------------------------------------------------------------------------
+# -- splits: W8 ------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault("W8")
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
 @pytest.mark.parametrize("idempotence", [True, False])
-def test_a_batch_too_large_is_split_and_keeps_its_order(
+def test_batch_that_is_too_large_is_split_in_order(
     codec: CompressionType, idempotence: bool
 ) -> None:
     producer = world(compression=codec, idempotence=idempotence, acks=-1)
-    told: list[bytes] = []
+    seen: list[bytes] = []
     values = [b"%02d" % number + bytes(range(100)) for number in range(16)]
-    futures = [producer.send(value, on_delivery=noting(told, value)) for value in values]
+    futures = [producer.send(value, on_delivery=noting(seen, value)) for value in values]
     done: list[int] = []
     for number, future in enumerate(futures):
         future.add_done_callback(noting(done, number))
@@ -175,13 +175,13 @@ def test_a_batch_too_large_is_split_and_keeps_its_order(
     producer.settle()
     assert [future.result(0).offset for future in futures] == list(range(16))
     assert producer.broker[0].values() == values
-    assert told == values
+    assert seen == values
     assert done == list(range(16))
     assert producer.pool.available() == producer.pool.total
 
 
 @pytest.mark.fault("W8")
-def test_a_single_record_too_large_fails_alone() -> None:
+def test_single_record_that_is_too_large_fails() -> None:
     producer = world()
     values = [bytes(10), bytes(900), bytes(20), bytes(30)]
     futures = [producer.send(value) for value in values]
@@ -193,12 +193,12 @@ def test_a_single_record_too_large_fails_alone() -> None:
 
 
 @pytest.mark.fault("W8")
-def test_waiting_goes_on_over_a_split() -> None:
+def test_wait_continues_after_a_split() -> None:
     producer = world()
     futures = [producer.send(bytes(300)) for _ in range(4)]
     producer.broker[0].max_batch_bytes = 700
     producer.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert not any(future.done() for future in futures)
     assert producer.accumulator.incomplete.all()
     producer.settle()
@@ -227,7 +227,7 @@ def test_callbacks_that_raise_are_logged_and_counted(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.fault("W15")
-def test_callbacks_may_send_and_may_not_wait() -> None:
+def test_callbacks_may_send_but_not_wait() -> None:
     producer = world(buffer_memory=40_000)
     errors: list[BaseException] = []
     sent_again = []
@@ -250,7 +250,7 @@ def test_callbacks_may_send_and_may_not_wait() -> None:
     assert sent_again[0].result(0).offset == 1
 
 
-def test_done_callbacks_run_at_once_where_the_outcome_is_known() -> None:
+def test_done_callbacks_run_at_once_if_the_outcome_is_known() -> None:
     producer = world()
     future = producer.send(b"a")
     seen: list[object] = []
@@ -260,16 +260,16 @@ def test_done_callbacks_run_at_once_where_the_outcome_is_known() -> None:
     assert seen == [future, future]
 
 
-# -- the end: W7, W16, W20 -------------------------------------------------------------------------
+# -- close: W7, W16, W20 ---------------------------------------------------------------------------
 
 
 @pytest.mark.fault("W16")
-def test_closing_sends_the_rest_and_ends() -> None:
+def test_close_sends_queued_records() -> None:
     producer = world(linger_ms=10_000)
     future = producer.send(b"x")
     producer.sender.initiate_close()
     assert producer.sender.step()
-    producer.answer_all()
+    producer.respond_to_all()
     assert future.result(0).offset == 0
     assert not producer.sender.step()
     assert producer.client.closed
@@ -277,10 +277,10 @@ def test_closing_sends_the_rest_and_ends() -> None:
 
 
 @pytest.mark.fault("W16")
-def test_a_forced_close_fails_what_is_left_once() -> None:
+def test_forced_close_fails_incomplete_records_once() -> None:
     producer = world()
-    told: list[object] = []
-    on_wire = producer.send(b"x", on_delivery=lambda *outcome: told.append(outcome))
+    seen: list[object] = []
+    on_wire = producer.send(b"x", on_delivery=lambda *outcome: seen.append(outcome))
     producer.step()
     queued = producer.send(b"y")
     producer.sender.force_close()
@@ -289,13 +289,13 @@ def test_a_forced_close_fails_what_is_left_once() -> None:
         with pytest.raises(KafkaError, match="closed before"):
             future.result(0)
     assert producer.sender.lost_records() == 2
-    assert len(told) == 1
+    assert len(seen) == 1
     assert producer.pool.available() == producer.pool.total
     assert producer.client.closed
 
 
 @pytest.mark.fault("W20")
-def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
+def test_unexpected_error_fails_all_records_with_its_cause() -> None:
     producer = world()
     futures = [producer.send(b"x")]
     producer.step()
@@ -319,7 +319,7 @@ def test_an_unexpected_error_fails_everything_with_its_cause() -> None:
 
 
 @pytest.mark.fault("W20")
-def test_an_error_while_handling_an_answer_is_not_lost_in_the_client() -> None:
+def test_error_while_handling_a_response_stops_the_sender() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
@@ -329,12 +329,12 @@ def test_an_error_while_handling_an_answer_is_not_lost_in_the_client() -> None:
 
 
 @pytest.mark.fault("W7")
-def test_a_fenced_producer_fails_for_good() -> None:
+def test_fenced_producer_fails_permanently() -> None:
     producer = world(partitions=2)
     future, other = producer.send(b"x", 0), producer.send(b"y", 1)
     producer.step()
     queued = producer.send(b"z", 1)
-    producer.answer_one(90)
+    producer.respond_with_error(90)
     for each in (future, other, queued):
         producer.step()
         assert isinstance(each.exception(0), KafkaError)
@@ -345,7 +345,7 @@ def test_a_fenced_producer_fails_for_good() -> None:
 # -- producer ids ----------------------------------------------------------------------------------
 
 
-def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
+def test_nothing_is_sent_before_the_producer_id_is_known() -> None:
     producer = ProducerWorld(WorldOptions(idempotence=False))
     fresh = ProducerWorld(WorldOptions())
     assert producer.transactions is None
@@ -366,7 +366,7 @@ def test_nothing_is_sent_before_there_is_a_producer_id() -> None:
 
 
 @pytest.mark.parametrize("code", [14, 15, 7])
-def test_asking_for_an_id_is_tried_again(code: int) -> None:
+def test_init_producer_id_is_retried(code: int) -> None:
     producer = ProducerWorld.__new__(ProducerWorld)
     ProducerWorld.__init__(producer, WorldOptions())
     transactions = producer.transactions
@@ -387,7 +387,7 @@ def test_asking_for_an_id_is_tried_again(code: int) -> None:
     assert producer.broker[0].log[0].producer_id == 9
 
 
-def test_being_refused_an_id_is_final() -> None:
+def test_permanent_init_producer_id_error_is_fatal() -> None:
     producer = world()
     transactions = producer.transactions
     assert transactions is not None
@@ -402,7 +402,7 @@ def test_being_refused_an_id_is_final() -> None:
     assert isinstance(producer.sender.failure, ProducerFatalError)
 
 
-def test_a_missing_answer_counts_as_a_network_error() -> None:
+def test_response_without_a_body_is_a_network_error() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()

@@ -1,4 +1,4 @@
-"""Many threads on one producer: each one's order is kept, and nobody waits for ever."""
+"""Many threads share one producer: each keeps its order, and none blocks permanently."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.mark.fault("W23")
 @pytest.mark.parametrize("environment", [{}, {"KCLIENT_PURE_PYTHON": "1"}], ids=["", "reference"])
-def test_threads_that_are_switched_all_the_time(environment: dict[str, str]) -> None:
+def test_threads_with_a_minimal_switch_interval(environment: dict[str, str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-m", "tests.support.thread_stress"],
         cwd=Path(__file__).parents[2], env={**os.environ, **environment},

@@ -1,4 +1,4 @@
-"""Batches of which nobody knows whether the broker has them are asked for, not written anew."""
+"""Batches with unknown outcome are retried with their sequences, not written again."""
 
 import random
 from typing import Any
@@ -40,8 +40,8 @@ def epoch(producer: ProducerWorld) -> int:
     return producer.transactions.producer.epoch
 
 
-def lose_the_answer(producer: ProducerWorld, *, written: int) -> None:
-    """Breaks the connection when the broker has acted on the first few requests only."""
+def lose_the_response(producer: ProducerWorld, *, written: int) -> None:
+    """Closes the connection after the broker has processed the first few requests."""
     for sent in producer.client.requests()[:written]:
         producer.process(sent)
     producer.client.disconnect("0")
@@ -51,7 +51,7 @@ def lose_the_answer(producer: ProducerWorld, *, written: int) -> None:
 def send_in_batches(
     producer: ProducerWorld, count: int, first: int = 0, size: int = 60
 ) -> list[DeliveryFuture]:
-    """Puts batches of one record on the wire."""
+    """Sends batches of one record."""
     futures = []
     for number in range(first, first + count):
         futures.append(producer.send(b"%d" % number + bytes(size)))
@@ -71,17 +71,17 @@ def fails(future: DeliveryFuture, kind: type[KafkaError], *, written: bool) -> K
 
 @pytest.mark.fault("W8", "W3")
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.GZIP])
-def test_a_batch_that_the_broker_has_is_not_written_again_in_parts(codec: CompressionType) -> None:
+def test_written_batch_is_not_written_again_in_parts(codec: CompressionType) -> None:
     producer = world(compression=codec)
     sent = [b"%d" % number + random.Random(number).randbytes(100) for number in range(4)]
     futures = [producer.send(value) for value in sent]
     producer.step()
-    lose_the_answer(producer, written=1)
+    lose_the_response(producer, written=1)
     producer.broker[0].max_batch_bytes = 250
     producer.settle()
     for future in futures:
         error = fails(future, RecordTooLargeError, written=True)
-        assert "too large when it was sent again" in str(error)
+        assert "too large when it was retried" in str(error)
         assert "the broker may hold it nevertheless" in str(error)
     assert values(producer) == sent
     after = producer.send(b"after")
@@ -92,12 +92,12 @@ def test_a_batch_that_the_broker_has_is_not_written_again_in_parts(codec: Compre
 
 
 @pytest.mark.fault("W8", "W3")
-def test_a_batch_that_the_broker_never_got_is_written_in_parts() -> None:
+def test_unwritten_batch_is_written_in_parts() -> None:
     producer = world()
     sent = [b"%d" % number + bytes(100) for number in range(5)]
     futures = [producer.send(value) for value in sent]
     producer.step()
-    lose_the_answer(producer, written=0)
+    lose_the_response(producer, written=0)
     producer.broker[0].max_batch_bytes = 200
     producer.settle()
     assert [future.result(0).offset for future in futures] == [1, 2, 3, 4, 5]
@@ -107,13 +107,13 @@ def test_a_batch_that_the_broker_never_got_is_written_in_parts() -> None:
 
 @pytest.mark.fault("W8", "W3")
 @pytest.mark.parametrize("written", range(4))
-def test_batches_behind_one_that_became_too_large_keep_their_place(written: int) -> None:
+def test_batches_after_one_that_became_too_large_keep_their_order(written: int) -> None:
     producer = world(batch_size=200)
     large = [producer.send(b"a" + bytes(60)), producer.send(b"b" + bytes(60))]
     producer.step()
     behind = send_in_batches(producer, 2, size=120)
     assert len(producer.client.requests()) == 3
-    lose_the_answer(producer, written=written)
+    lose_the_response(producer, written=written)
     producer.broker[0].max_batch_bytes = 195
     producer.settle()
     for future in large:
@@ -126,11 +126,11 @@ def test_batches_behind_one_that_became_too_large_keep_their_place(written: int)
 
 
 @pytest.mark.fault("W8", "W3")
-def test_a_single_record_that_became_too_large_may_be_written() -> None:
+def test_single_record_that_became_too_large_is_possibly_written() -> None:
     producer = world()
     future = producer.send(bytes(300))
     producer.step()
-    lose_the_answer(producer, written=1)
+    lose_the_response(producer, written=1)
     producer.broker[0].max_batch_bytes = 200
     producer.settle()
     fails(future, RecordTooLargeError, written=True)
@@ -141,11 +141,11 @@ def test_a_single_record_that_became_too_large_may_be_written() -> None:
 
 
 @pytest.mark.fault("W8")
-def test_without_sequences_records_may_be_written_twice_rather_than_lost() -> None:
+def test_without_idempotence_records_are_rather_duplicated_than_lost() -> None:
     producer = world(idempotence=False, acks=1)
     futures = [producer.send(bytes(100)) for _ in range(4)]
     producer.step()
-    lose_the_answer(producer, written=1)
+    lose_the_response(producer, written=1)
     producer.broker[0].max_batch_bytes = 250
     producer.settle()
     assert [future.result(0).offset for future in futures] == [5, 6, 7, 8]
@@ -156,18 +156,18 @@ def test_without_sequences_records_may_be_written_twice_rather_than_lost() -> No
 
 @pytest.mark.fault("W5", "W3")
 @pytest.mark.parametrize("has_them", [True, False])
-def test_before_a_new_epoch_the_fate_of_batches_in_the_dark_is_asked_for(has_them: bool) -> None:
+def test_unknown_outcomes_are_resolved_before_a_new_epoch(has_them: bool) -> None:
     producer = world(batch_size=100)
     futures = send_in_batches(producer, 3)
-    # The first is refused in passing; a broker that just lost its memory takes the others, or not.
+    # The first is retriable; a broker that lost its state accepts the others, or does not.
     producer.client.end("0", producer.process(producer.client.requests()[0], {0: NOT_ENOUGH}))
     if has_them:
         producer.broker[0].states.clear()
-    lose_the_answer(producer, written=2 if has_them else 0)
+    lose_the_response(producer, written=2 if has_them else 0)
     assert values(producer) == ([b"1" + bytes(60), b"2" + bytes(60)] if has_them else [])
-    if not has_them:  # a gap where the next in line would fit
+    if not has_them:  # a gap in place of the next sequence
         producer.step(200)
-        producer.answer_one(OUT_OF_ORDER)
+        producer.respond_with_error(OUT_OF_ORDER)
     producer.settle()
     numbers = [value[:1] for value in values(producer)]
     if has_them:
@@ -180,14 +180,14 @@ def test_before_a_new_epoch_the_fate_of_batches_in_the_dark_is_asked_for(has_the
 
 
 @pytest.mark.fault("W6", "W3")
-def test_what_a_forgetful_broker_cannot_tell_is_not_written_anew() -> None:
+def test_possibly_written_batch_is_not_renumbered_after_lost_producer_state() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
-    lose_the_answer(producer, written=1)
+    lose_the_response(producer, written=1)
     producer.broker[0].states.clear()
     producer.step(200)
-    producer.answer_one(UNKNOWN_PRODUCER)
+    producer.respond_with_error(UNKNOWN_PRODUCER)
     fails(future, UnknownProducerIdError, written=True)
     after = producer.send(b"y")
     producer.settle()
@@ -196,23 +196,23 @@ def test_what_a_forgetful_broker_cannot_tell_is_not_written_anew() -> None:
 
 
 @pytest.mark.fault("W2", "W3")
-def test_no_more_batches_are_under_way_than_a_broker_remembers() -> None:
+def test_no_more_batches_in_flight_than_a_broker_remembers() -> None:
     producer = world(batch_size=100, nodes=2)
     futures = send_in_batches(producer, 5)
     for sent in producer.client.requests():
-        producer.process(sent)  # and their answers take their time
+        producer.process(sent)  # and their responses are late
     producer.leaders = {0: 1}
     producer.leader_epoch += 1
     producer.update_metadata()
     futures += send_in_batches(producer, 5, first=5)
     assert len(producer.client.wire.get("1", ())) == 0
-    lose_the_answer(producer, written=0)
+    lose_the_response(producer, written=0)
     producer.settle()
     assert [future.result(0).offset for future in futures] == list(range(1, 11))
     assert [value[:1] for value in values(producer)] == [b"%d" % number for number in range(10)]
 
 
-# -- what errors say -------------------------------------------------------------------------------
+# -- error codes -----------------------------------------------------------------------------------
 
 
 # Codes that Apache Kafka returns only before it has appended anything.
@@ -229,13 +229,13 @@ EVERY_CODE = [*(code for code in range(-1, 134) if code), NO_KAFKA_CODE]
 @pytest.mark.fault("W10", "W13")
 @pytest.mark.parametrize("code", EVERY_CODE)
 @pytest.mark.parametrize(("acks", "idempotence"), [(1, False), (-1, False), (-1, True)])
-def test_every_error_code_says_whether_the_record_may_be_in_the_log(
+def test_every_error_code_determines_possibly_written(
     code: int, acks: int, idempotence: bool
 ) -> None:
     producer = world(idempotence=idempotence, acks=acks, retries=0)
     future = producer.send(b"x")
     producer.step()
-    producer.answer_one(code)
+    producer.respond_with_error(code)
     if code == DUPLICATE_SEQUENCE:
         assert future.exception(0) is None
         return
@@ -246,12 +246,12 @@ def test_every_error_code_says_whether_the_record_may_be_in_the_log(
 
 @pytest.mark.fault("W10")
 @pytest.mark.parametrize("code", [7, AFTER_APPEND, 56, -1, UNKNOWN_TOPIC, NOT_LEADER])
-def test_a_timeout_after_the_append_does_not_say_that_nothing_was_written(code: int) -> None:
+def test_timeout_after_the_append_is_possibly_written(code: int) -> None:
     producer = world(delivery_timeout_ms=1_000)
     future = producer.send(b"x")
     producer.step()
     producer.process(producer.client.requests()[0])  # the leader appends, then loses leadership
-    producer.answer_one(code)
+    producer.respond_with_error(code)
     producer.client.down.add(0)
     producer.step(1_000)
     fails(future, UnknownServerError if code == -1 else DeliveryTimeoutError, written=True)
@@ -260,11 +260,11 @@ def test_a_timeout_after_the_append_does_not_say_that_nothing_was_written(code: 
 
 @pytest.mark.fault("W3", "W5")
 @pytest.mark.parametrize("in_doubt", [2, 3, 5])
-def test_a_broker_that_remembers_only_the_last_batch_may_hold_the_others(in_doubt: int) -> None:
-    """Apache Kafka notes no other batch of a producer when it shuts down (ProducerStateManager)."""
+def test_earlier_batches_of_a_restarted_broker_are_possibly_written(in_doubt: int) -> None:
+    """Apache Kafka stores only the last batch of a producer at shutdown (ProducerStateManager)."""
     producer = world(batch_size=100)
     futures = send_in_batches(producer, in_doubt)
-    lose_the_answer(producer, written=in_doubt)
+    lose_the_response(producer, written=in_doubt)
     for known in producer.broker[0].states.values():
         last = known[-1]
         known.clear()
@@ -282,14 +282,14 @@ def test_a_broker_that_remembers_only_the_last_batch_may_hold_the_others(in_doub
 
 @pytest.mark.fault("W5", "W10")
 @pytest.mark.parametrize("code", sorted(REFUSED_BEFORE_OR_AFTER_APPEND))
-def test_a_batch_that_a_former_leader_appended_is_not_renumbered(code: int) -> None:
+def test_batch_appended_by_a_former_leader_is_not_renumbered(code: int) -> None:
     producer = world(batch_size=100)
     refused, appended = send_in_batches(producer, 2)
     first, second = producer.client.requests()
     producer.client.end("0", producer.process(first, {0: NOT_ENOUGH}))
     producer.broker[0].states.clear()  # so that the second batch is accepted before the first
     producer.process(second)
-    producer.answer_one(code)
+    producer.respond_with_error(code)
     producer.settle()
     fails(refused, OutOfOrderSequenceError, written=False)
     assert appended.exception(0) is None
@@ -297,7 +297,7 @@ def test_a_batch_that_a_former_leader_appended_is_not_renumbered(code: int) -> N
 
 
 @pytest.mark.fault("W4", "W10")
-def test_a_broken_connection_leaves_it_open() -> None:
+def test_lost_connection_is_possibly_written() -> None:
     producer = world(idempotence=False, acks=1, retries=0)
     future = producer.send(b"x")
     producer.step()
@@ -307,27 +307,27 @@ def test_a_broken_connection_leaves_it_open() -> None:
 
 
 @pytest.mark.fault("W3", "W10")
-def test_a_refusal_says_nothing_of_an_earlier_attempt() -> None:
+def test_rejection_does_not_cover_an_earlier_attempt() -> None:
     producer = world()
     future = producer.send(b"x")
     producer.step()
-    lose_the_answer(producer, written=1)
+    lose_the_response(producer, written=1)
     producer.step(200)
-    producer.answer_one(29)
+    producer.respond_with_error(29)
     error = fails(future, KafkaError, written=True)
     assert "not allowed to write to topic 't'; the record was sent" in str(error)
 
 
 @pytest.mark.fault("W10", "W11")
 @pytest.mark.parametrize("code", [56, -1])
-def test_a_batch_that_failed_in_the_dark_opens_a_new_epoch_only_if_it_left_a_gap(code: int) -> None:
+def test_failed_batch_starts_a_new_epoch_only_if_it_left_a_gap(code: int) -> None:
     for appended in (True, False):
         producer = world(delivery_timeout_ms=1_000)
         lost = producer.send(b"x")
         producer.step()
         if appended:
             producer.process(producer.client.requests()[0])
-        producer.answer_one(code)
+        producer.respond_with_error(code)
         if code == 56:
             producer.step(1_000)
         fails(lost, DeliveryTimeoutError if code == 56 else UnknownServerError, written=True)
@@ -339,7 +339,7 @@ def test_a_batch_that_failed_in_the_dark_opens_a_new_epoch_only_if_it_left_a_gap
 
 
 @pytest.mark.fault("W16", "W10")
-def test_a_forced_close_tells_what_was_sent_from_what_was_not() -> None:
+def test_forced_close_distinguishes_sent_from_unsent_records() -> None:
     producer = world()
     on_wire = producer.send(b"x")
     producer.step()

@@ -180,20 +180,20 @@ def _deliver_revoked(replace: Replace) -> None:
 
 def _wake_nobody(replace: Replace) -> None:
     def let_go(self: ProduceRequestResult) -> None:
-        self.is_over = True
+        self.is_finished = True
 
-    replace(ProduceRequestResult, "_let_go", let_go)
+    replace(ProduceRequestResult, "_release_waiters", let_go)
 
 
 def _end_twice(replace: Replace) -> None:
     def settle(self: ProduceRequestResult, outcome: Any) -> bool:
-        self._publish(outcome)
+        self._set_outcome(outcome)
         deliveries = list(self.deliveries)
         self._runner.run_all(partial(future.report, tell) for _, future, tell in deliveries)
-        self._let_go()
+        self._release_waiters()
         return True
 
-    replace(ProduceRequestResult, "_settle", settle)
+    replace(ProduceRequestResult, "_finish", settle)
 
 
 def _cut_too_much(replace: Replace) -> None:

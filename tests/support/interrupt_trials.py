@@ -106,7 +106,7 @@ class Trials:
         assert set(self.told.values()) <= {1}
         assert not len(accumulator.drainer.queues)
         assert accumulator.pool.queued() == 0
-        assert not accumulator._is_hurried()
+        assert not accumulator._skips_linger()
         # The sender frees the last batch's memory just behind its outcome.
         pool = accumulator.pool
         wait_until(

@@ -136,7 +136,7 @@ class Sent:
     request: ClientRequest
     body: Request
     memory: list[tuple[memoryview, bytes]] = field(default_factory=list)
-    answer: Response | None = None
+    response: Response | None = None
     processed: bool = False
 
     def is_untouched(self) -> bool:
@@ -469,12 +469,12 @@ class ProducerWorld:
                     )
                 )
         sent.processed = True
-        sent.answer = ProduceResponse(
+        sent.response = ProduceResponse(
             responses=[TopicProduceResponse(name=TOPIC, partition_responses=answered)]
         )
-        return sent.answer
+        return sent.response
 
-    def answer_all(self, node: str = "0", errors: Mapping[int, int] | None = None) -> int:
+    def respond_to_all(self, node: str = "0", errors: Mapping[int, int] | None = None) -> int:
         """Lets a node act on and answer all it was sent, and the producer hear of it."""
         count = 0
         for sent in list(self.client.wire.get(node, ())):
@@ -483,7 +483,7 @@ class ProducerWorld:
         self.step()
         return count
 
-    def answer_one(self, code: int, node: str = "0", *, new_leader: int = -1) -> None:
+    def respond_with_error(self, code: int, node: str = "0", *, new_leader: int = -1) -> None:
         """Answers the oldest request of a node with one error for all its partitions."""
         sent = self.client.wire[node][0]
         assert isinstance(sent.body, ProduceRequest)
@@ -518,9 +518,9 @@ class ProducerWorld:
                 return
             self.step()
             for node in list(self.client.wire):
-                self.answer_all(node)
+                self.respond_to_all(node)
             self.clock.now_ms += 300
-        raise AssertionError(f"not settled: {self.accumulator.incomplete.all()}")
+        raise AssertionError(f"not idle: {self.accumulator.incomplete.all()}")
 
 
 def builder_of(sent: Sent) -> ProduceRequestBuilder:

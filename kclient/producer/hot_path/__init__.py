@@ -1,8 +1,8 @@
-"""What `Producer.send` does once a record, from its arguments to its future.
+"""Hot path of `Producer.send`: the code that runs for every record.
 
 It exists twice with the same behaviour, as the record code does: compiled, in ``_speed.pyx``, and
-as a readable reference. They are base classes: those derived from them, in Python and one for both,
-do everything that happens less often. The compiled one serves where the compiled record code does.
+as a readable reference. Both are base classes; the derived classes, in Python only, do what happens
+per batch or less often. The compiled one is used if the compiled record code is.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
 # cython: language_level=3, wraparound=False, embedsignature=True, annotation_typing=False
-"""The hot path, compiled: same behaviour as `kclient.producer.hot_path.reference`, which explains it.
+"""Compiled hot path, with the behaviour of `kclient.producer.hot_path.reference`.
 
-A batch is appended to with its queue's lock held, as everywhere: the interpreter's does not count.
+Appends hold the lock of the queue: the code does not rely on the interpreter's lock.
 """
 
 cimport cython
@@ -34,7 +34,7 @@ cdef tuple NO_ERROR = (None, None, None)
 
 @cython.no_gc
 cdef class RecordHandle:
-    """What a record's future knows by itself; the rest its batch's result knows."""
+    """State of a record's future; the batch's result holds the rest."""
     cdef readonly object _result
     cdef readonly int64_t _timestamp_ms
     cdef readonly int32_t _index, _key_size, _value_size
@@ -52,7 +52,7 @@ cdef inline int32_t size_of(object data) except -2:
 
 
 cdef class OpenBatch:
-    """A batch as far as appending goes."""
+    """The part of a batch that `send` uses."""
     cdef readonly object result
     cdef readonly RecordBatchBuilder builder
     cdef object _future_type  # a class: `type` would refuse one that has a metaclass
@@ -65,7 +65,7 @@ cdef class OpenBatch:
         self._future_type = future_type
 
     def try_append(self, timestamp_ms, key, value, headers, on_delivery):
-        """Append a record and return its future, or None where the record does not fit."""
+        """Append a record and return its future, or None if the record does not fit."""
         return self._try_append(timestamp_ms, key, value, headers, on_delivery)
 
     cdef object _try_append(
@@ -77,7 +77,7 @@ cdef class OpenBatch:
             return None
         future = <RecordHandle>new_instance(<type>self._future_type, NO_ARGUMENTS)
         if PyObject_IS_GC(future):
-            PyObject_GC_UnTrack(<void *>future)  # as its base does
+            PyObject_GC_UnTrack(<void *>future)  # as its base class is
         future._result = self.result
         future._timestamp_ms = timestamp_ms
         future._index = <int32_t>index
@@ -89,7 +89,7 @@ cdef class OpenBatch:
 
 
 cdef class OpenQueue:
-    """A partition's queue as far as appending goes."""
+    """The part of a partition's queue that `send` uses."""
     cdef readonly object lock
     cdef object _enter, _exit
     cdef public OpenBatch open_batch
@@ -100,7 +100,7 @@ cdef class OpenQueue:
         self._exit = lock.__exit__
 
     def try_append(self, timestamp_ms, key, value, headers, on_delivery):
-        """Append a record and return its future, or None where a new batch is needed."""
+        """Append a record and return its future, or None if a new batch is needed."""
         return self._try_append(timestamp_ms, key, value, headers, on_delivery)
 
     cdef object _try_append(
@@ -118,7 +118,7 @@ cdef class OpenQueue:
 
 
 cdef class TopicView:
-    """A topic as far as choosing a partition goes."""
+    """The part of a topic that `send` uses."""
     cdef public object cluster
     cdef public int32_t partition_count
     cdef public tuple queues
@@ -132,8 +132,8 @@ cdef class TopicView:
 
 @cython.auto_pickle(False)
 cdef class SendPath:
-    """Base of the producer: sends what needs no care, plain bytes to a partition that is known."""
-    cdef public bint _takes_plain
+    """Base of the producer: the fast path of `send`, for bytes and known partitions."""
+    cdef public bint _fast_path_enabled
     cdef readonly dict _topics
     cdef readonly object _cluster, _process_id, _created_in
     cdef object _append, _wall_ns, _checked_callback
@@ -162,27 +162,27 @@ cdef class SendPath:
         future = try_send(self, topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if future is not None:
             return future
-        return self._send_with_care(
+        return self._send_slow(
             topic, value, key, headers, partition, timestamp_ms, on_delivery
         )
 
 
-# The description that users see stands in one place.
+# The docstring is written once.
 SendPath.send.__doc__ = reference.SendPath.send.__doc__
 
 
-# Functions and not methods: a class with C methods has a table of them among its attributes.
+# Functions, not methods: a class with C methods has a visible attribute for their table.
 
 cdef object try_send(
     SendPath self, object topic, object value, object key, object headers, object partition,
     object timestamp_ms, object on_delivery,
 ):
-    """Append a record and return its future, or None, with nothing done, if it needs care."""
+    """Fast path: append a record and return its future, or None if the slow path is needed."""
     cdef TopicView info
     cdef OpenQueue queue = None
-    if not self._takes_plain or self._process_id() != self._created_in:
+    if not self._fast_path_enabled or self._process_id() != self._created_in:
         return None
-    if type(topic) is not str or not (is_plain(value) and is_plain(key)):
+    if type(topic) is not str or not (is_bytes_or_none(value) and is_bytes_or_none(key)):
         return None
     info = self._topics.get(topic)
     if info is None or info.cluster is not self._cluster():
@@ -201,10 +201,10 @@ cdef object try_send(
         queue = info.queues[(murmur2(key) & 0x7FFFFFFF) % info.partition_count]
     if timestamp_ms is None:
         timestamp_ms = <int64_t>self._wall_ns() // 1_000_000
-    return append_plain(self, info, queue, timestamp_ms, key, value, headers, on_delivery)
+    return append_fast(self, info, queue, timestamp_ms, key, value, headers, on_delivery)
 
 
-cdef object append_plain(
+cdef object append_fast(
     SendPath self, TopicView info, OpenQueue queue, object timestamp_ms, object key, object value,
     object headers, object on_delivery,
 ):
@@ -220,7 +220,7 @@ cdef object append_plain(
         return None
 
 
-cdef inline bint is_plain(object data) noexcept:
+cdef inline bint is_bytes_or_none(object data) noexcept:
     return data is None or type(data) is bytes
 
 

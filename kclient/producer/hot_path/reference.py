@@ -1,4 +1,4 @@
-"""The hot path in Python, for readers and for machines without a compiler."""
+"""Hot path in Python, for readers and for systems without a compiler."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from kclient.producer.key_value_types import K_contra, V_contra
 from kclient.producer.send_arguments import check_on_delivery
 from kclient.record import Header, RecordBatchBuilder, murmur2
 
-if TYPE_CHECKING:  # they derive from what stands here
+if TYPE_CHECKING:  # they derive from these classes
     from kclient.producer.delivery_future import DeliveryFuture
     from kclient.producer.produce_request_result import OnDelivery, ProduceRequestResult
 
@@ -19,10 +19,10 @@ _MAX_TIMESTAMP_MS = 2**63 - 1
 
 
 class RecordHandle:
-    """What a record's future knows by itself; the rest its batch's result knows.
+    """State of a record's future; the batch's result holds the rest.
 
-    It is small, and not looked at by the garbage collector where it is compiled: applications keep
-    millions. The reference to a callback that may lead back to it ends with the batch's outcome.
+    It is small, and not tracked by the garbage collector if compiled: applications keep millions.
+    The result drops its callbacks when it is completed, which ends reference cycles.
     """
 
     __slots__ = ("_index", "_key_size", "_result", "_timestamp_ms", "_value_size")
@@ -43,11 +43,11 @@ class RecordHandle:
 
 
 class OpenBatch:
-    """A batch as far as appending goes.
+    """The part of a batch that `send` uses.
 
     Attributes:
         result: Outcome of the batch.
-        builder: Holds the records.
+        builder: Builder that holds the records.
     """
 
     __slots__ = ("_future_type", "builder", "result")
@@ -70,7 +70,7 @@ class OpenBatch:
         headers: Sequence[Header] | None,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
-        """Append a record and return its future, or None where the record does not fit.
+        """Append a record and return its future, or None if the record does not fit.
 
         The caller holds the lock of the batch's queue.
         """
@@ -90,11 +90,11 @@ class OpenBatch:
 
 
 class OpenQueue:
-    """A partition's queue as far as appending goes.
+    """The part of a partition's queue that `send` uses.
 
     Attributes:
         lock: Guards the queue and its open batch.
-        open_batch: The batch that takes records, if there is one.
+        open_batch: The batch that records are appended to, if there is one.
     """
 
     __slots__ = ("lock", "open_batch")
@@ -111,7 +111,7 @@ class OpenQueue:
         headers: Sequence[Header] | None,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
-        """Append a record and return its future, or None where a new batch is needed."""
+        """Append a record and return its future, or None if a new batch is needed."""
         with self.lock:
             batch = self.open_batch
             if batch is None:
@@ -120,15 +120,15 @@ class OpenQueue:
 
 
 class TopicView:
-    """A topic as far as choosing a partition goes.
+    """The part of a topic that `send` uses.
 
     Attributes:
-        cluster: View of the cluster from which `partition_count` and `queues` were taken.
+        cluster: View of the cluster that `partition_count` and `queues` belong to.
         partition_count: Number of partitions; 0 until the topic was first described.
-        queues: One for each partition; it may be longer than `partition_count` where a topic was
-            made anew with fewer partitions.
-        sticky_queue: Where records without key and partition go at present.
-        used: Whether records came since the sender last looked.
+        queues: One for each partition; longer than `partition_count` if the topic was recreated
+            with fewer partitions.
+        sticky_queue: Queue of records without key and partition at present.
+        used: Whether records were sent since the sender last checked.
     """
 
     __slots__ = ("cluster", "partition_count", "queues", "sticky_queue", "used")
@@ -153,13 +153,13 @@ Append = Callable[
     ],
     "DeliveryFuture",
 ]
-"""`RecordAccumulator.append`, to which the time it may wait was given."""
+"""`RecordAccumulator.append` with a bound `max_wait_ms`."""
 
 Topic = TypeVar("Topic", bound=TopicView)
 
 
 class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
-    """Base of the producer: sends what needs no care, plain bytes to a partition that is known."""
+    """Base of the producer: the fast path of `send`, for bytes and known partitions."""
 
     def __init__(
         self,
@@ -168,15 +168,15 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         wall_ns: Callable[[], int],
         process_id: Callable[[], int],
     ) -> None:
-        """Leave everything to `_send_with_care` until `_takes_plain` is set.
+        """Start with the fast path disabled.
 
         Args:
-            cluster: Returns the present view of the cluster.
+            cluster: Returns the current view of the cluster.
             append: Appends a record that needs a new batch.
-            wall_ns: Returns the present, in nanoseconds since the epoch.
-            process_id: Returns the id of the running process.
+            wall_ns: Returns the current time in nanoseconds since the epoch.
+            process_id: Returns the id of the current process.
         """
-        self._takes_plain = False
+        self._fast_path_enabled = False
         self._topics: dict[str, Topic] = {}
         self._cluster = cluster
         self._append = append
@@ -198,42 +198,41 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
     ) -> "DeliveryFuture":
         """Queue a record and return the future of its delivery.
 
-        The partition is the one named, else that of the key (murmur2, as in Java), else one that
-        changes with every batch.
+        The partition is the one named, else that of the key (murmur2, as in Java), else the sticky
+        one, which changes with every batch.
 
         Args:
             topic: Topic name.
-            value: Bytes-like, None for a tombstone, or what ``value.serializer`` takes.
-            key: Bytes-like, None, or what ``key.serializer`` takes.
+            value: Bytes-like, None for a tombstone, or an argument of ``value.serializer``.
+            key: Bytes-like, None, or an argument of ``key.serializer``.
             headers: Pairs of str and bytes or None.
             partition: Partition number.
-            timestamp_ms: Milliseconds since the epoch; the present where it is left out.
+            timestamp_ms: Milliseconds since the epoch; by default the current time.
             on_delivery: Called as ``on_delivery(metadata, error)``, one of them None, in the
-                producer's thread. It must not wait; what it raises is logged. The order is that of
-                the Java client; confluent-kafka's callbacks are called as ``(err, msg)``, and one
-                whose first parameter is named so is refused.
+                producer's thread. It must not block; its exceptions are logged. The order is that
+                of the Java client; callbacks of confluent-kafka take ``(err, msg)``, and one whose
+                first parameter has such a name is rejected.
 
         Raises:
-            InvalidTypeError: An argument has a type that cannot be used.
-            InvalidArgumentError: An argument has a value that cannot be used.
+            InvalidTypeError: An argument has an unsupported type.
+            InvalidArgumentError: An argument has an invalid value.
             SerializationError: A serializer failed.
-            RecordTooLargeError: The record is larger than ``max.request.size`` or all memory.
-            BufferExhaustedError: Memory did not come free within ``max.block.ms``.
+            RecordTooLargeError: The record is larger than ``max.request.size`` or
+                ``buffer.memory``.
+            BufferExhaustedError: Memory was not freed within ``max.block.ms``.
             KafkaTimeoutError: The topic's partitions were not known within ``max.block.ms``;
-                BootstrapError, with the cause for each address, if no broker could be reached.
+                BootstrapError, with the cause for each address, if no broker was reachable.
             ClosedError: The producer was closed.
             ForkedClientError: The producer was created in another process.
-            ProducerFatalError: The producer has stopped for good; the cause says why.
+            ProducerFatalError: The producer stopped permanently; `__cause__` is the reason.
         """
         future = self._try_send(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if future is not None:
             return future
-        return self._send_with_care(
-            topic, value, key, headers, partition, timestamp_ms, on_delivery
-        )
+        return self._send_slow(topic, value, key, headers, partition, timestamp_ms, on_delivery)
 
     @abstractmethod
-    def _send_with_care(
+    def _send_slow(
         self,
         topic: str,
         value: Any,
@@ -243,7 +242,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         timestamp_ms: int | None,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture":
-        """Send a record that needs care, or say what is wrong with it."""
+        """Check, serialize and append a record that the fast path does not handle."""
 
     def _try_send(
         self,
@@ -255,14 +254,14 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         timestamp_ms: int | None,
         on_delivery: "OnDelivery | None",
     ) -> "DeliveryFuture | None":
-        """Append a record and return its future, or None, with nothing done, if it needs care.
+        """Fast path: append a record and return its future.
 
-        It does where the producer is closed, its process another one, the topic not known or known
-        from an older view of the cluster, or an argument anything but what is usual.
+        Returns None, without side effects, if the slow path is needed: closed, forked, unknown
+        topic, stale metadata, or unusual arguments.
         """
-        if not self._takes_plain or self._process_id() != self._created_in:
+        if not self._fast_path_enabled or self._process_id() != self._created_in:
             return None
-        if type(topic) is not str or not (_is_plain(value) and _is_plain(key)):
+        if type(topic) is not str or not (_is_bytes_or_none(value) and _is_bytes_or_none(key)):
             return None
         info = self._topics.get(topic)
         if info is None or info.cluster is not self._cluster():
@@ -280,9 +279,9 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         if timestamp_ms is None:
             timestamp_ms = self._wall_ns() // 1_000_000
         queue = None if partition is None else info.queues[partition]
-        return self._append_plain(info, queue, timestamp_ms, key, value, headers, on_delivery)
+        return self._append_fast(info, queue, timestamp_ms, key, value, headers, on_delivery)
 
-    def _append_plain(
+    def _append_fast(
         self,
         info: Topic,
         queue: OpenQueue | None,
@@ -300,11 +299,11 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
                 return future
         try:
             return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
-        except ClosedError:  # which is told with care, too
+        except ClosedError:  # the slow path raises the error
             return None
 
 
-def _is_plain(data: object) -> bool:
+def _is_bytes_or_none(data: object) -> bool:
     return data is None or type(data) is bytes
 
 

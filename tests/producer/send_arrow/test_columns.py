@@ -1,4 +1,4 @@
-"""What becomes of the columns of an Arrow table, as another client reads it."""
+"""Columns of an Arrow table, and the records that another client reads."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,9 +18,7 @@ Make = Callable[..., Producer]
 Stored = Callable[[str], list[ForeignRecord]]
 
 
-def test_every_column_is_what_others_read(
-    make: Make, stored: Stored, topic: str, partitions: int
-) -> None:
+def test_every_column_arrives(make: Make, stored: Stored, topic: str, partitions: int) -> None:
     table = pa.table(
         {
             "value": binary(b"a", None, b"", b"d"),
@@ -76,7 +74,7 @@ def test_binary_and_text_of_every_kind(make: Make, stored: Stored, topic: str, a
     assert [one.content for one in stored(topic)] == [(each, each, ()) for each in PLAIN]
 
 
-def test_nulls_alone_and_binary_of_a_fixed_size(make: Make, stored: Stored, topic: str) -> None:
+def test_null_columns_and_fixed_size_binary(make: Make, stored: Stored, topic: str) -> None:
     nothing = pa.nulls(2)
     with make() as producer:
         table = pa.table({"value": nothing, "key": [b"k", b"l"], "partition": [0, 0]})
@@ -137,7 +135,7 @@ def test_headers_of_every_kind(make: Make, stored: Stored, topic: str, headers: 
     assert [one.headers for one in stored(topic)] == [(), (), (("a", b"1"), ("b", None))]
 
 
-def test_headers_of_nobody_whose_columns_java_has_written(
+def test_empty_headers_with_buffers_of_the_java_client(
     make: Make, stored: Stored, topic: str
 ) -> None:
     nothing: list[Any] = [
@@ -169,10 +167,10 @@ def test_headers_of_a_fixed_number(make: Make, stored: Stored, topic: str) -> No
     assert [one.headers for one in stored(topic)] == [(), (("a", b"1"),)]
 
 
-def test_keys_decide_and_keep_their_order(
+def test_rows_with_keys_keep_their_order(
     make: Make, stored: Stored, topic: str, partitions: int
 ) -> None:
-    total = 70_000  # more than is grouped at a time
+    total = 70_000  # more than one group
     keys = [b"k%d" % (number % 10) if number % 3 else None for number in range(total)]
     values = [b"%06d" % number for number in range(total)]
     batch = pa.record_batch({"value": pa.array(values), "key": pa.array(keys)})
@@ -188,7 +186,7 @@ def test_keys_decide_and_keep_their_order(
     assert sorted(chain.from_iterable(seen.values())) == values
 
 
-def test_rows_without_key_stick_and_spread(
+def test_rows_without_key_use_sticky_partitions(
     make: Make, stored: Stored, topic: str, partitions: int
 ) -> None:
     values = [b"%05d" % number for number in range(5_000)]
@@ -202,7 +200,7 @@ def test_rows_without_key_stick_and_spread(
     assert sorted(chain.from_iterable(by_partition.values())) == values
 
 
-def test_a_table_of_many_small_batches_is_one(make: Make, stored: Stored, topic: str) -> None:
+def test_small_batches_of_a_table_are_combined(make: Make, stored: Stored, topic: str) -> None:
     values = [b"%03d" % number for number in range(500)]
     chunks = pa.chunked_array([[value] for value in values])
     with make() as producer:
@@ -211,7 +209,7 @@ def test_a_table_of_many_small_batches_is_one(make: Make, stored: Stored, topic:
     assert [one.value for one in stored(topic)] == values
 
 
-def test_nothing_is_nothing_to_wait_for() -> None:
+def test_empty_table_is_complete_at_once() -> None:
     with Producer(bootstrap_servers="127.0.0.1:1") as producer:
         for empty in (
             pa.table({"value": binary()}),
@@ -221,7 +219,7 @@ def test_nothing_is_nothing_to_wait_for() -> None:
             assert producer.send_arrow("t", empty).result(0) == 0
 
 
-def test_what_was_sent_is_a_copy(make: Make, stored: Stored, topic: str) -> None:
+def test_sent_data_is_a_copy(make: Make, stored: Stored, topic: str) -> None:
     memory = bytearray(b"before")
     offsets = pa.array([0, 6], pa.int32()).buffers()[1]
     array = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(memory)])
@@ -233,7 +231,7 @@ def test_what_was_sent_is_a_copy(make: Make, stored: Stored, topic: str) -> None
     assert [one.value for one in stored(topic)] == [b"before"]
 
 
-def test_what_lies_under_a_null_is_not_followed(make: Make, stored: Stored, topic: str) -> None:
+def test_data_under_a_null_is_not_read(make: Make, stored: Stored, topic: str) -> None:
     views = ints(1, 97, 0, 0) + ints(99, 0, 77, 1 << 30) + ints(1, 98, 0, 0)
     table = pa.table(
         {
@@ -249,7 +247,7 @@ def test_what_lies_under_a_null_is_not_followed(make: Make, stored: Stored, topi
     ]  # fmt: skip
 
 
-def test_more_than_memory_holds_goes_through_it(make: Make, stored: Stored, topic: str) -> None:
+def test_tables_larger_than_buffer_memory(make: Make, stored: Stored, topic: str) -> None:
     values = [b"%04d" % number + bytes(1_000) for number in range(300)]
     with make(buffer_memory=40_000) as producer:
         table = pa.table({"value": values, "key": [value[:4] for value in values]})

@@ -23,9 +23,7 @@ Stored = Callable[[str], list[ForeignRecord]]
 
 
 @pytest.mark.parametrize("serializer", [None, lambda topic, headers, data: data])
-def test_the_column_names_the_topic(
-    make: Make, stored: Stored, topic: str, serializer: Any
-) -> None:
+def test_topics_from_a_column(make: Make, stored: Stored, topic: str, serializer: Any) -> None:
     others = [f"{topic}-{each}" for each in "ab"]
     table = pa.table(
         {
@@ -63,7 +61,7 @@ def test_partitioners(make: Make, stored: Stored, topic: str) -> None:
     assert len({one.partition for one in stored(topic) if one.key == b"same"}) > 1
 
 
-def test_serializers_take_columns_of_any_type(make: Make, stored: Stored, topic: str) -> None:
+def test_serializers_accept_columns_of_any_type(make: Make, stored: Stored, topic: str) -> None:
     table = pa.table(
         {
             "value": [{"a": 1}, None, {"a": 3}],
@@ -96,7 +94,7 @@ def test_serializers_take_columns_of_any_type(make: Make, stored: Stored, topic:
     assert failed.value.__notes__ == ["send_arrow: 0 of 1 records were queued before"]
 
 
-def test_interceptors_see_each_record(make: Make, stored: Stored, topic: str) -> None:
+def test_interceptors_receive_each_record(make: Make, stored: Stored, topic: str) -> None:
     seen: list[object] = []
 
     class Stamp:

@@ -1,4 +1,4 @@
-"""What is wrong with an Arrow table is told at once, with its row."""
+"""Errors of Arrow tables, which name the row."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ TWICE = pa.Table.from_arrays([V, V], names=["value", "value"])
 BAD_NAME = pa.array([[], [(b"\xff", b"")], []], pa.map_(pa.binary(), pa.binary()))
 NO_NAME = pa.array([None, [], [{"key": None, "value": b""}]], PAIRS)
 NO_PAIR = pa.array([None, [], [None]], PAIRS)
-STRANGERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+OTHER_HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 OTHER_TABLES: list[tuple[Any, str]] = [
     ([b"secret"], "a list (pa.Table.from_pylist(rows) makes a table of it)"),
     ({"value": [b"secret"]}, "a dict (pa.table(columns) makes a table of it)"),
@@ -45,7 +45,7 @@ OTHER_TABLES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("given", "shown"), OTHER_TABLES)
-def test_other_tables_are_refused_with_their_conversion_and_without_their_rows(
+def test_other_tables_raise_with_a_hint_and_without_their_rows(
     make: Make, given: Any, shown: str
 ) -> None:
     with pytest.raises(InvalidTypeError) as caught:
@@ -95,7 +95,7 @@ REFUSED: list[tuple[Any, type[KafkaError], str]] = [
     ({"value": V, "headers": V}, InvalidTypeError, "headers: got Arrow type binary, expected list"),
     ({"value": V, "headers": [[1], [], []]}, InvalidTypeError, "headers: got Arrow type list<"),
     (
-        {"value": V, "headers": pa.nulls(3, STRANGERS)},
+        {"value": V, "headers": pa.nulls(3, OTHER_HEADERS)},
         InvalidTypeError,
         "headers: got Arrow type .*, expected list<struct<key: string, value: binary>> or map",
     ),
@@ -111,9 +111,7 @@ REFUSED: list[tuple[Any, type[KafkaError], str]] = [
 
 
 @pytest.mark.parametrize(("data", "kind", "text"), REFUSED)
-def test_it_is_refused_before_anything_is_waited_for(
-    data: Any, kind: type[KafkaError], text: str
-) -> None:
+def test_invalid_tables_raise_before_any_wait(data: Any, kind: type[KafkaError], text: str) -> None:
     with Producer(bootstrap_servers="127.0.0.1:1") as producer:
         table = pa.table(data) if isinstance(data, dict) else data
         with pytest.raises(kind, match=text):
@@ -143,7 +141,7 @@ def test_it_is_refused_before_anything_is_waited_for(
         ),
     ],
 )
-def test_buffers_that_lie_are_refused(array: Any, text: str) -> None:
+def test_inconsistent_buffers_raise(array: Any, text: str) -> None:
     with (
         Producer(bootstrap_servers="127.0.0.1:1") as producer,
         pytest.raises(InvalidArgumentError, match=text),
@@ -156,10 +154,10 @@ def test_buffers_that_lie_are_refused(array: Any, text: str) -> None:
     ("data", "kind", "text"),
     [each for each in REFUSED if re.search(r"\brow \d", each[2])],
 )
-def test_rows_count_from_the_beginning_of_the_table(
+def test_row_numbers_count_from_the_start_of_the_table(
     before: int, data: dict[str, Any], kind: type[KafkaError], text: str
 ) -> None:
-    """Whether its batches are small, and joined, or not."""
+    """The batches may be small, and combined, or not."""
     chunks = [pa.table({"value": V.slice(0, 0)}), pa.table({"value": [b""] * before})]
     table = pa.concat_tables([*chunks, *chunks[1:], pa.table(data)], promote_options="default")
     text = re.sub(r"\brow (\d)", lambda row: f"row {2 * before + int(row[1])}", text)
@@ -177,7 +175,7 @@ def test_rows_count_from_the_beginning_of_the_table(
         ([b"t"] * 3, InvalidTypeError, "topic: got Arrow type binary, expected string"),
     ],
 )
-def test_a_column_of_topics_is_refused(names: Any, kind: type[KafkaError], text: str) -> None:
+def test_invalid_topic_columns_raise(names: Any, kind: type[KafkaError], text: str) -> None:
     columns: dict[str, Any] = {"value": V} | ({} if names is None else {"topic": names})
     for serializer in (None, json_serializer):
         with (
@@ -187,7 +185,7 @@ def test_a_column_of_topics_is_refused(names: Any, kind: type[KafkaError], text:
             producer.send_arrow(None, pa.table(columns))
 
 
-def test_memory_is_a_limit_for_a_row() -> None:
+def test_buffer_memory_limits_a_row() -> None:
     with (
         Producer(bootstrap_servers="127.0.0.1:1", buffer_memory=20_000) as producer,
         pytest.raises(RecordTooLargeError, match=r"row 1: got .*, expected at most buffer\.memory"),
@@ -195,7 +193,7 @@ def test_memory_is_a_limit_for_a_row() -> None:
         producer.send_arrow("t", pa.table({"value": [b"", bytes(30_000)]}))
 
 
-def test_a_partition_that_does_not_exist(make: Make, stored: Stored, topic: str) -> None:
+def test_unknown_partition(make: Make, stored: Stored, topic: str) -> None:
     table = pa.table({"value": [b"a", b"b"], "partition": [0, 3]})
     with make() as producer:
         with pytest.raises(UnknownPartitionError, match="has 3 partition") as caught:
@@ -204,7 +202,7 @@ def test_a_partition_that_does_not_exist(make: Make, stored: Stored, topic: str)
     assert stored(topic) == []
 
 
-def test_full_memory_is_told_with_what_was_queued(topic: str) -> None:
+def test_full_memory_error_has_the_number_of_queued_records(topic: str) -> None:
     with EmbeddedCluster() as cluster:
         producer = Producer(
             bootstrap_servers=cluster.bootstrap_servers, buffer_memory=40_000, max_block_ms=300
@@ -222,10 +220,10 @@ def test_full_memory_is_told_with_what_was_queued(topic: str) -> None:
         assert producer.metrics()["buffer-available-bytes"] == 40_000
 
 
-def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with (
         Producer(bootstrap_servers="127.0.0.1:1") as producer,
         pytest.raises(ConfigError, match=r"pip install kclient\[arrow\]"),
     ):
-        producer.send_arrow("t", object())  # type: ignore[arg-type]  # what is tested
+        producer.send_arrow("t", object())  # type: ignore[arg-type]  # invalid on purpose

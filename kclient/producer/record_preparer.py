@@ -1,4 +1,4 @@
-"""Turns what the application hands in into what the accumulator takes."""
+"""Preparation of a record: check, interceptors, serialization."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ class SerializedRecord(NamedTuple):
     timestamp_ms: int
 
 
-class RecordIntake:
-    """Checks arguments, shows the record to interceptors, and serializes it, in this order."""
+class RecordPreparer:
+    """Checks arguments, calls interceptors, and serializes key and value, in this order."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class RecordIntake:
 
     @property
     def changes_records(self) -> bool:
-        """Whether a serializer or an interceptor may change what the application gave."""
+        """Whether a serializer or an interceptor may change records."""
         return (
             self._key_serializer is not None
             or self._value_serializer is not None
@@ -53,20 +53,20 @@ class RecordIntake:
 
     @property
     def serializes_keys(self) -> bool:
-        """Whether keys may be anything that a serializer takes."""
+        """Whether there is a serializer for keys."""
         return self._key_serializer is not None
 
     @property
     def serializes_values(self) -> bool:
-        """Whether values may be anything that a serializer takes."""
+        """Whether there is a serializer for values."""
         return self._value_serializer is not None
 
-    def take_in(self, record: ProducerRecord) -> SerializedRecord:
-        """Return the record as it will be sent.
+    def prepare(self, record: ProducerRecord) -> SerializedRecord:
+        """Return the serialized record.
 
         Raises:
-            InvalidTypeError: An argument has a type that cannot be used.
-            InvalidArgumentError: An argument has a value that cannot be used.
+            InvalidTypeError: An argument has an unsupported type.
+            InvalidArgumentError: An argument has an invalid value.
             SerializationError: A serializer failed.
         """
         record = _checked(record)
