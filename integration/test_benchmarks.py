@@ -24,6 +24,7 @@ SETTINGS = Settings(
 )
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("operation", [PRODUCE, CONSUME])
 def test_short_run(kafka: RunningKafka, operation: str) -> None:
     peers = [contender(operation, name) for name in PEERS]

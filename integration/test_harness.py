@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from integration.conftest import StartCluster, ToolsFor
 from integration.harness.kafka_cluster import ClusterOptions
 from integration.harness.kafka_tools import KafkaTools
@@ -83,6 +85,7 @@ def test_performance_tools_measure(topic: Topic, tools: KafkaTools) -> None:
     assert consumed.records_per_second > 0
 
 
+@pytest.mark.campaign
 def test_three_nodes_survive_the_loss_of_one(
     start_cluster: StartCluster, tools_for: ToolsFor
 ) -> None:

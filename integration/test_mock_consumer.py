@@ -157,6 +157,7 @@ def test_a_nearer_replica_is_read_and_left_when_it_goes(
     assert values(found) == list(range(2 * RECORDS))
 
 
+@pytest.mark.campaign
 def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk, topic: str) -> None:
     fill(desk, topic)
     for broker in (1, 2, 3):

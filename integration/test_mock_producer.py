@@ -155,6 +155,7 @@ def test_order_is_kept_while_the_leader_moves_with_five_requests_on_their_way(
     assert producer.metrics()["record-retry-total"] > 0
 
 
+@pytest.mark.campaign
 def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk) -> None:
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)

@@ -103,8 +103,15 @@ def transactions(kafka: RunningKafka, topic: Topic) -> tuple[str, TransactionLog
     return name, TransactionLog(kafka, name)
 
 
-@pytest.mark.parametrize("max_poll_records", [10, 500])
-@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize(
+    ("isolation", "max_poll_records"),
+    [
+        ("read_committed", 10),
+        pytest.param("read_committed", 500, marks=pytest.mark.campaign),
+        pytest.param("read_uncommitted", 10, marks=pytest.mark.campaign),
+        pytest.param("read_uncommitted", 500, marks=pytest.mark.campaign),
+    ],
+)
 def test_every_way_to_read_gives_what_was_committed(
     kafka: RunningKafka,
     transactions: tuple[str, TransactionLog],

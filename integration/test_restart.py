@@ -115,6 +115,7 @@ def test_kafka_crashes_and_comes_back(start_cluster: StartCluster, version: str)
         live_through(desk, desk.topic(partitions=PARTITIONS), [crash])
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("W3")
 @pytest.mark.parametrize("version", chosen_versions())
 def test_kafka_stops_and_comes_back(start_cluster: StartCluster, version: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(240)
 def test_demo(tmp_path: Path) -> None:
     done = subprocess.run(

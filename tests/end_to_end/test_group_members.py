@@ -40,6 +40,7 @@ def group(desk: Desk, tmp_path: Path) -> Iterator[Group]:
         yield Group(desk, tmp_path, ending)
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("R11", "R22")
 @pytest.mark.fault("R22")
 def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:

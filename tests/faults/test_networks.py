@@ -44,6 +44,7 @@ class Relay:
         self._pool.shutdown()
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("C10", "R13", "W3")
 def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
     desk: Desk, straight: Desk, proxy: FaultProxy
@@ -78,6 +79,7 @@ def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
     assert list(last.poll(0.5)) == []
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("C13")
 def test_a_bad_network_only_takes_longer(desk: Desk, straight: Desk, proxy: FaultProxy) -> None:
     topic = straight.topic(PARTITIONS)

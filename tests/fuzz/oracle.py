@@ -17,6 +17,7 @@ MAX_SECONDS = 1.0
 """Processor time that one input may take."""
 
 _SECRET = CANARY.decode()
+_ROOT = Path(__file__).parents[2]
 _PACKAGES = ("kclient", "tests")
 
 
@@ -68,10 +69,9 @@ def _place(error: BaseException) -> str:
     """Return the class of an error and the innermost line of ours it came from."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
-        parts = Path(frame.filename).parts
-        for package in _PACKAGES:
-            if package in parts:
-                place = f"{'/'.join(parts[parts.index(package) :])}:{frame.lineno}"
+        path = Path(frame.filename)
+        if any(path.is_relative_to(_ROOT / package) for package in _PACKAGES):
+            place = f"{path.relative_to(_ROOT)}:{frame.lineno}"
     return f"{type(error).__name__} at {place}"
 
 

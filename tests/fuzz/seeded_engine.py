@@ -1,5 +1,6 @@
-"""The engine that needs nothing: mutates corpus and seeds at random, the same way for a seed."""
+"""Engine without coverage guidance: mutates the corpus at random, reproducibly for a seed."""
 
+import math
 import time
 from collections.abc import Callable
 from random import Random
@@ -8,7 +9,7 @@ from tests.fuzz.target import MAX_SIZE, Mutate
 
 
 def new_input(mutate: Mutate, inputs: list[bytes], random: Random) -> bytes:
-    """Return an input that was not there before."""
+    """Return a mutation of one of the inputs."""
     data = random.choice(inputs)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         data = mutate(data, random)
@@ -20,21 +21,23 @@ def fuzz(
     mutate: Mutate,
     inputs: list[bytes],
     *,
-    seconds: float,
     seed: int,
+    seconds: float = math.inf,
+    limit: float = math.inf,
 ) -> int:
-    """Run new inputs until the time is up; return how many.
+    """Run new inputs until the time or their number is used up; return their number.
 
     Args:
         check: Runs an input.
-        mutate: Makes another input of one.
-        inputs: What to begin with.
+        mutate: Changes an input.
+        inputs: Inputs to mutate.
+        seed: Seed of the mutations: input n of a seed is always the same.
         seconds: Time to spend.
-        seed: Number n of a seed's inputs is always the same.
+        limit: Number of inputs to run.
     """
     until = time.monotonic() + seconds
     runs = 0
-    while time.monotonic() < until:
+    while runs < limit and time.monotonic() < until:
         check(new_input(mutate, inputs, Random(f"{seed} {runs}")))
         runs += 1
     return runs

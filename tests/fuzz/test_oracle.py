@@ -107,7 +107,7 @@ def test_a_planted_fault_is_found() -> None:
     start = kind().encode_bytes(9)
     seeded_engine.fuzz(
         check, lambda data, random: mutator.mutated(kind, 9, data, random), [start],
-        seconds=0.5, seed=1,
+        seed=1, limit=1_000,
     )  # fmt: skip
     assert found
 

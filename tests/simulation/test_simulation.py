@@ -1,4 +1,4 @@
-"""Seeds run without a violation, and the same one twice goes the same way."""
+"""Simulation runs: a sample of the seeds without a violation, and their reproduction."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def run(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.parametrize("first", range(1, 33, SEEDS_PER_TEST))
+@pytest.mark.parametrize("first", range(1, 9, SEEDS_PER_TEST))
 def test_nothing_is_violated(first: int) -> None:
     done = run("--first", str(first), "--seeds", str(SEEDS_PER_TEST))
     assert done.returncode == 0, done.stdout + done.stderr

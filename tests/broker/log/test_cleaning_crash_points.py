@@ -13,11 +13,12 @@ def whole_life(faults: EndAt | Lack) -> None:
 
 
 @pytest.mark.fault("B1", "B4")
-def test_every_crash_point_of_the_cleaner() -> None:
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.campaign)])
+def test_every_crash_point_of_the_cleaner(stride: int) -> None:
     counted = EndAt()
     whole_life(counted)
     assert counted.changes > 200
-    for last in range(1, counted.changes + 1):
+    for last in range(1, counted.changes + 1, stride):
         life = CleanLife()
         with pytest.raises(Death):
             life.live(EndAt(last))
@@ -49,11 +50,12 @@ def test_a_crash_while_a_swap_is_finished() -> None:
 
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE], ids=["space", "descriptors"])
-def test_the_cleaner_tries_again_where_something_had_run_out(code: int) -> None:
+@pytest.mark.parametrize("stride", [15, pytest.param(3, marks=pytest.mark.campaign)])
+def test_the_cleaner_tries_again_where_something_had_run_out(code: int, stride: int) -> None:
     counted = Lack(code)
     whole_life(counted)
     assert counted.operations > 50
-    for first in range(1, counted.operations, 3):
+    for first in range(1, counted.operations, stride):
         life = CleanLife()
         life.live_patiently(Lack(code, first, times=1 + first % 4))
         life.end(power_cut=False)

@@ -62,11 +62,12 @@ def count_operations(data_dir: Path, code: int) -> int:
 
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [NO_DESCRIPTORS, NO_SPACE], ids=["descriptors", "space"])
-def test_every_operation_may_find_nothing_left(tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize("stride", [14, pytest.param(2, marks=pytest.mark.campaign)])
+def test_every_operation_may_find_nothing_left(tmp_path: Path, code: int, stride: int) -> None:
     total = count_operations(tmp_path / "whole", code)
     assert total > 50
     refusals = 0
-    for first in range(1, total + 1, 2):
+    for first in range(1, total + 1, stride):
         data_dir = tmp_path / str(first)
         life = Patient(data_dir, NthFault(code, first, times=4 if first % 4 == 1 else 1))
         life.live()

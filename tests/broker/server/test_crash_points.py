@@ -16,7 +16,8 @@ _ATTEMPTS = 6
 
 
 @pytest.mark.fault("B1", "B4")
-def test_crash_points(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [12, pytest.param(2, marks=pytest.mark.campaign)])
+def test_crash_points(tmp_path: Path, stride: int) -> None:
     """Creation, deletion and re-creation of a topic, with appends and commits."""
     files = MortalFiles(last=-1)
     whole = BrokerLife(tmp_path / "whole", files)
@@ -24,7 +25,7 @@ def test_crash_points(tmp_path: Path) -> None:
     total = files.changes
     whole.broker.stop()
     assert total > 100
-    for last in range(1, total + 1, 2):  # all of them are tested with the log
+    for last in range(1, total + 1, stride):  # all of them are tested with the log
         data_dir = tmp_path / str(last)
         life = BrokerLife(data_dir, MortalFiles(last))
         with pytest.raises(Death):
@@ -50,7 +51,10 @@ class Patient(BrokerLife):
 
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [NO_DESCRIPTORS, NO_SPACE], ids=["descriptors", "space"])
-def test_every_operation_is_retried_after_failed_file_operation(tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize("stride", [15, pytest.param(3, marks=pytest.mark.campaign)])
+def test_every_operation_is_retried_after_failed_file_operation(
+    tmp_path: Path, code: int, stride: int
+) -> None:
     """The error is returned to the client, and a retry succeeds without a restart."""
     files = NthFault(code)
     whole = Patient(tmp_path / "whole", files)
@@ -58,11 +62,11 @@ def test_every_operation_is_retried_after_failed_file_operation(tmp_path: Path, 
     total = files.operations
     whole.broker.stop()
     refusals = 0
-    for first in range(1, total + 1, 3):
+    for first in range(1, total + 1, stride):
         data_dir = tmp_path / str(first)
         life = Patient(data_dir, NthFault(code, first, times=3))
         life.live()
         refusals += life.refusals
         life.broker.kill()
         check(data_dir, life)
-    assert refusals > total // 6
+    assert refusals > total // (3 * stride)

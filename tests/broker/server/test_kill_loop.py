@@ -7,6 +7,7 @@ import pytest
 from tests.support.kill_loop import run
 
 
+@pytest.mark.campaign
 @pytest.mark.fault("B1", "B3")
 def test_kills_keep_acknowledged_records_once_and_in_order(tmp_path: Path) -> None:
     report = run(tmp_path, kills=3, seed=57)
