@@ -116,7 +116,7 @@ class BrokerLife:
         outcome: dict[TopicPartition, AppendResult] = {}
         where = TopicPartition(topic, partition)
         manager = self.services.replica_manager
-        manager.append_records(-1, {where: memoryview(records)}, outcome.update)
+        manager.append_records(-1, {where: memoryview(records)}, 0, outcome.update)
         error = outcome[where].error
         if error is not None:
             raise error

@@ -16,13 +16,26 @@ class FetchIsolation(IntEnum):
     LOG_END = 2
 
 
+CONSUMER = -1
+"""Replica id of fetches by consumers."""
+
+
 class FetchParams(NamedTuple):
-    """Parameters of a whole fetch (Kafka: FetchParams)."""
+    """Parameters of a whole fetch (Kafka: FetchParams).
+
+    Attributes:
+        max_wait_ms: Maximum time to wait for `min_bytes`.
+        min_bytes: Bytes that complete the fetch.
+        max_bytes: Maximum size of the records.
+        isolation: Upper bound of the fetch.
+        replica_id: Broker id of a follower, or `CONSUMER`.
+    """
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation: FetchIsolation
+    replica_id: int = CONSUMER
 
 
 class FetchPartition(NamedTuple):
@@ -67,6 +80,8 @@ class AppendResult(NamedTuple):
             if it is a duplicate.
         log_start_offset: Log start offset; -1 if unknown.
         record_errors: Rejected records, as (index in the batch, error message).
+        end_offset: Offset after the last record; the append is committed when the high watermark
+            reaches it.
     """
 
     error: KafkaError | None = None
@@ -74,3 +89,4 @@ class AppendResult(NamedTuple):
     log_append_time: int = -1
     log_start_offset: int = -1
     record_errors: Sequence[tuple[int, str]] = ()
+    end_offset: int = -1

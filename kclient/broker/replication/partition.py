@@ -1,5 +1,6 @@
 """Partition hosted by this broker."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
@@ -12,6 +13,7 @@ from kclient.broker.replication.fetch_params import (
 )
 from kclient.common.broker_errors import (
     FencedLeaderEpochError,
+    NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
@@ -34,16 +36,30 @@ class EpochEndOffset(NamedTuple):
     end_offset: int
 
 
-class Partition:
-    """A partition led by this broker, its only replica (Kafka: Partition).
-
-    The lock guards the registration and the count of bytes; the log has a lock of its own, taken
-    after this one.
+@dataclass(slots=True)
+class ReplicaState:
+    """Progress of one replica, as the leader knows it (Kafka: Replica.ReplicaState).
 
     Attributes:
-        topic_partition: Which one.
-        topic_id: The topic's id, 16 bytes.
-        log: Where the records are.
+        log_end_offset: End offset of the replica's log. For the local replica, the end of the
+            records that are flushed as flush.messages requires; for a follower, its fetch offset.
+    """
+
+    log_end_offset: int = -1
+
+
+class Partition:
+    """Partition with a replica on this broker (Kafka: Partition).
+
+    The high watermark is the minimum of the in-sync replicas' log end offsets. The lock guards the
+    registration, the replica states and the count of bytes; the log has a lock of its own, which is
+    acquired after this one.
+
+    Attributes:
+        topic_partition: Topic and partition number.
+        topic_id: Topic id, 16 bytes.
+        log: Log of the local replica.
+        replicas: State of each replica by broker id.
     """
 
     def __init__(
@@ -61,12 +77,15 @@ class Partition:
         self._lock = lock
         self._leader = -1
         self._leader_epoch = -1
+        self._local = ReplicaState(log.log_end_offset)
+        self.replicas: dict[int, ReplicaState] = {node_id: self._local}
         self._isr: tuple[int, ...] = ()
+        self._in_sync: list[ReplicaState] = []
         self._appended_bytes = 0
 
     @property
     def leader_epoch(self) -> int:
-        """The present leader's epoch."""
+        """Current leader epoch."""
         return self._leader_epoch
 
     @property
@@ -76,50 +95,92 @@ class Partition:
 
     @property
     def appended_bytes(self) -> int:
-        """Bytes appended since the broker started; only ever grows."""
+        """Number of bytes appended since the broker started."""
         return self._appended_bytes
 
     def apply(self, registration: PartitionRegistration) -> None:
-        """Follow the cluster's metadata."""
+        """Apply a change of the cluster metadata."""
         with self._lock:
             self._leader = registration.leader
             self._leader_epoch = registration.leader_epoch
             self._isr = registration.isr
+            known = self.replicas
+            self.replicas = {
+                replica: known.get(replica) or ReplicaState()
+                for replica in (*registration.replicas, self._node_id)
+            }
+            self._in_sync = [self.replicas[replica] for replica in self._isr]
             self._advance_high_watermark()
 
     def append_records_to_leader(
         self, records: memoryview, required_acks: int, origin: AppendOrigin = "client"
     ) -> LogAppendInfo:
-        """Append record batches, as the partition's leader.
+        """Append record batches as the leader. They are committed at the high watermark.
 
         Raises:
-            KafkaStorageError: The disk failed. If only the flush did, the records are in the log,
-                behind the high watermark; see `finish_append`.
-            KafkaError: They were refused, and nothing was written.
+            KafkaStorageError: The disk failed. If only the flush failed, the records are in the
+                log, above the high watermark; see `flush_local_replica`.
+            KafkaError: The records were rejected; nothing was written.
         """
         with self._lock:
             self._check_leader()
-            needed = self.log.config.min_insync_replicas
-            if required_acks == ACKS_ALL and len(self._isr) < needed:
-                raise NotEnoughReplicasError(
-                    f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
-                    f"min.isr requirement of {needed} for partition {self.topic_partition}"
-                )
+            if required_acks == ACKS_ALL:
+                self._check_min_isr()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
             self._appended_bytes += len(records)
+            self._local.log_end_offset = self.log.log_end_offset
             self._advance_high_watermark()
             return info
 
-    def finish_append(self) -> None:
-        """Flush records whose append failed in its flush, and let consumers read them.
+    def _check_min_isr(self) -> None:
+        needed = self.log.config.min_insync_replicas
+        if len(self._isr) < needed:
+            raise NotEnoughReplicasError(
+                f"The size of the current ISR {len(self._isr)} is insufficient to satisfy the "
+                f"min.isr requirement of {needed} for partition {self.topic_partition}"
+            )
+
+    def flush_local_replica(self) -> None:
+        """Flush records whose append failed in its flush, and advance the high watermark.
 
         Raises:
-            KafkaError: That failed, or the log was closed.
+            KafkaError: The flush failed, or the log is closed.
         """
         with self._lock:
-            if self.log.high_watermark < self.log.log_end_offset:
+            end_offset = self.log.log_end_offset
+            if self._local.log_end_offset < end_offset:
                 self.log.flush()
+                self._local.log_end_offset = end_offset
                 self._advance_high_watermark()
+
+    def update_follower(self, replica: int, fetch_offset: int) -> None:
+        """Record the offset that a follower fetches from: it has all records before it.
+
+        Raises:
+            NotLeaderOrFollowerError: The broker has no replica of this partition.
+        """
+        with self._lock:
+            state = self.replicas.get(replica)
+            if state is None or state is self._local:
+                raise NotLeaderOrFollowerError(
+                    f"broker {replica} is not a follower of {self.topic_partition}"
+                )
+            state.log_end_offset = fetch_offset
+            self._advance_high_watermark()
+
+    def is_committed(self, end_offset: int) -> bool:
+        """Return whether all records before an offset are committed.
+
+        Raises:
+            NotLeaderOrFollowerError: This broker is not the leader any more.
+            NotEnoughReplicasAfterAppendError: They are, by fewer than min.insync.replicas.
+        """
+        self._check_leader()
+        if self.log.high_watermark < end_offset:
+            return False
+        if len(self._isr) < self.log.config.min_insync_replicas:
+            raise NotEnoughReplicasAfterAppendError
+        return True
 
     def fetch_records(
         self, wanted: FetchPartition, isolation: FetchIsolation, limit: int, *, at_least_one: bool
@@ -242,9 +303,10 @@ class Partition:
             )
 
     def _advance_high_watermark(self) -> None:
-        # With a single replica, every record in the log is committed.
-        if self._isr == (self._node_id,):
-            self.log.high_watermark = self.log.log_end_offset
+        if self._leader != self._node_id or not self._in_sync:
+            return
+        committed = min([replica.log_end_offset for replica in self._in_sync])
+        self.log.high_watermark = max(self.log.high_watermark, committed)
 
     def _readable_end(self, bounds: FetchResult, isolation: FetchIsolation) -> int:
         if isolation is FetchIsolation.TXN_COMMITTED:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -14,14 +15,16 @@ from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchPartitionStatus
 from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
+from kclient.broker.replication.delayed_produce import AppendResults, DelayedProduce
 from kclient.broker.replication.fetch_params import (
+    CONSUMER,
     AppendResult,
     FetchParams,
     FetchPartition,
     FetchResult,
 )
 from kclient.broker.replication.operation_timer import OperationTimer
-from kclient.broker.replication.partition import Partition
+from kclient.broker.replication.partition import ACKS_ALL, Partition
 from kclient.common.broker_errors import (
     CorruptRecordError,
     InconsistentTopicIdError,
@@ -59,7 +62,6 @@ class _Offline(NamedTuple):
 
 
 FetchResults = dict[TopicPartition, FetchResult]
-AppendResults = dict[TopicPartition, AppendResult]
 TopicConfigReader = Callable[[MetadataImage, str], LogConfig]
 
 
@@ -86,11 +88,14 @@ class ReplicaManager:
         self._lock = runtime.tasks.condition()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, _Offline] = {}
-        self._unfinished: set[TopicPartition] = set()
+        self._unflushed: set[TopicPartition] = set()
         self._operation_lock = runtime.tasks.condition()
         self.timer = OperationTimer(runtime.tasks.condition())
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory(
             runtime.tasks.condition(), self.timer
+        )
+        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = (
+            DelayedOperationPurgatory(runtime.tasks.condition(), self.timer)
         )
 
     def load(self, image: MetadataImage) -> None:
@@ -146,39 +151,69 @@ class ReplicaManager:
         delay_ms = self._log_manager.step(now_ms)
         if self._log_manager.failures.is_offline:
             return delay_ms
-        for topic_partition in list(self._unfinished):
-            partition = self._partitions.get(topic_partition)
+        for topic_partition in list(self._unflushed):
             try:
-                if partition is not None:
-                    partition.finish_append()
+                self._flush_local_replica(topic_partition)
             except KafkaStorageError as error:
                 _log.warning("%s: records are not readable yet: %s", topic_partition, error)
                 delay_ms = min(delay_ms, _RETRY_MS)
-                continue
-            except NotLeaderOrFollowerError:
-                pass  # the log was closed
-            self._unfinished.discard(topic_partition)
         return delay_ms
+
+    def _flush_local_replica(self, topic_partition: TopicPartition) -> None:
+        """Retry a failed flush of an append, which makes its records readable."""
+        partition = self._partitions.get(topic_partition)
+        if partition is not None:
+            with suppress(NotLeaderOrFollowerError):  # the log was closed
+                partition.flush_local_replica()
+            self._complete_delayed(topic_partition)
+        self._unflushed.discard(topic_partition)
 
     def append_records(
         self,
         required_acks: int,
         entries: Mapping[TopicPartition, memoryview],
+        timeout_ms: float,
         on_done: Callable[[AppendResults], None],
         origin: AppendOrigin = "client",
     ) -> None:
         """Append to several partitions; `on_done` receives the results.
 
-        With one replica, `on_done` is called before this returns.
+        With acks 0 and 1 it is called before this returns. With acks -1 (all) it is called when the
+        high watermark of each partition has passed the records, in this or another thread, and
+        after `timeout_ms` at the latest, with REQUEST_TIMED_OUT for the partitions not committed.
         """
         results = {
             topic_partition: self._append(topic_partition, records, required_acks, origin)
             for topic_partition, records in entries.items()
         }
-        on_done(results)
+        if required_acks != ACKS_ALL or self._all_committed(results):
+            on_done(results)
+        else:
+            deadline_ms = self._runtime.clock.monotonic_ms() + timeout_ms
+            operation = DelayedProduce(
+                self._operation_lock, deadline_ms, results, self.partition, on_done
+            )
+            self.produce_purgatory.try_complete_else_watch(operation, list(results))
         for topic_partition, result in results.items():
             if result.error is None:
-                self.fetch_purgatory.check_and_complete(topic_partition)
+                self._complete_delayed(topic_partition)
+
+    def _all_committed(self, results: AppendResults) -> bool:
+        """Return whether no append has to wait; errors are left to `DelayedProduce`."""
+        try:
+            for topic_partition, result in results.items():
+                if result.error is None:
+                    partition = self.partition(topic_partition)
+                    if not partition.is_committed(result.end_offset):
+                        return False
+        except KafkaError:
+            return False
+        return True
+
+    def _complete_delayed(self, topic_partition: TopicPartition) -> None:
+        """Try to complete the operations that wait for a partition's log end or high watermark."""
+        self.produce_purgatory.check_and_complete(topic_partition)
+        self.fetch_purgatory.check_and_complete(topic_partition)
 
     def fetch_records(
         self,
@@ -189,6 +224,8 @@ class ReplicaManager:
         """Read from several partitions; `on_done` receives the results, now or once complete."""
         before = {tp: self._appended_bytes(tp) for tp in wanted}
         results = self._read(params, wanted)
+        if params.replica_id != CONSUMER:
+            results = self._update_follower(params.replica_id, wanted, results)
         found = sum(len(result.records) for result in results.values())
         failed = any(r.error or r.diverging_epoch for r in results.values())
         if params.max_wait_ms <= 0 or not wanted or found >= params.min_bytes or failed:
@@ -204,6 +241,25 @@ class ReplicaManager:
             lambda: on_done(self._read(params, wanted)),
         )
         self.fetch_purgatory.try_complete_else_watch(operation, list(wanted))
+
+    def _update_follower(
+        self,
+        replica: int,
+        wanted: Mapping[TopicPartition, FetchPartition],
+        results: FetchResults,
+    ) -> FetchResults:
+        """Advance a follower to its fetch offsets; return the results with the errors of that."""
+        updated = dict(results)
+        for topic_partition, result in results.items():
+            if result.error is None and result.diverging_epoch is None:
+                try:
+                    partition = self.partition(topic_partition)
+                    partition.update_follower(replica, wanted[topic_partition].fetch_offset)
+                except KafkaError as error:
+                    updated[topic_partition] = FetchResult(error=error)
+                else:
+                    self._complete_delayed(topic_partition)
+        return updated
 
     def _appended_bytes(self, topic_partition: TopicPartition) -> int:
         partition = self._partitions.get(topic_partition)
@@ -225,12 +281,18 @@ class ReplicaManager:
             )
         except KafkaError as error:
             if isinstance(error, KafkaStorageError):
-                self._unfinished.add(topic_partition)
+                self._unflushed.add(topic_partition)
             known = not isinstance(error, _WITHOUT_LOG_START)
             return AppendResult(error=error, log_start_offset=start if known else -1)
         except OSError as error:
             return AppendResult(error=self._storage_error(topic_partition, error))
-        return AppendResult(None, info.first_offset, info.log_append_time, info.log_start_offset)
+        return AppendResult(
+            None,
+            info.first_offset,
+            info.log_append_time,
+            info.log_start_offset,
+            end_offset=info.last_offset + 1,
+        )
 
     def _read(
         self, params: FetchParams, wanted: Mapping[TopicPartition, FetchPartition]
@@ -306,6 +368,7 @@ class ReplicaManager:
             partition = self._partitions.get(topic_partition)
             if partition is not None:
                 partition.apply(registration)
+                self._complete_delayed(topic_partition)
                 continue
             try:
                 opened = self._open(topic_partition, topic, config, flush_name=False)
@@ -380,8 +443,9 @@ class ReplicaManager:
             self._log_manager.delete(*removed)
         finally:
             for topic_partition in removed:
-                # Delayed fetches complete with UNKNOWN_TOPIC_OR_PARTITION.
+                # Delayed operations complete with UNKNOWN_TOPIC_OR_PARTITION.
                 self.fetch_purgatory.complete_all(topic_partition)
+                self.produce_purgatory.check_and_complete(topic_partition)
 
     def _reconfigure(self, image: MetadataImage, topic: TopicImage) -> None:
         config = self._topic_config(image, topic.name)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from kclient.broker.coordinator.group.group_records import GROUP_METADATA_TOPIC, Record
-from kclient.broker.replication.replica_manager import AppendResults, ReplicaManager
+from kclient.broker.replication.delayed_produce import AppendResults
+from kclient.broker.replication.replica_manager import ReplicaManager
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     CorruptRecordError,
@@ -58,7 +59,7 @@ class OffsetsTopic:
         key = TopicPartition(GROUP_METADATA_TOPIC, partition)
         outcome: AppendResults = {}
         batch = self._batch(list(records))
-        self._replicas.append_records(_ACKS_ALL, {key: batch}, outcome.update, "coordinator")
+        self._replicas.append_records(_ACKS_ALL, {key: batch}, 0, outcome.update, "coordinator")
         error = outcome[key].error
         if isinstance(error, UnknownTopicOrPartitionError):
             raise CoordinatorNotAvailableError(f"there is no partition {key} yet") from error

@@ -9,6 +9,7 @@ fetch is a full one (as KIP-227 allows). `max_wait_ms` is limited to five minute
 from kclient.broker.controller.metadata_image import MetadataImage
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.fetch_params import (
+    CONSUMER,
     FetchIsolation,
     FetchParams,
     FetchPartition,
@@ -43,7 +44,6 @@ from kclient.protocol.messages.fetch import (
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 16
-_CONSUMER = -1
 _FINAL_EPOCH = -1
 _LONGEST_WAIT_MS = 300_000
 _ELSEWHERE = {code_of(NotLeaderOrFollowerError()), code_of(FencedLeaderEpochError())}
@@ -53,9 +53,8 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
     """Read each partition, or wait until `min_bytes` are available."""
     if body.session_id != 0 and body.session_epoch != _FINAL_EPOCH:
         return FetchResponse(error_code=code_of(FetchSessionIdNotFoundError()))
-    if body.replica_id != _CONSUMER or body.replica_state.replica_id != _CONSUMER:
-        raise InvalidRequestError("this broker has no followers")
     image = services.controller.image
+    replica_id = _replica_id(services.config.node_id, image, body)
     by_id = request.header.api_version >= _TOPIC_IDS
     topics = [_resolved(image, topic, by_id=by_id) for topic in body.topics]
     wanted = {
@@ -75,7 +74,8 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
         max_wait_ms=min(body.max_wait_ms, _LONGEST_WAIT_MS) if all(n for n, _ in topics) else 0,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, services.config["fetch.max.bytes"]),
-        isolation=FetchIsolation(1 if body.isolation_level == 1 else 0),
+        isolation=_isolation(replica_id, body.isolation_level),
+        replica_id=replica_id,
     )
 
     absence = UnknownTopicIdError() if by_id else UnknownTopicOrPartitionError()
@@ -90,6 +90,22 @@ def handle(services: BrokerServices, request: Request, body: FetchRequest) -> Fe
 
     services.replica_manager.fetch_records(params, wanted, on_done)
     return None
+
+
+def _replica_id(node_id: int, image: MetadataImage, body: FetchRequest) -> int:
+    """Return the broker id of a follower, or `CONSUMER`; version 15 moved the field (KIP-903)."""
+    replica_id = body.replica_id
+    if replica_id == CONSUMER:
+        replica_id = body.replica_state.replica_id
+    if replica_id != CONSUMER and (replica_id == node_id or replica_id not in image.brokers):
+        raise InvalidRequestError(f"replica id: got {replica_id}, expected another broker's id")
+    return replica_id
+
+
+def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
+    if replica_id != CONSUMER:
+        return FetchIsolation.LOG_END
+    return FetchIsolation.TXN_COMMITTED if isolation_level == 1 else FetchIsolation.HIGH_WATERMARK
 
 
 def _resolved(image: MetadataImage, topic: FetchTopic, *, by_id: bool) -> tuple[str, FetchTopic]:

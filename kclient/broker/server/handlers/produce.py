@@ -8,8 +8,8 @@ Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUT
 
 from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
 from kclient.broker.network.request_channel import Request
+from kclient.broker.replication.delayed_produce import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
-from kclient.broker.replication.replica_manager import AppendResults
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import (
@@ -77,7 +77,14 @@ class _Production:
     def start(self) -> None:
         for position, topic in enumerate(self._body.topic_data):
             self._take_topic(position, topic)
-        self._services.replica_manager.append_records(self._body.acks, self._entries, self._respond)
+        body = self._body
+        self._services.replica_manager.append_records(
+            body.acks, self._entries, body.timeout_ms, self._respond
+        )
+        self._entries.clear()
+        for topic in body.topic_data:
+            for partition in topic.partition_data:
+                partition.records = None  # freed even if the response is delayed
 
     def _take_topic(self, position: int, topic: TopicProduceData) -> None:
         error: KafkaError | None = None

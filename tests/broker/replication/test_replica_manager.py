@@ -1,0 +1,163 @@
+"""Acknowledgement of appends by the high watermark, with a second in-sync replica."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kclient.broker.controller.metadata_image import PartitionRegistration
+from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.replication.delayed_produce import AppendResults
+from kclient.broker.replication.fetch_params import (
+    FetchIsolation,
+    FetchParams,
+    FetchPartition,
+    FetchResult,
+)
+from kclient.broker.replication.replica_manager import ReplicaManager
+from kclient.broker.server.broker_config import BrokerConfig
+from kclient.broker.server.broker_server import BrokerServer
+from kclient.common.broker_errors import (
+    NotEnoughReplicasAfterAppendError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from kclient.common.types import TopicPartition
+from tests.support.virtual_home import VirtualHome
+from tests.support.wire import batch
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TIMEOUT_MS = 1_000.0
+
+
+class Replicated:
+    """Broker 1 without threads, whose partitions have a follower on broker 2."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.home = VirtualHome()
+        config = BrokerConfig({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
+        self.broker = BrokerServer(config, self.home.runtime)
+        self.broker.start(threads=False)
+        self.broker.services.controller.create_topic(
+            TopicRequest("t", 2, configs={"min.insync.replicas": "1"})
+        )
+        self.register(isr=(1, 2))
+
+    @property
+    def manager(self) -> ReplicaManager:
+        return self.broker.services.replica_manager
+
+    def register(self, *, leader: int = 1, isr: tuple[int, ...]) -> None:
+        registration = PartitionRegistration((1, 2), isr, leader, 0, 0)
+        for partition in (T0, T1):
+            self.manager.partition(partition).apply(registration)
+
+    def append(self, *partitions: TopicPartition, acks: int = -1) -> list[AppendResults]:
+        """Append a record to each partition; the list receives the results."""
+        done: list[AppendResults] = []
+        entries = {partition: memoryview(batch([b"v"])) for partition in partitions}
+        self.manager.append_records(acks, entries, TIMEOUT_MS, done.append)
+        return done
+
+    def fetch(self, offset: int, replica: int = -1, max_wait_ms: int = 0) -> list[FetchResult]:
+        """Fetch the first partition as a consumer or a follower."""
+        done: list[FetchResult] = []
+        isolation = FetchIsolation.HIGH_WATERMARK if replica < 0 else FetchIsolation.LOG_END
+        params = FetchParams(max_wait_ms, 1, 1 << 20, isolation, replica)
+        wanted = {T0: FetchPartition(bytes(16), offset, 1 << 20)}
+        self.manager.fetch_records(params, wanted, lambda results: done.append(results[T0]))
+        return done
+
+    def expire(self) -> None:
+        self.manager.timer.advance(self.home.runtime.clock.monotonic_ms() + TIMEOUT_MS)
+
+
+@pytest.fixture
+def replicated(tmp_path: Path) -> Iterator[Replicated]:
+    made = Replicated(tmp_path)
+    yield made
+    made.broker.stop()
+
+
+def test_produce_waits_for_in_sync_follower(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    (before,) = replicated.fetch(0)
+    assert (done, before.high_watermark, len(before.records)) == ([], 0, 0)
+    (copied,) = replicated.fetch(0, replica=2)
+    assert len(copied.records) > 0
+    assert done == []
+    replicated.fetch(1, replica=2)
+    (results,) = done
+    assert (results[T0].error, results[T0].base_offset) == (None, 0)
+    (after,) = replicated.fetch(0)
+    assert (after.high_watermark, after.records) == (1, copied.records)
+
+
+def test_high_watermark_completes_delayed_fetch_of_consumer(replicated: Replicated) -> None:
+    waiting = replicated.fetch(0, max_wait_ms=500)
+    replicated.append(T0)
+    assert waiting == []
+    replicated.fetch(1, replica=2)
+    assert waiting[0].high_watermark == 1
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_acks_0_and_1_do_not_wait(replicated: Replicated, acks: int) -> None:
+    (results,) = replicated.append(T0, acks=acks)
+    assert results[T0].error is None
+
+
+def test_uncommitted_produce_times_out(replicated: Replicated) -> None:
+    done = replicated.append(T0, T1)
+    replicated.fetch(1, replica=2)
+    assert done == []
+    replicated.expire()
+    (results,) = done
+    assert results[T0].error is None
+    assert isinstance(results[T1].error, RequestTimedOutError)
+    assert replicated.manager.produce_purgatory.watched() == 0
+
+
+def test_isr_shrink_commits_records(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    replicated.register(isr=(1,))
+    replicated.append(T0)
+    assert done[0][T0].error is None
+
+
+def test_isr_below_minimum_fails_committed_produce(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    log = replicated.manager.partition(T0).log
+    log.config = replace(log.config, min_insync_replicas=3)
+    replicated.fetch(1, replica=2)
+    assert isinstance(done[0][T0].error, NotEnoughReplicasAfterAppendError)
+
+
+def test_lost_leadership_fails_delayed_produce(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    replicated.register(leader=2, isr=(1, 2))
+    replicated.manager.produce_purgatory.check_and_complete(T0)
+    assert isinstance(done[0][T0].error, NotLeaderOrFollowerError)
+
+
+def test_topic_deletion_fails_delayed_produce(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    replicated.broker.services.controller.delete_topics([("t", bytes(16))])
+    assert isinstance(done[0][T0].error, UnknownTopicOrPartitionError)
+
+
+def test_fetch_of_unknown_follower_fails(replicated: Replicated) -> None:
+    done = replicated.append(T0)
+    for replica in (1, 3):
+        (result,) = replicated.fetch(1, replica=replica)
+        assert isinstance(result.error, NotLeaderOrFollowerError)
+    assert done == []
+
+
+def test_fetch_does_not_lower_high_watermark(replicated: Replicated) -> None:
+    replicated.append(T0)
+    replicated.fetch(1, replica=2)
+    replicated.fetch(0, replica=2)
+    assert replicated.fetch(0)[0].high_watermark == 1
