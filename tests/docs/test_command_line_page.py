@@ -20,7 +20,7 @@ def parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, s
                 yield from parsers(each, command)
 
 
-def test_every_command_and_option_is_described() -> None:
+def test_each_command_and_option_is_described() -> None:
     page = PAGE.read_text()
     named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", page))
     words = set(re.findall(r"[a-z-]+", page))
@@ -29,7 +29,7 @@ def test_every_command_and_option_is_described() -> None:
         assert options - named == set()
 
 
-def test_every_option_that_is_described_exists() -> None:
+def test_each_described_option_exists() -> None:
     known = {option for _, options in parsers(make_parser(), "kclient") for option in options}
     described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE.read_text()))
     assert described - known - {"--help"} == set()

@@ -1,4 +1,4 @@
-"""The programs of the how-to pages run as pasted, and do what the page describes."""
+"""Programs of the how-to pages run as pasted, with the described effect."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def test_serializers(desk: Desk, tmp_path: Path) -> None:
         wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
         process.interrupt()
         process.end(-signal.SIGINT)
-        assert process.stdout == "order {'item': 'book'}\nset aside orders-0 1\norder after\n"
+        assert process.stdout == "order {'item': 'book'}\ndead letter orders-0 1\norder after\n"
     (letter,) = read(desk, "orders-dead-letters", 1)
     assert (letter.key, letter.value, letter.headers[0]) == (b"k", b"{", ("h", b"1"))
     assert letter.headers[1][0] == "error"
@@ -159,7 +159,7 @@ def test_connection_problems(desk: Desk, tmp_path: Path) -> None:
     assert output_of(tmp_path, code) == f"{desk.bootstrap} (id: 1)\n"
 
 
-def test_a_broker_for_other_machines(tmp_path: Path) -> None:
+def test_broker_for_other_machines(tmp_path: Path) -> None:
     (start,) = blocks(PAGES / "companion-broker.md", "sh")["From containers and other machines"]
     line = start.replace("\\\n", " ").replace("./data", str(tmp_path / "data"))
     program, *arguments = shlex.split(line)

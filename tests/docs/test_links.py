@@ -1,4 +1,4 @@
-"""Links between the documents lead to files that exist."""
+"""Links between the pages."""
 
 import re
 from pathlib import Path
@@ -11,12 +11,12 @@ LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_files(page: Path) -> None:
+def test_link_targets_exist(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_every_page_is_listed() -> None:
+def test_index_lists_each_page() -> None:
     index = ROOT / "docs" / "README.md"
     listed = {(index.parent / link).resolve() for link in LINK.findall(index.read_text())}
     assert [page for page in PAGES[1:] if page not in listed and page != index] == []

@@ -1,4 +1,4 @@
-"""The reference pages say what the code says."""
+"""The generated reference pages equal the code's."""
 
 import pytest
 
@@ -12,5 +12,5 @@ def test_page_is_up_to_date(name: str) -> None:
     assert (REFERENCE / name).read_text() == PAGES[name]()
 
 
-def test_every_error_of_the_clients_has_advice() -> None:
+def test_each_client_error_has_advice() -> None:
     assert {kind.__name__ for kind in own_errors()} == set(ADVICE)

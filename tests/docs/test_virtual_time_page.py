@@ -1,4 +1,4 @@
-"""The examples of the page on virtual time do what the page says."""
+"""Examples of test-in-virtual-time.md."""
 
 from pathlib import Path
 from typing import Any

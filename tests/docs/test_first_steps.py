@@ -1,4 +1,4 @@
-"""The commands and programs of the first steps work as described."""
+"""Commands and programs of first-steps.md run as pasted."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"
 
 
 class Reader:
-    """A read.py of the tutorial, running."""
+    """A running read.py of the tutorial."""
 
     def __init__(self, script: Path, output: Path) -> None:
         self._output = output
@@ -32,16 +32,16 @@ class Reader:
             )
 
     def records(self) -> list[tuple[int, int]]:
-        """Return partition and offset of what it has printed."""
+        """Return partition and offset of the printed records."""
         lines = self._output.read_text().split("\n")[:-1]
         return [(int(one.split(" ")[0]), int(one.split(" ")[1])) for one in lines]
 
     def interrupt(self) -> str:
-        """Type Ctrl-C; return what it said about that."""
+        """Send SIGINT; return the standard error output."""
         self._process.send_signal(signal.SIGINT)
-        said = self._process.communicate(timeout=20)[1].decode()
-        assert self._process.returncode == -signal.SIGINT, said
-        return said
+        output = self._process.communicate(timeout=20)[1].decode()
+        assert self._process.returncode == -signal.SIGINT, output
+        return output
 
     def end(self) -> None:
         self._process.kill()
@@ -49,7 +49,7 @@ class Reader:
 
 
 class Steps:
-    """The tutorial's files and commands, at an address of ours."""
+    """Files and commands of the tutorial, with the address of a test broker."""
 
     def __init__(self, directory: Path, bootstrap: str) -> None:
         self.code = blocks(FIRST_STEPS, "python")
@@ -72,12 +72,12 @@ class Steps:
         ).stdout
 
     def read(self) -> Reader:
-        script = self.script("5. Read them in a group", "read.py")
+        script = self.script("5. Consume in a group", "read.py")
         self.readers.append(Reader(script, self._directory / f"reader-{len(self.readers)}"))
         return self.readers[-1]
 
     def run(self, heading: str) -> None:
-        """Run the commands under a heading; the default address is not ours to use here."""
+        """Run the commands under a heading with the test broker."""
         lines = [line for block in self.shell[heading] for line in block.splitlines()]
         assert lines
         for line in lines:
@@ -92,8 +92,8 @@ class Steps:
 @pytest.fixture
 def steps(tmp_path: Path) -> Iterator[Steps]:
     (start,) = blocks(FIRST_STEPS, "sh")["2. Start a broker"]
-    told = "kclient broker --data-dir /tmp/first-steps --listen 127.0.0.1:9092"
-    assert start.strip() == told, "BrokerProcess runs something else"
+    expected = "kclient broker --data-dir /tmp/first-steps --listen 127.0.0.1:9092"
+    assert start.strip() == expected, "BrokerProcess runs something else"
     with BrokerProcess(tmp_path / "data") as broker:
         made = Steps(tmp_path, broker.bootstrap)
         yield made
@@ -102,17 +102,17 @@ def steps(tmp_path: Path) -> Iterator[Steps]:
 
 
 def test_first_steps(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
-    steps.run("3. Create a topic and look at it")
+    steps.run("3. Create a topic")
     shown = capsys.readouterr().out
     assert "created temperatures with 3 partitions" in shown
     assert shown.count("leader 1") == 3
-    assert re.fullmatch(r"the oven's record is number \d+ of partition [012]\n", steps.send())
+    assert re.fullmatch(r"the oven's record has offset \d+ in partition [012]\n", steps.send())
     first = steps.read()
     wait_until(lambda: len(first.records()) >= 101, "the first reader has all")
     second = steps.read()
 
     def shared() -> bool:
-        steps.run("5. Read them in a group")
+        steps.run("5. Consume in a group")
         owners = re.findall(r"lag \d+  member (\S+)", capsys.readouterr().out)
         return len(owners) == 3 and len(set(owners)) == 2
 
@@ -126,7 +126,7 @@ def test_first_steps(steps: Steps, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(set(steps.all_read())) == len(steps.all_read()) == 303
 
 
-def test_first_steps_install_tells_the_implementation(steps: Steps) -> None:
+def test_install_step_prints_the_implementation(steps: Steps) -> None:
     install = "".join(steps.shell["1. Install"])
     asked = re.search(r"^python -c '(.*?)'", install, re.MULTILINE)
     assert asked is not None
@@ -136,7 +136,7 @@ def test_first_steps_install_tells_the_implementation(steps: Steps) -> None:
     assert done.stdout.strip() in {"compiled", "python"}
 
 
-def test_first_steps_test() -> None:
+def test_test_of_the_tutorial_passes() -> None:
     (code,) = blocks(FIRST_STEPS, "python")["6. Test code that uses Kafka"]
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102 (our own document)

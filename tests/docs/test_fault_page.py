@@ -1,4 +1,4 @@
-"""The examples of the page on faults do what the page says."""
+"""Examples of test-with-faults.md."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def test_example(heading: str) -> None:
 
 
 def test_fixtures() -> None:
-    code = EXAMPLES["As fixtures"].replace("@pytest.fixture", "# @pytest.fixture")
+    code = EXAMPLES["Fixtures"].replace("@pytest.fixture", "# @pytest.fixture")
     names = run(code)
     clusters = names["cluster"]()
     cluster = next(clusters)
@@ -35,8 +35,8 @@ def test_fixtures() -> None:
     assert [*proxies, *clusters] == []
 
 
-def test_before_another_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    code = EXAMPLES["Before Apache Kafka, and for other clients"]
+def test_proxy_for_another_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    code = EXAMPLES["Apache Kafka and other clients"]
     assert "kafka.example:9092" in code
     with EmbeddedCluster() as cluster:
         run(code.replace("kafka.example:9092", cluster.bootstrap_servers))

@@ -1,4 +1,4 @@
-"""README.md's commands and programs run as pasted, in their order."""
+"""Commands and programs of README.md run as pasted."""
 
 import json
 import re
@@ -24,7 +24,7 @@ ADDRESS = "localhost:9092"
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """The broker that README starts, at a free port."""
+    """The broker of the README, at a free port."""
     (start,) = SHELL["Start a broker"]
     expected = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
     assert start.strip() == expected, "BrokerProcess runs something else"
@@ -38,13 +38,13 @@ def code_of(heading: str, desk: Desk) -> str:
     return code.replace(ADDRESS, desk.bootstrap)
 
 
-def test_produce_consume_and_look(
+def test_produce_consume_and_command_line(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with script(tmp_path, code_of("Produce", desk)) as produce:
         produce.end()
         assert produce.stdout.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
-    with script(tmp_path, code_of("Consume", desk)) as consume:
+    with script(tmp_path, code_of("Consume and commit", desk)) as consume:
         consume.wait_for("customer-7 {'item': 'book', 'count': 2}\n")
         admin = desk.admin()
         wait_until(
@@ -65,7 +65,7 @@ def test_produce_consume_and_look(
     assert json.loads(json.loads(record)["value"]) == {"item": "book", "count": 2}
 
 
-def test_the_test(tmp_path: Path) -> None:
+def test_test_of_the_readme_passes(tmp_path: Path) -> None:
     (code,) = PYTHON["Test without a cluster"]
     module = tmp_path / "test_orders.py"
     module.write_text(code)
@@ -74,7 +74,7 @@ def test_the_test(tmp_path: Path) -> None:
         assert "1 passed" in process.stdout
 
 
-def test_the_dict_of_options(desk: Desk, tmp_path: Path) -> None:
+def test_producer_accepts_the_dict_of_options(desk: Desk, tmp_path: Path) -> None:
     call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
     assert call is not None
     producer = call.group(1).replace(ADDRESS, desk.bootstrap)

@@ -1,0 +1,60 @@
+"""Python blocks of the README and the Spark pages, in the session of all Spark tests."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.desk import Desk
+from tests.support.document_blocks import code_blocks
+from tests.support.python_process import ROOT
+
+PAGES = [
+    "README.md",
+    *(f"docs/how-to/{name}.md" for name in ("spark-read", "spark-write", "spark-environment")),
+]
+BROKERS = re.compile(r"(?:localhost|broker-\d):9092(?:,broker-\d:9092)*")
+CHECKPOINT = "/data/checkpoints"
+
+
+def prepared_names(spark: SparkSession, desk: Desk) -> dict[str, Any]:
+    """Return what the pages use without defining it: a session, a table, a stream and a query."""
+    desk.fill("orders", 3)
+    stream = (
+        spark.readStream.format("kclient")
+        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("subscribe", "orders")
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    query = stream.writeStream.format("memory").queryName("shown").start()
+    query.processAllAvailable()
+    table = spark.createDataFrame([("1", "{}", "{}")], "id string, json string, value string")
+    return {"spark": spark, "df": table, "stream": stream, "query": query}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_spark_blocks_run_as_pasted(
+    page: str, spark: SparkSession, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in {"orders", "totals", "copies"} - {one.name for one in desk.admin().list_topics()}:
+        desk.topic(name=topic)
+    blocks = [
+        block
+        for block in code_blocks(ROOT / page)
+        if block.language == "python" and (block.note or "").startswith("tests/spark/")
+    ]
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    names = prepared_names(spark, desk)
+    try:
+        for block in blocks:
+            code = BROKERS.sub(desk.bootstrap, block.code)
+            exec(code.replace(CHECKPOINT, str(tmp_path)), names)  # noqa: S102 (our own pages)
+            for query in spark.streams.active:
+                query.processAllAvailable()
+    finally:
+        for query in spark.streams.active:
+            query.stop()
