@@ -1,4 +1,4 @@
-"""From fetched bytes to poll(), positions and commits."""
+"""Consumer: fetching, positions, commits and group membership."""
 
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata

@@ -1,4 +1,4 @@
-"""Which batches of a fetch belong to aborted transactions (Kafka: CompletedFetch, KIP-98)."""
+"""Filter for the batches of aborted transactions in a fetch (Kafka: CompletedFetch, KIP-98)."""
 
 import heapq
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from kclient.record import ControlRecordType, RecordBatch
 
 
 class AbortedTransactions:
-    """Tells, batch by batch in offset order, what a read_committed consumer must not see.
+    """Identifies the batches that a read_committed consumer skips, in offset order.
 
     Args:
-        listed: Pairs of first offset and producer id, as the broker listed them, in any order.
+        listed: First offset and producer id of each aborted transaction, in any order.
     """
 
     def __init__(self, listed: Iterable[tuple[int, int]]) -> None:

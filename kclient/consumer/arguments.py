@@ -1,4 +1,4 @@
-"""Checks of what the application hands in; every error comes before any effect."""
+"""Validation of arguments; runs before a call has any effect."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _MAX_OFFSET = 2**63 - 1
 _PATTERN_CHARACTERS = frozenset("^$*+?|()[]{}\\")
 
 CommitOffsets = Mapping[TopicPartition, OffsetAndMetadata | int] | ConsumerRecord
-"""Positions to commit by partition; or a record that was processed, whose position is one on."""
+"""Offsets to commit by partition; or a processed record, which commits the offset after it."""
 
 
 def check_timeout(timeout: object, *, default_ms: float) -> float:
@@ -32,7 +32,7 @@ def check_timeout(timeout: object, *, default_ms: float) -> float:
 
 
 def check_max_records(max_records: object, default: int) -> int:
-    """Return how many records a poll may hand out.
+    """Return the limit of records per poll.
 
     Raises:
         InvalidTypeError: It is not an int.
@@ -51,8 +51,8 @@ def check_partition(partition: object) -> TopicPartition:
     """Return a partition.
 
     Raises:
-        InvalidTypeError: It is no TopicPartition, nor a pair of str and int.
-        InvalidArgumentError: Topic name or number cannot exist.
+        InvalidTypeError: It is neither a TopicPartition nor a pair of str and int.
+        InvalidArgumentError: The topic name or the partition number is invalid.
     """
     if not isinstance(partition, tuple) or len(partition) != 2:
         raise InvalidTypeError(
@@ -72,8 +72,8 @@ def check_each(call: str, partitions: tuple[object, ...]) -> list[TopicPartition
     """Return partitions that a call takes as separate arguments.
 
     Raises:
-        InvalidTypeError: One is no TopicPartition; or a collection of them.
-        InvalidArgumentError: One cannot exist.
+        InvalidTypeError: An argument is not a TopicPartition, or is a collection of them.
+        InvalidArgumentError: A topic name or partition number is invalid.
     """
     for given in partitions:
         is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
@@ -86,11 +86,11 @@ def check_each(call: str, partitions: tuple[object, ...]) -> list[TopicPartition
 
 
 def check_partitions(partitions: object) -> list[TopicPartition]:
-    """Return partitions, each once; a single one stands for a list of one.
+    """Return partitions without duplicates; accepts a single partition.
 
     Raises:
-        InvalidTypeError: It is no collection of partitions.
-        InvalidArgumentError: One of them cannot exist.
+        InvalidTypeError: It is not a collection of partitions.
+        InvalidArgumentError: A topic name or partition number is invalid.
     """
     if isinstance(partitions, TopicPartition):
         return [check_partition(partitions)]
@@ -105,8 +105,8 @@ def check_topics(topics: object) -> list[str]:
     """Return topic names; a str is one topic.
 
     Raises:
-        InvalidTypeError: It is no collection of str.
-        InvalidArgumentError: A name is not legal.
+        InvalidTypeError: It is not a collection of str.
+        InvalidArgumentError: A topic name is invalid.
     """
     if isinstance(topics, str):
         return [_check_topic(topics)]
@@ -135,7 +135,7 @@ def check_pattern(pattern: object) -> re.Pattern[str]:
 
     Raises:
         InvalidTypeError: It is neither a str nor a compiled pattern of str.
-        InvalidArgumentError: It is no regular expression.
+        InvalidArgumentError: It is not a valid regular expression.
     """
     if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
         return pattern
@@ -168,10 +168,10 @@ def check_offset(partition: TopicPartition, offset: object) -> int:
 
 
 def check_seek(partition: TopicPartition, offset: object) -> OffsetAndMetadata:
-    """Return where to go on reading.
+    """Return the target of a seek.
 
     Raises:
-        InvalidTypeError: It is no offset, alone or as a commit or a look-up by time holds it.
+        InvalidTypeError: It is not an int, OffsetAndMetadata or OffsetAndTimestamp.
         InvalidArgumentError: The offset is negative or over 63 bits.
     """
     if isinstance(offset, OffsetAndMetadata | OffsetAndTimestamp):
@@ -179,18 +179,18 @@ def check_seek(partition: TopicPartition, offset: object) -> OffsetAndMetadata:
         return OffsetAndMetadata(checked, "", offset.leader_epoch)
     if offset is None:
         raise InvalidTypeError(
-            f"offset of {partition}: got None, expected an int; where offsets_for_times() finds no "
-            "record, seek_to_end() goes behind the last one"
+            f"offset of {partition}: got None, expected an int; if offsets_for_times() finds no "
+            "record, use seek_to_end()"
         )
     return OffsetAndMetadata(check_offset(partition, offset))
 
 
 def check_commit(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return the positions that a commit was given.
+    """Return the offsets to commit.
 
     Raises:
         InvalidTypeError: It is neither a dict of offsets nor a record.
-        InvalidArgumentError: An offset or a partition cannot exist.
+        InvalidArgumentError: An offset or a partition is invalid.
     """
     if isinstance(offsets, ConsumerRecord):
         partition = TopicPartition(offsets.topic, offsets.partition)
@@ -210,7 +210,7 @@ def check_timestamps(timestamps: object) -> dict[TopicPartition, int]:
     """Return the timestamps to look up.
 
     Raises:
-        InvalidTypeError: It is no dict of ints.
+        InvalidTypeError: It is not a dict of ints or datetimes.
         InvalidArgumentError: A timestamp is negative.
     """
     if not isinstance(timestamps, Mapping):

@@ -1,4 +1,4 @@
-"""Where to start when there is no usable position (Kafka: AutoOffsetResetStrategy, KIP-1106)."""
+"""Offset reset policies (Kafka: AutoOffsetResetStrategy, KIP-1106)."""
 
 import re
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class AutoOffsetReset:
 
     Attributes:
         name: ``earliest``, ``latest``, ``none`` or ``by_duration``.
-        duration_ms: How far back `by_duration` starts.
+        duration_ms: Duration of `by_duration`: the reset goes back by that time.
     """
 
     name: str
     duration_ms: int = 0
 
     def timestamp(self, wall_ms: int) -> int:
-        """Return the timestamp that ListOffsets is asked for.
+        """Return the timestamp for the ListOffsets request.
 
         Args:
             wall_ms: The time now, milliseconds since the epoch.
@@ -52,11 +52,11 @@ def parse_auto_offset_reset(raw: object) -> AutoOffsetReset:
 
     Raises:
         TypeError: It is neither a str nor a timedelta.
-        ValueError: It names no policy, or a time in the future.
+        ValueError: It is not a policy, or a negative duration.
     """
     if isinstance(raw, timedelta):
         if raw < timedelta():
-            raise ValueError("it is negative; it says how far back to start")
+            raise ValueError("expected a duration >= 0, by which the reset goes back")
         return AutoOffsetReset("by_duration", raw // timedelta(milliseconds=1))
     if not isinstance(raw, str):
         raise TypeError

@@ -1,4 +1,4 @@
-"""What the collector took out of the buffer in one go."""
+"""Result of one `FetchCollector.collect`."""
 
 from kclient.common.types import TopicPartition
 from kclient.record import ConsumerRecord
@@ -9,8 +9,8 @@ class CollectedRecords:
 
     Attributes:
         by_partition: The records, in the order of their offsets.
-        again: How many of a partition's records, its first ones, were collected before and put
-            back; interceptors have seen them.
+        again: Number of leading records of a partition that were collected before and put back;
+            interceptors have seen them.
     """
 
     __slots__ = ("again", "by_partition")
@@ -22,7 +22,7 @@ class CollectedRecords:
     def add(
         self, partition: TopicPartition, records: list[ConsumerRecord], *, is_again: bool
     ) -> None:
-        """Add records of a partition behind those it has here."""
+        """Append records of a partition."""
         before = self.by_partition.get(partition)
         self.by_partition[partition] = records if before is None else before + records
         if is_again:

@@ -1,4 +1,4 @@
-"""One partition's part of a fetch response, decoded as it is handed out (Kafka: CompletedFetch)."""
+"""Fetched data of one partition, decoded on demand (Kafka: CompletedFetch)."""
 
 from collections import deque
 
@@ -15,23 +15,24 @@ from kclient.record import BatchCursor, ColumnBuilder, ConsumerRecord, RecordBat
 
 
 class CompletedFetch:
-    """Batches of one partition, and how far they have been handed out.
+    """Batches of one partition in a fetch response, and the position of the next record.
 
-    Only the batches' headers are read on arrival; a batch is verified and decoded when its turn
-    comes, in slices.
+    Only the batch headers are read when the response arrives. `take` verifies and decodes the
+    batches, in slices.
 
-    A broker owes one whole batch, however large, to the first partition of its response that has
-    data (KIP-74). A part of a batch anywhere else is ignored: the next request fetches it again.
+    The first partition of a response that has data contains at least one whole batch, of any size
+    (KIP-74). An incomplete batch elsewhere is ignored: the next request fetches it again.
 
     Attributes:
         state: The assignment of the partition that the fetch was made for.
         data: The partition's part of the response, without its records.
-        fetch_offset: Offset that was asked for.
-        next_fetch_offset: Offset of the next record to hand out.
-        last_epoch: Leader epoch of the batch handed out last, -1 if unknown.
-        end: Position after everything in here; None where that cannot be said.
-        size: Bytes of the batches.
-        initialized: Whether what it says of the log's ends was taken over.
+        fetch_offset: Offset in the request.
+        next_fetch_offset: Offset of the next record to return.
+        last_epoch: Leader epoch of the last batch returned, -1 if unknown.
+        end: Position after the last batch; None if the data ends with an error.
+        size: Size of the batches in bytes.
+        initialized: Whether the log start offset, the high watermark and the last stable offset
+            were copied to `state`.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class CompletedFetch:
         self._backlog = backlog
         self._set_aside = False
         self._batches: deque[RecordBatch] = deque()
-        # Batches opened before and put back: `_is_visible` must not be called for them twice.
+        # Batches that were opened before and put back; `_is_visible` is called once per batch.
         self._reopened: deque[RecordBatch] = deque()
         self._tail_error: KafkaError | None = None
         self._batch: RecordBatch | None = None
         self._cursor: BatchCursor | None = None
-        # Batches of the last take, and those of its records that were put back.
+        # Batches of the last take, and the records of it that were put back.
         self._touched: list[RecordBatch] = []
         self._unread: list[ConsumerRecord] = []
         self._after_unread = 0
@@ -70,7 +71,7 @@ class CompletedFetch:
         data.records = None
 
     def is_exhausted(self) -> bool:
-        """Return whether everything was handed out."""
+        """Return whether all records were returned."""
         return not (
             self._batches
             or self._reopened
@@ -88,8 +89,8 @@ class CompletedFetch:
         """Return the next records, at most `max_records`; none only if there are no more.
 
         Raises:
-            UnreadableBatchError: The next batch is broken; the position stays before it.
-            RecordDeserializationError: The next record was refused; likewise.
+            UnreadableBatchError: The next batch is corrupt; the position stays before it.
+            RecordDeserializationError: A deserializer raised; the position stays at the record.
         """
         self._epoch_before = self.last_epoch
         if self._unread:
@@ -105,9 +106,9 @@ class CompletedFetch:
                 taken = taken + records if taken else records
                 self._follow(cursor)
         except KafkaError as error:
-            # What was read before the bad place is handed out; the next call raises again.
+            # Records before the error are returned; the next call raises it again.
             if not taken:
-                # No name for the cause: the frame would keep it, and it the frame and its memory.
+                # The cause has no name: a local variable would create a reference cycle.
                 raise self._located(error, self._batch) from (
                     error if lacks_place(error) else error.__cause__
                 )
@@ -131,10 +132,10 @@ class CompletedFetch:
                 taken += count
                 self._follow(cursor)
                 if count == 0 and self._cursor is not None:
-                    break  # the columns have no room for more
+                    break  # the columns are full
         except KafkaError as error:
             if not taken:
-                # No name for the cause: the frame would keep it, and it the frame and its memory.
+                # The cause has no name: a local variable would create a reference cycle.
                 raise self._located(error, self._batch) from (
                     error if lacks_place(error) else error.__cause__
                 )
@@ -142,21 +143,21 @@ class CompletedFetch:
             self._keep_unread([each for each in unread if each.offset >= self.next_fetch_offset])
         return taken
 
-    def put_back(self, records: list[ConsumerRecord], handed_out: int) -> None:
-        """Take back the records of the last `take` that the application has not seen.
+    def put_back(self, records: list[ConsumerRecord], consumed: int) -> None:
+        """Put back the records of the last `take` that the application has not consumed.
 
         Args:
-            records: What was made of the records of the last `take`, which may be fewer.
-            handed_out: How many of them the application has seen.
+            records: Records of the last `take`, after interceptors; these may return fewer.
+            consumed: Number of them that the application has consumed.
         """
-        unread = records[handed_out:]
+        unread = records[consumed:]
         if not unread:
             return
         if not self._unread:
             self._after_unread = self.next_fetch_offset
         self._unread = unread + self._unread
         self.next_fetch_offset = unread[0].offset
-        self.last_epoch = records[handed_out - 1].leader_epoch if handed_out else self._epoch_before
+        self.last_epoch = records[consumed - 1].leader_epoch if consumed else self._epoch_before
 
     def set_aside(self) -> None:
         """Stop counting against the broker's backlog while the partition is paused."""
@@ -171,7 +172,7 @@ class CompletedFetch:
             self._backlog.add(self._remaining)
 
     def drop(self) -> None:
-        """Let go of everything."""
+        """Discard all data."""
         self._use(self._remaining)
         self._batches.clear()
         self._reopened.clear()
@@ -182,7 +183,10 @@ class CompletedFetch:
     # --- inside
 
     def _read_headers(self, records: WirePart | None, owed_a_batch: bool) -> int:  # noqa: FBT001
-        """Find the batches; return their bytes. A partial batch at the end is left for later."""
+        """Read the batch headers and return the size of the batches to return.
+
+        An incomplete batch at the end is ignored.
+        """
         if records is None or isinstance(records, FileSlice) or not len(records):
             return 0
         size = 0
@@ -214,7 +218,7 @@ class CompletedFetch:
         return position._replace(offset=last.next_offset, offset_epoch=last.partition_leader_epoch)
 
     def _next_cursor(self) -> BatchCursor | None:
-        """Open the next batch with records for the application, passing over those without."""
+        """Open the next batch that has visible records."""
         while self._reopened:
             batch = self._reopened[0]
             if batch.last_offset >= self.next_fetch_offset:
@@ -263,7 +267,7 @@ class CompletedFetch:
             raise self._located(error, batch) from error
 
     def _follow(self, cursor: BatchCursor) -> None:
-        """Take over how far a cursor has come."""
+        """Update the position from a cursor."""
         batch = self._batch
         if batch is None:
             return
@@ -291,7 +295,7 @@ class CompletedFetch:
         return taken
 
     def _reopen_unread(self) -> None:
-        """Put the batches of records that were put back before all others."""
+        """Requeue the batches of records that were put back, ahead of all others."""
         if self._unread:
             again = [each for each in self._touched if each.last_offset >= self.next_fetch_offset]
             for batch in again:
@@ -303,9 +307,9 @@ class CompletedFetch:
         self._touched = []
 
     def _keep_unread(self, records: list[ConsumerRecord]) -> None:
-        """Keep those records of the batches that were reopened which columns did not take.
+        """Keep the records of the reopened batches that the columns did not take.
 
-        They are not decoded, nor shown to interceptors, a second time.
+        They are not decoded or passed to interceptors a second time.
         """
         if records:
             if self._batch is not None:
@@ -315,7 +319,7 @@ class CompletedFetch:
             self._unread = records
 
     def _located(self, error: KafkaError, batch: RecordBatch | None) -> KafkaError:
-        """Return an error of a batch, or of what follows the good batches, with its place."""
+        """Add partition and offset to an error of a batch, or of the data after the last one."""
         if batch is not None:
             offset = max(self.next_fetch_offset, batch.base_offset)
             return unreadable(error, self.state.partition, offset, batch.next_offset)

@@ -1,4 +1,4 @@
-"""The public face of the consumer (Kafka: KafkaConsumer)."""
+"""Public consumer (Kafka: KafkaConsumer)."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sized
@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Sized)
 R = TypeVar("R")
 
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
-# An iteration looks after the group and the commits so often while it hands out records.
+# Interval at which `__next__` runs coordinator and auto-commit work.
 _ITERATION_TICK_MS = 100.0
 _ITERATION_WAIT_MS = 1000.0
 _ALL = 2**31 - 1
@@ -52,40 +52,39 @@ class Consumer(
     metaclass=WithForeignNames,
     foreign_names=CONSUMER_NAMES,
 ):
-    """Reads records, alone or as a member of a group.
+    """Reads records, with assigned partitions or as a member of a group.
 
-    Timeouts are in seconds. More than 600 are refused, since milliseconds are likely to be meant;
+    Timeouts are in seconds. Values above 600 are rejected, since they are probably milliseconds;
     ``math.inf`` waits without limit.
 
-    ``Consumer[K, V]`` names the types of the records' keys and values. A type checker finds them by
-    the deserializers: what they return, or None for a null; ``bytes | None`` without them.
+    ``Consumer[K, V]`` gives the types of keys and values. A type checker infers them from the
+    deserializers: their return type or None; ``bytes | None`` without deserializers.
 
-    The network is driven by the calling thread, inside the calls; with a group, a loop of its own
-    sends heartbeats while the application is busy. A consumer serves one thread at a time, and
-    raises `ConcurrentAccessError` in a second one. What may be called in any thread at any time:
+    Network I/O runs in the calling thread, inside the calls. With a group, a background task sends
+    heartbeats between calls. A consumer must not be used by two threads at the same time: the
+    second one gets `ConcurrentAccessError`. Exceptions, which any thread may call at any time:
     `wakeup`, `metrics`, `assignment`, `subscription`, `paused`, `topic_id`, `lag`, and `position`
-    of a partition that has one. These take no lock, and show the state between two steps.
+    of a partition that has one. These take no lock and show the state between two steps.
 
-    By default positions are committed every ``auto.commit.interval.ms``: those of records that an
-    earlier `poll` handed out, so that a crash repeats records and loses none. With
+    By default offsets are committed every ``auto.commit.interval.ms``: those of records returned by
+    an earlier `poll`, so that a crash repeats records but loses none. With
     ``enable_auto_commit=False``, call `commit` after processing.
 
-    Ctrl-C, or another exception of a signal handler, may end any call anywhere. Records that a
-    `poll` did not return are returned by the next one; ``records = consumer.poll()`` leaves no gap
-    between the two. A commit that was interrupted may have been carried out or not. A callback of
-    `subscribe` that was interrupted runs again, or its partitions are reported as lost. Unless the
-    exception interrupted a call while it waited, no heartbeats are sent until the next call that is
-    not among those for any thread.
+    Ctrl-C, or another exception of a signal handler, may interrupt any call. Records that a `poll`
+    did not return are returned by the next one; ``records = consumer.poll()`` loses none. The
+    outcome of an interrupted commit is unknown. A callback of `subscribe` that was interrupted runs
+    again, or its partitions are reported as lost. Unless the call was interrupted while it waited,
+    no heartbeats are sent until the next call that is not one of those for any thread.
 
     Args:
         config: Options by dotted name, as in Kafka's documentation.
-        key_deserializer: Makes keys of bytes; see the option of this name.
-        value_deserializer: Makes values of bytes; likewise.
-        runtime: Door to the world, for tests and simulations; the machine's own by default.
+        key_deserializer: Deserializer of keys; see the option of this name.
+        value_deserializer: Deserializer of values; see the option of this name.
+        runtime: Clock, tasks and network, for tests and simulations; the system's by default.
         options: Options by keyword, with underscores: ``bootstrap_servers``, ``group_id`` ...
 
     Raises:
-        ConfigError: An option is unknown or wrong, or two contradict each other.
+        ConfigError: An option is unknown or invalid, or two options are inconsistent.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Consumer(
         settings = ConsumerConfig.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
         super().__init__(ConsumerParts(settings, runtime))
-        self._seat = self._parts.seat
+        self._lock = self._parts.lock
         self._monotonic_ms = runtime.clock.monotonic_ms
         self._caller_id, self._process_id = runtime.tasks.caller_id, runtime.tasks.process_id
         self._created_in = self._process_id()
@@ -119,18 +118,18 @@ class Consumer(
     def poll(
         self, timeout: float | None = 1.0, max_records: int | None = None, **_unknown: Never
     ) -> ConsumerRecords[K_co, V_co]:
-        """Return records, waiting for them if there are none yet.
+        """Return records, and wait for them if none are available.
 
-        Rebalances, their callbacks and automatic commits happen in here, so it must be called at
-        least every ``max.poll.interval.ms``.
+        Rebalances, their callbacks and automatic commits run inside this call, so it must be called
+        at least every ``max.poll.interval.ms``.
 
         Args:
-            timeout: Longest wait for a first record, seconds, at most 600; 0 does not wait, None
-                waits 1 s, and ``math.inf`` without limit.
-            max_records: Most records to return; None takes ``max.poll.records``.
+            timeout: Longest wait for the first record, seconds, at most 600; 0 does not wait, None
+                is 1 s, and ``math.inf`` waits without limit.
+            max_records: Maximum number of records; None is ``max.poll.records``.
 
         Returns:
-            The records; none if none came in time, or if a rebalance is under way.
+            The records; none if the timeout passed or the group is rebalancing.
 
         Raises:
             IllegalStateError: Nothing is subscribed or assigned.
@@ -151,7 +150,7 @@ class Consumer(
         limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
         collect = parts.collector.collect
         records = self._poll("poll", lambda: collect(limit), self._counted, timeout)
-        # No call from here to the caller: Ctrl-C, or another thread, finds them returned or not.
+        # No call from here to the return: an interrupt or another thread must not separate them.
         if self._unreturned is not records:
             raise _used_by_another_thread("poll")
         self._unreturned = None
@@ -163,13 +162,13 @@ class Consumer(
         """Return records as Arrow columns, at a fraction of the cost of `poll`.
 
         The columns are topic, partition, offset, timestamp, timestamp_type, key, value and
-        headers; keys and values are bytes, deserializers and interceptors are not applied.
+        headers. Keys and values are bytes; deserializers and interceptors are not applied.
 
         Args:
             timeout: As for `poll`.
-            max_records: Most rows to return, of any partitions; None takes the rows of one answer
-                of one partition (``max.partition.fetch.bytes``), which is cheapest: nothing has
-                to be joined.
+            max_records: Maximum number of rows, of any partitions; None returns the rows of one
+                partition from one response (``max.partition.fetch.bytes``), which is fastest:
+                nothing is copied.
 
         Raises:
             ConfigError: pyarrow is not installed.
@@ -185,7 +184,7 @@ class Consumer(
             self._counted_columns,
             timeout,
         )
-        # No call from here to the caller, as in `poll`.
+        # No call from here to the return, as in `poll`.
         if self._unreturned is not batch:
             raise _used_by_another_thread("poll_columns")
         self._unreturned = None
@@ -195,54 +194,54 @@ class Consumer(
         return self
 
     def __next__(self) -> ConsumerRecord[K_co, V_co]:
-        """Return the next record, waiting for it without limit; a closed consumer has none.
+        """Return the next record, and wait for it without limit; stop if the consumer is closed.
 
-        `commit` and automatic commits count a record as processed when the next one is asked for
-        or, for `commit`, as soon as it was handed out.
+        Automatic commits count a record as processed when the next one is requested; `commit` as
+        soon as it was returned.
         """
         if (
             self._monotonic_ms() >= self._next_tick_ms
-            or self._caller_id() != self._seat.last_owner
+            or self._caller_id() != self._lock.last_owner
             or self._process_id() != self._created_in
         ):
-            self._take_in_hand()
+            self._fetch_pending()
         while True:
-            # No call between reading a record and advancing the index: Ctrl-C or another thread
-            # in between would return the record twice or not at all.
-            index = self._next_in_hand
+            # No call between reading a record and advancing the index: an interrupt or another
+            # thread in between would return the record twice or skip it.
+            index = self._next_pending
             try:
-                record = self._in_hand[index]
+                record = self._pending[index]
             except IndexError:
-                self._take_in_hand()
+                self._fetch_pending()
             else:
-                self._next_in_hand = index + 1
+                self._next_pending = index + 1
                 return record
 
     def wakeup(self) -> None:
         """Make the call in progress, or the next that waits, raise `WakeupError`.
 
-        May be called from any thread, and from signal handlers.
+        May be called from any thread and from signal handlers.
 
         Raises:
-            ForkedClientError: This is a child of the process that the consumer was made in.
+            ForkedClientError: The consumer was created in another process.
         """
-        self._parts.seat.check_process()
+        self._parts.lock.check_process()
         self._parts.network.wakeup()
 
     def metrics(self) -> dict[str, float]:
-        """Return measurements under Kafka's names; may be called in any thread.
+        """Return metrics under Kafka's names; may be called from any thread.
 
         An iteration counts its records every 100 ms.
         """
         return self._look().metrics.snapshot()
 
-    # --- life
+    # --- lifecycle
 
     def __enter__(self) -> Self:
-        """Return the consumer, to be closed at the end of the block.
+        """Return the consumer; the end of the block closes it.
 
         Raises:
-            ClosedError: It was closed.
+            ClosedError: It is closed.
         """
         with self._call():
             return self
@@ -253,15 +252,15 @@ class Consumer(
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Records that were handed out and met an exception may not have been processed.
+        # After an exception the last records may not have been processed.
         self._may_commit_last = kind is None
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        # The end of the interpreter takes modules away before it calls this.
-        if self._closed or self._parts.seat.is_foreign_process():
+        # Modules may be gone at interpreter shutdown, hence the default argument.
+        if self._closed or self._parts.lock.is_foreign_process():
             return
-        self._parts.seat.stop()  # which ends the heartbeats
+        self._parts.lock.stop()  # ends the heartbeat task
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
@@ -274,9 +273,9 @@ class Consumer(
     def _poll(
         self, name: str, take: Callable[[], T], finish: Callable[[T], R], timeout: float | None
     ) -> R | None:
-        """Wait for what `take` gives, and return what `finish` makes of it.
+        """Wait for a result of `take` and return `finish(result)`.
 
-        Until the caller clears `_unreturned`, the next call takes it back.
+        Until the caller clears `_unreturned`, the next call puts the records back.
         """
         timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
         if timeout_ms > 0:
@@ -296,7 +295,7 @@ class Consumer(
             whole = True
             raise
         finally:
-            if begun:  # else another thread is inside, whose mark it is
+            if begun:  # otherwise the flag belongs to the thread that holds the lock
                 self._polling = outer
             try:
                 self._end_call(depth, whole=whole)
@@ -314,11 +313,11 @@ class Consumer(
             raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
         if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
             parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
-        parts.collector.settle()
+        parts.collector.confirm()
         self._unreturned = _BEING_TAKEN
 
-    def _take_in_hand(self) -> None:
-        """Take the next records for the iteration."""
+    def _fetch_pending(self) -> None:
+        """Fetch the next records of the iteration."""
         if self._closed:
             raise StopIteration
         parts = self._parts
@@ -327,17 +326,17 @@ class Consumer(
             self._poll(
                 "poll",
                 lambda: parts.collector.collect(limit, single=True),
-                self._keep_in_hand,
+                self._set_pending,
                 _ITERATION_WAIT_MS / 1000.0,
             )
-            if self._in_hand:
+            if self._pending:
                 return
 
-    def _keep_in_hand(self, collected: CollectedRecords) -> None:
+    def _set_pending(self, collected: CollectedRecords) -> None:
         records = list(self._records(collected))
         self._next_tick_ms = self._monotonic_ms() + _ITERATION_TICK_MS
-        # No call in this line: they are in hand now, where `_put_back` finds them.
-        self._in_hand, self._next_in_hand, self._unreturned = records, 0, None
+        # No call in this line: an interrupt must not separate the assignments.
+        self._pending, self._next_pending, self._unreturned = records, 0, None
 
     def _counted(self, collected: CollectedRecords) -> ConsumerRecords[K_co, V_co]:
         self._parts.collector.count(sum(map(len, collected.by_partition.values())))
@@ -356,13 +355,13 @@ class Consumer(
 
 def _used_by_another_thread(call: str) -> ConcurrentAccessError:
     return ConcurrentAccessError(
-        f"{call}: another thread called this consumer meanwhile and reads these records; "
-        "a consumer serves one thread at a time"
+        f"{call}: another thread called this consumer during the call and gets these records; "
+        "a consumer must be used by one thread at a time"
     )
 
 
 def _name_public_calls() -> None:
-    """Let Python's own errors name `Consumer`, not the class that holds a part of it."""
+    """Make Python's error texts name `Consumer` instead of the mixin."""
     for part in (ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
         for name, member in vars(part).items():
             if not name.startswith("_") and callable(member):

@@ -1,12 +1,12 @@
-"""What all calls of a consumer have in common: who may call, and how long it may take.
+"""Entry and exit of the consumer's calls.
 
-Ctrl-C, or whatever else a signal handler raises, may end a call behind any call it makes. What it
-leaves half done is mended at the begin of the next call, in one place, instead of everywhere:
+Ctrl-C, or another exception of a signal handler, may interrupt a call anywhere. State left
+inconsistent by an interrupted call is reset when the next call begins, in one place:
 
-* Records that were taken for a `poll` which did not return them are taken back.
-* Unless the call did nothing but wait when it was struck, all connections are made anew, what was
-  in flight fails as if the connection had broken, what was fetched ahead is fetched again, and a
-  rebalance under way begins anew. Heartbeats rest until then.
+* Records of a `poll` that did not return them are put back.
+* Unless the call was interrupted while it waited, the network client is replaced, requests in
+  flight fail as if the connection had been closed, buffered data is fetched again, and a rebalance
+  in progress restarts. No heartbeats are sent until then.
 """
 
 from collections.abc import Callable
@@ -24,56 +24,56 @@ from kclient.record import ConsumerRecord
 
 
 class ConsumerBase:
-    """Holds the parts; every public call goes through `_call`."""
+    """Base class of the public calls; each runs within `_call`."""
 
-    _closed = True  # until it is made to the end
+    _closed = True  # until the constructor has finished
 
     def __init__(self, parts: ConsumerParts) -> None:
         self._parts = parts
         self._may_commit_last = True
-        # Records taken for the iteration; those from _next_in_hand on were not handed out yet.
-        self._in_hand: list[ConsumerRecord] = []
-        self._next_in_hand = 0
-        # The same while they are put back.
+        # Records of the iteration; those from _next_pending on are not returned yet.
+        self._pending: list[ConsumerRecord] = []
+        self._next_pending = 0
+        # The same while they are being put back.
         self._putting_back: tuple[list[ConsumerRecord], int] | None = None
-        # What a poll has taken and not returned to its caller yet.
+        # Result of a poll that is not returned to its caller yet.
         self._unreturned: object = None
-        # Whether a call is inside; a call that finds it set was preceded by one cut short.
+        # Whether a call is in progress; if set at the start of a call, the last was interrupted.
         self._inside = False
         self._cut_short = False
         self._outermost: FrameType | None = None
 
     def _call(self) -> "Call":
-        """Keep other threads and the heartbeat loop out while the call lasts."""
+        """Hold the lock during a call."""
         frame = currentframe()
         caller = None if frame is None else frame.f_back
         return Call(self._begin_call, self._end_call, self._depth_before(), caller)
 
     def _look(self) -> ConsumerParts:
-        """Return the parts to read from, in any thread and also while another one is inside.
+        """Return the parts for reading from any thread, without the lock.
 
-        What is read must be replaced as a whole by those who change it, never in place.
+        Attributes read this way must be replaced as a whole, never changed in place.
         """
-        self._parts.seat.check_process()
+        self._parts.lock.check_process()
         if self._closed:
             raise ClosedError("this consumer was closed")
         return self._parts
 
-    def _not_handed_out(self, partition: TopicPartition) -> int | None:
-        """Return the offset of the first record in the hand of an iteration, None without one."""
-        records, index = self._putting_back or (self._in_hand, self._next_in_hand)
+    def _first_pending_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset of the iteration's next record, None without one."""
+        records, index = self._putting_back or (self._pending, self._next_pending)
         if index < len(records) and records[index].topic_partition == partition:
             return records[index].offset
         return None
 
     def _depth_before(self) -> int:
-        """Return how deep the calling thread sits: 0, or more inside of a callback.
+        """Return the recursion depth of the calling thread: 0, or more inside a callback.
 
-        An outer call that is not on the stack any more was cut short before it could stand up.
+        An outer call that is not on the stack any more was interrupted before it released the lock.
         """
-        depth = self._parts.seat.depth()
+        depth = self._parts.lock.depth()
         if depth and not _is_running(self._outermost):
-            self._parts.seat.go_back(0)
+            self._parts.lock.restore_depth(0)
             return 0
         return depth
 
@@ -81,68 +81,68 @@ class ConsumerBase:
         """Begin a call; `_end_call` must follow.
 
         Args:
-            depth: What `_depth_before` said.
-            frame: Where the call runs.
+            depth: Result of `_depth_before`.
+            frame: Stack frame of the call.
         """
         parts = self._parts
-        parts.seat.take()
+        parts.lock.acquire()
         if self._closed:
             raise ClosedError("this consumer was closed")
         if depth == 0:
             self._outermost = frame
             if self._inside or self._cut_short or self._unreturned is not None:
-                self._mend()
+                self._reset_after_interrupt()
             self._inside = True
-        if self._in_hand:
+        if self._pending:
             self._put_back()
         return parts
 
     def _end_call(self, depth: int, *, whole: bool) -> None:
-        """End a call; again does no harm.
+        """End a call. Idempotent.
 
         Args:
             depth: As for `_begin_call`.
-            whole: Whether it came to its end, be it with an error.
+            whole: Whether it returned or raised an `Exception`, so was not interrupted.
         """
-        seat = self._parts.seat
-        if seat.depth() <= depth:
-            return  # the seat was not taken
+        lock = self._parts.lock
+        if lock.depth() <= depth:
+            return  # the lock was not acquired
         if not whole and not self._parts.network.was_only_waiting():
-            # The heartbeat loop must not work with what is half done.
-            self._cut_short = seat.held = True
+            # The heartbeat task must not use inconsistent state.
+            self._cut_short = lock.held = True
         elif depth == 0:
             self._inside = False
         if depth == 0:
             self._outermost = None
-        seat.go_back(depth)
+        lock.restore_depth(depth)
 
-    def _mend(self) -> None:
-        """Mend what a call left behind that was cut short."""
+    def _reset_after_interrupt(self) -> None:
+        """Reset the state that an interrupted call left inconsistent."""
         parts = self._parts
         if self._inside or self._cut_short:
-            parts.mend()
-            records, handed_out = self._putting_back or (self._in_hand, self._next_in_hand)
-            parts.collector.go_back_to(records, handed_out)
-            self._in_hand = []
+            parts.reset_after_interrupt()
+            records, consumed = self._putting_back or (self._pending, self._next_pending)
+            parts.collector.rewind(records, consumed)
+            self._pending = []
             self._putting_back = None
         if self._unreturned is not None:
             parts.collector.undo()
         self._unreturned = None
-        self._inside = self._cut_short = parts.seat.held = False
+        self._inside = self._cut_short = parts.lock.held = False
 
     def _put_back(self) -> None:
-        """Put back the records that the iteration fetched and has not returned."""
-        # No call in this line: no other thread gets a record of them any more, see `__next__`.
-        self._putting_back, self._in_hand = (self._in_hand, self._next_in_hand), []
+        """Put back the records of the iteration that are not returned yet."""
+        # No call in this line: from here on no other thread gets one of them, see `__next__`.
+        self._putting_back, self._pending = (self._pending, self._next_pending), []
         self._parts.collector.put_back(*self._putting_back)
         self._putting_back = None
 
     def _deadline_ms(self, timeout: float | None, call: str = "") -> float:
-        """Return the time by which a call must be over, ``default.api.timeout.ms`` for None.
+        """Return the deadline of a call, by ``default.api.timeout.ms`` for None.
 
         Args:
             timeout: Seconds.
-            call: Name of the call, where it must not be made in an event loop.
+            call: Name of a call that must not be made in an event loop.
         """
         default_ms = self._parts.config.values["default_api_timeout_ms"]
         timeout_ms = check_timeout(timeout, default_ms=default_ms)
@@ -151,26 +151,26 @@ class ConsumerBase:
         return self._parts.runtime.clock.monotonic_ms() + timeout_ms
 
     def _refuse_in_event_loop(self, call: str) -> None:
-        """Refuse a call that waits; one made by a callback is part of the call around it."""
-        if is_inside_event_loop() and self._parts.seat.depth() == 0:
+        """Reject a waiting call in an event loop, unless it is nested in another call."""
+        if is_inside_event_loop() and self._parts.lock.depth() == 0:
             refuse_in_event_loop(call, f"consumer.{call}, …")
 
     def _coordinator(self, what: str) -> ConsumerCoordinator:
         coordinator = self._parts.coordinator
         if coordinator is None:
-            raise IllegalStateError(f"{what}: there is no group; create the consumer with group_id")
+            raise IllegalStateError(f"{what}: got no group, expected a consumer with group_id")
         return coordinator
 
 
 class EndCall(Protocol):
-    """What ends a call."""
+    """End of a call."""
 
     def __call__(self, depth: int, *, whole: bool) -> None:
         """See `ConsumerBase._end_call`."""
 
 
 class Call:
-    """One call of an application, as a context."""
+    """Context manager of one call."""
 
     __slots__ = ("_begin", "_depth", "_end", "_frame")
 
@@ -199,7 +199,7 @@ class Call:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Ctrl-C on the way in here leaves it to the next call to stand up, see `_depth_before`.
+        # If an interrupt prevents this, the next call restores the depth, see `_depth_before`.
         try:
             self._end(self._depth, whole=kind is None or issubclass(kind, Exception))
         except BaseException:

@@ -1,4 +1,4 @@
-"""The end of a consumer: commit, leave, close, all within a bound (Kafka: KafkaConsumer.close)."""
+"""Closing of a consumer within a timeout (Kafka: KafkaConsumer.close)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -22,26 +22,25 @@ class ConsumerClosing(ConsumerBase):
     _to_close: deque[Callable[[float], object]] | None = None
 
     def close(self, timeout: float | None = _DEFAULT_TIMEOUT_S, **_unknown: Never) -> None:
-        """Commit where that is automatic, give the partitions up, leave the group, and disconnect.
+        """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.
 
-        A second call does nothing, and neither does one in a forked child. What fails on the way is
-        logged, since there is nothing to be done about it any more; only the error of an
-        application's callback is raised, at the end.
+        A second call does nothing, and neither does a call in a forked child. Failures are logged;
+        only the error of an application's callback is raised, at the end.
 
         Args:
-            timeout: Longest time for all of it, seconds; None takes ``default.api.timeout.ms``.
+            timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``.
 
         Raises:
-            ConcurrentAccessError: Another thread is inside a call; use `wakeup` first.
+            ConcurrentAccessError: Another thread is in a call; use `wakeup` first.
         """
         refuse_keywords("Consumer.close", _unknown, CLOSE)
         deadline_ms = self._deadline_ms(timeout)
-        if self._closed or self._parts.seat.is_foreign_process():
-            return  # a child has nothing to close: sockets and membership are its parent's
+        if self._closed or self._parts.lock.is_foreign_process():
+            return  # sockets and membership belong to the parent process
         with self._call() as parts:
             if self._to_close is None:
                 self._to_close = deque(self._steps(parts))
-            else:  # an interrupted close goes on where it was
+            else:  # continue an interrupted close
                 self._to_close.extend(self._last_steps(parts))
             error = self._take_steps(parts, self._to_close, deadline_ms)
             self._closed = True
@@ -51,7 +50,7 @@ class ConsumerClosing(ConsumerBase):
     # --- inside
 
     def _steps(self, parts: ConsumerParts) -> tuple[Callable[[float], object], ...]:
-        """Return what has to be done, each also if one before it failed."""
+        """Return the steps of closing; each runs even if an earlier one failed."""
         return (
             lambda _: parts.network.forget_wakeup(),
             self._commit_last,
@@ -62,7 +61,7 @@ class ConsumerClosing(ConsumerBase):
         )
 
     def _last_steps(self, parts: ConsumerParts) -> tuple[Callable[[float], object], ...]:
-        """Return what has to be done last, also where it was cut short: mending connects anew."""
+        """Return the last steps, which run again after an interrupt, since the reset reconnects."""
         return (
             self._stop_heartbeats,
             lambda _: parts.network.close(),
@@ -72,16 +71,16 @@ class ConsumerClosing(ConsumerBase):
     def _take_steps(
         self, parts: ConsumerParts, steps: deque[Callable[[float], object]], deadline_ms: float
     ) -> BaseException | None:
-        """Take all steps and return the first error; one that Ctrl-C cut short is not repeated."""
+        """Run all steps and return the first error; an interrupted step is not repeated."""
         first: BaseException | None = None
         while steps:
             step = steps[0]
             try:
                 step(deadline_ms)
-            except BaseException as error:  # noqa: BLE001 (raised when all is done)
+            except BaseException as error:  # noqa: BLE001 (raised after the last step)
                 first = first or error
                 if not isinstance(error, Exception) and not parts.network.was_only_waiting():
-                    parts.mend()
+                    parts.reset_after_interrupt()
                     steps.extend(self._last_steps(parts))
             steps.popleft()
         return first
@@ -113,14 +112,14 @@ class ConsumerClosing(ConsumerBase):
         try:
             coordinator.report_given_up()
         finally:
-            self._tell_broker(parts, coordinator, deadline_ms)
+            self._send_leave(parts, coordinator, deadline_ms)
 
-    def _tell_broker(
+    def _send_leave(
         self, parts: ConsumerParts, coordinator: ConsumerCoordinator, deadline_ms: float
     ) -> None:
-        told = coordinator.leave("the consumer is being closed")
+        left = coordinator.leave("the consumer is being closed")
         with suppress(KafkaError):
-            parts.loop.wait_for(lambda: told.done, lambda _: 1000.0, deadline_ms, "leaving")
+            parts.loop.wait_for(lambda: left.done, lambda _: 1000.0, deadline_ms, "leaving")
 
     def _stop_heartbeats(self, deadline_ms: float) -> None:
         left_ms = deadline_ms - self._parts.runtime.clock.monotonic_ms()
@@ -128,7 +127,7 @@ class ConsumerClosing(ConsumerBase):
             self._parts.heartbeats.stop(max(left_ms, 0.0) / 1000.0)
 
     def _end_sessions(self) -> None:
-        """Tell the brokers; nobody waits for their answers."""
+        """Close the fetch sessions without waiting for the responses."""
         with suppress(KafkaError):
             if self._parts.fetcher.close():
                 self._parts.loop.flush()

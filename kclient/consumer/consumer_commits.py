@@ -1,4 +1,4 @@
-"""The consumer's calls about committed positions."""
+"""Calls for committed offsets."""
 
 from collections.abc import Iterable
 from typing import Never
@@ -19,7 +19,7 @@ from kclient.consumer.missing_partitions import ExistenceCheck
 
 
 class ConsumerCommits(ConsumerBase):
-    """Stores positions with the group, and reads them."""
+    """Commits offsets and looks them up."""
 
     def commit(
         self,
@@ -27,28 +27,27 @@ class ConsumerCommits(ConsumerBase):
         timeout: float | None = None,
         **_unknown: Never,
     ) -> None:
-        """Commit positions and wait until the group has them.
+        """Commit offsets and wait for the response.
 
-        What may pass by itself is tried again until the time is up.
+        Retriable errors are retried until the timeout.
 
         Args:
-            offsets: Position of the next record to read, by partition; or a record that was
-                processed, which commits the position behind it; None commits the positions of all
-                assigned partitions: behind the last records returned. A member that reads by
-                `subscribe` cannot commit partitions that it has given up, whose positions belong to
-                their new owners; a consumer of the group that uses `assign` can, while the group
-                has no members.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
-                sends the request and raises KafkaTimeoutError, since the response takes time.
+            offsets: Offset of the next record to read, by partition; or a processed record, which
+                commits the offset after it; None commits the positions of all assigned partitions:
+                after the last records returned. A member that uses `subscribe` cannot commit
+                revoked partitions, whose offsets belong to their new owners; a consumer of the
+                group that uses `assign` can, while the group has no members.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 sends the request
+                and raises KafkaTimeoutError, since the response takes time.
 
         Raises:
-            CommitFailedError: The group has moved on without this consumer, or it has given one of
-                the partitions up; nothing was committed.
+            CommitFailedError: The consumer is not a member of the group any more, or one of the
+                partitions was revoked; nothing was committed.
             RebalanceInProgressError: The group is rebalancing; `poll`, then commit again.
-            FencedInstanceIdError: Another consumer took the static member's place.
+            FencedInstanceIdError: Another consumer uses the same ``group.instance.id``.
             UnknownTopicOrPartitionError: The brokers have confirmed that a partition does not
-                exist; nothing of it was committed.
-            KafkaTimeoutError: The group did not answer in time; the outcome is unknown.
+                exist; nothing was committed for it.
+            KafkaTimeoutError: There was no response in time; the outcome is unknown.
             IllegalStateError: There is no ``group_id``.
             InvalidTypeError: An argument has the wrong type.
             InvalidArgumentError: An offset is negative.
@@ -65,12 +64,12 @@ class ConsumerCommits(ConsumerBase):
     def commit_async(
         self, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None
     ) -> None:
-        """Commit positions without waiting; asynchronous commits keep their order.
+        """Commit offsets without waiting; asynchronous commits keep their order.
 
         Args:
             offsets: As for `commit`.
             callback: Called with the offsets and the error or None, inside a later call of this
-                consumer. There is no second attempt, since a later commit may have overtaken it.
+                consumer. Failed commits are not retried, since a later commit may have succeeded.
 
         Raises:
             IllegalStateError: There is no ``group_id``.
@@ -93,16 +92,16 @@ class ConsumerCommits(ConsumerBase):
         timeout: float | None = None,
         **_unknown: Never,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the group's committed positions, None where there is none.
+        """Return the committed offsets of the group, None for partitions without.
 
         Args:
             partitions: Partitions to look up; they need not be assigned.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; with 0,
-                repeated calls for the same partitions return the response once it has arrived.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; with 0, repeated
+                calls for the same partitions return the response once it has arrived.
 
         Raises:
             IllegalStateError: There is no ``group_id``.
-            KafkaTimeoutError: The group did not answer in time.
+            KafkaTimeoutError: There was no response in time.
         """
         refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
         checked = check_partitions(partitions)
@@ -121,7 +120,7 @@ class ConsumerCommits(ConsumerBase):
             return lookup.value
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Return what a transactional producer needs to commit positions for this consumer.
+        """Return the group metadata that a transactional producer needs to commit offsets.
 
         Raises:
             IllegalStateError: There is no ``group_id``.
@@ -133,7 +132,7 @@ class ConsumerCommits(ConsumerBase):
 def commit_and_wait(
     parts: ConsumerParts, coordinator: ConsumerCoordinator, offsets: Offsets, deadline_ms: float
 ) -> None:
-    """Commit, again where the failure may pass, until the deadline; raises what `commit` does."""
+    """Commit and retry until the deadline; raises what `Consumer.commit` raises."""
     existence = ExistenceCheck(parts.metadata, offsets)
     try:
         _commit_until(parts, coordinator, offsets, existence, deadline_ms)
@@ -176,6 +175,6 @@ def _attempt(
     try:
         parts.loop.wait_for(lambda: future.done, coordinator.commit_step, deadline_ms, "commit")
     finally:
-        if not future.done:  # so that it is not sent after all, behind the caller's back
+        if not future.done:  # a queued commit must not be sent after the call has failed
             future.fail(parts.loop.timed_out("commit"))
     return future.error

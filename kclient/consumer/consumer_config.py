@@ -1,4 +1,4 @@
-"""What can be set on a consumer: Kafka's keys with the defaults of the Java client 4.x."""
+"""Consumer configuration: Kafka's keys with the defaults of the Java client 4.x."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _ASSIGNORS: Mapping[str, type[RangeAssignor] | type[RoundRobinAssignor]] = {
 
 
 def _assignor_hint(name: str) -> str:
-    """Return what to use instead of an assignor that is not known by its name."""
+    """Return a hint for an unknown assignor name."""
     plain = name.rpartition(".")[2].strip().lower().removesuffix("assignor")
     if plain in _ASSIGNORS:
         return f"here it is '{plain}'"
@@ -70,8 +70,8 @@ def _assignors() -> ConfigKey:
         convert,
         "'range', 'roundrobin', an assignor object, or a list of these by preference",
         (RangeAssignor(),),
-        "How the group's leader spreads partitions over the members; all members must have one "
-        "strategy in common. Java's default names range first, too.",
+        "Assignors that the group's leader may use, by preference; all members must have one in "
+        "common. Java's default also has range first.",
     )
 
 
@@ -87,17 +87,15 @@ def _group_protocol() -> ConfigKey:
             raise ValueError
         return "classic"
 
-    return ConfigKey(
-        "group.protocol", convert, "'classic'", "classic", "How the group's members agree."
-    )
+    return ConfigKey("group.protocol", convert, "'classic'", "classic", "Group protocol.")
 
 
 _GROUP_KEYS: Sequence[ConfigKey] = (
-    text("group.id", None, "Group whose members share the partitions, and keep positions."),
+    text("group.id", None, "Group, whose members share partitions and committed offsets."),
     text(
         "group.instance.id",
         None,
-        "Name of a static member, which keeps its partitions over a restart (KIP-345).",
+        "Name of a static member, which keeps its partitions across a restart (KIP-345).",
     ),
     _group_protocol(),
     refused("group.remote.assignor", "it belongs to the group protocol 'consumer'"),
@@ -107,28 +105,28 @@ _GROUP_KEYS: Sequence[ConfigKey] = (
     whole_number(
         "session.timeout.ms",
         45_000,
-        "Silence after which the group goes on without this member.",
+        "Time without heartbeats after which the coordinator removes this member.",
         low=1,
         high=_MAX_INT,
     ),
     whole_number(
         "heartbeat.interval.ms",
         3_000,
-        "Time between signs of life; at most a third of session.timeout.ms is advisable.",
+        "Time between heartbeats; recommended: at most a third of session.timeout.ms.",
         low=1,
         high=_MAX_INT,
     ),
     whole_number(
         "max.poll.interval.ms",
         300_000,
-        "Time between polls after which the member leaves the group.",
+        "Longest time between polls; after it the member leaves the group.",
         low=1,
         high=_MAX_INT,
     ),
     switch(
         "enable.auto.commit",
         True,  # noqa: FBT003 (a row of a table)
-        "Commit from time to time what earlier polls handed out.",
+        "Commit the offsets of records returned by earlier polls periodically.",
     ),
     whole_number(
         "auto.commit.interval.ms", 5_000, "Time between automatic commits.", high=_MAX_INT
@@ -137,24 +135,26 @@ _GROUP_KEYS: Sequence[ConfigKey] = (
 
 _FETCH_KEYS: Sequence[ConfigKey] = (
     whole_number(
-        "fetch.min.bytes", 1, "Bytes the broker waits for before it answers.", high=_MAX_INT
+        "fetch.min.bytes", 1, "Bytes the broker waits for before it responds.", high=_MAX_INT
     ),
     whole_number(
         "fetch.max.bytes",
         50 * 1024 * 1024,
-        "Most bytes of one answer; a larger first batch is sent all the same (KIP-74).",
+        "Maximum size of a response, unless its first batch is larger (KIP-74).",
         high=_MAX_INT,
     ),
     whole_number(
-        "fetch.max.wait.ms", 500, "How long the broker waits for fetch.min.bytes.", high=_MAX_INT
+        "fetch.max.wait.ms", 500, "Time the broker waits for fetch.min.bytes.", high=_MAX_INT
     ),
     whole_number(
         "max.partition.fetch.bytes",
         1024 * 1024,
-        "Most bytes of one partition in an answer, with the same exception.",
+        "Maximum size per partition in a response, with the same exception.",
         high=_MAX_INT,
     ),
-    whole_number("max.poll.records", 500, "Most records of one poll.", low=1, high=_MAX_INT),
+    whole_number(
+        "max.poll.records", 500, "Maximum number of records per poll.", low=1, high=_MAX_INT
+    ),
     switch(
         "check.crcs",
         True,  # noqa: FBT003 (a row of a table)
@@ -164,7 +164,7 @@ _FETCH_KEYS: Sequence[ConfigKey] = (
         "isolation.level",
         READ_UNCOMMITTED,
         {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED},
-        "Whether records of open and aborted transactions are handed out.",
+        "Whether records of open and aborted transactions are returned.",
     ),
     text("client.rack", "", "Rack of this client, to read from a nearer replica (KIP-392)."),
     ConfigKey(
@@ -172,18 +172,18 @@ _FETCH_KEYS: Sequence[ConfigKey] = (
         parse_auto_offset_reset,
         "'earliest', 'latest', 'none', a timedelta, or 'by_duration:PnDTnHnMn.nS'",
         LATEST,
-        "Where to start without a usable position: 'none' raises instead, a duration goes back by "
-        "that time.",
+        "Reset policy of partitions without a valid position: 'none' raises an error, a duration "
+        "starts that long ago.",
     ),
     converter_key(
         "key.deserializer",
         "deserialize",
-        "Makes keys of bytes; without one, keys are bytes or None.",
+        "Deserializer of keys; without one, keys are bytes or None.",
     ),
     converter_key(
         "value.deserializer",
         "deserialize",
-        "Makes values of bytes; without one, values are bytes or None.",
+        "Deserializer of values; without one, values are bytes or None.",
     ),
 )
 
@@ -196,41 +196,39 @@ _OTHER_KEYS: Sequence[ConfigKey] = (
     switch(
         "exclude.internal.topics",
         True,  # noqa: FBT003 (a row of a table)
-        "Whether a pattern passes over Kafka's own topics.",
+        "Whether a pattern ignores internal topics.",
     ),
     whole_number(
         "default.api.timeout.ms",
         60_000,
-        "How long calls may take that are given no timeout.",
+        "Timeout of calls without a timeout argument.",
         high=_MAX_INT,
     ),
     interceptor_key(
         ConsumerInterceptor,
         ("on_consume", "on_commit", "close"),
-        "Objects that see every record handed out, and every commit (KIP-42).",
+        "Interceptors of returned records and of commits (KIP-42).",
     ),
-    whole_number(
-        "metrics.num.samples", 2, "Samples that averages and rates look back over.", low=1
-    ),
-    whole_number("metrics.sample.window.ms", 30_000, "Length of one such sample.", low=1),
+    whole_number("metrics.num.samples", 2, "Number of samples for averages and rates.", low=1),
+    whole_number("metrics.sample.window.ms", 30_000, "Length of one sample.", low=1),
 )
 
 CONSUMER_CONFIG = ConfigDef(
     "Consumer",
     [*common_keys(), *_GROUP_KEYS, *_FETCH_KEYS, *_OTHER_KEYS, *java_only_keys()],
 )
-"""Every key a consumer understands."""
+"""All keys of a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
-    """A consumer's settings after checking.
+    """Validated consumer configuration.
 
     Attributes:
-        values: Every key's value by keyword, those of all clients among them.
-        fetch: What concerns fetching.
-        group: What concerns the group, None without ``group.id``.
-        auto_offset_reset: Where to start without a usable position.
+        values: Value of every key, by keyword.
+        fetch: Options of fetching.
+        group: Options of the group, None without ``group.id``.
+        auto_offset_reset: Reset policy.
     """
 
     values: Mapping[str, Any]
@@ -240,10 +238,10 @@ class ConsumerConfig:
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> "ConsumerConfig":
-        """Check what the user gave.
+        """Validate the options.
 
         Raises:
-            ConfigError: A key is unknown or has a wrong value, or two contradict each other.
+            ConfigError: A key is unknown, a value is invalid, or two options are inconsistent.
         """
         values = CONSUMER_CONFIG.parse(given)
         named = {spelling.replace(".", "_") for spelling in given}
@@ -259,13 +257,13 @@ def _fetch_config(values: Mapping[str, Any]) -> FetchConfig:
     if values["fetch_max_wait_ms"] >= values["request_timeout_ms"] > 0:
         raise ConfigError(
             f"request_timeout_ms: got {values['request_timeout_ms']}, expected more than "
-            f"fetch_max_wait_ms = {values['fetch_max_wait_ms']}; brokers hold fetches so long"
+            f"fetch_max_wait_ms = {values['fetch_max_wait_ms']}, the time brokers may hold a fetch"
         )
     if values["fetch_max_bytes"] + _RESPONSE_OVERHEAD > values["receive_message_max_bytes"]:
         raise ConfigError(
             f"fetch_max_bytes: got {values['fetch_max_bytes']}, expected at least "
             f"{_RESPONSE_OVERHEAD} less than receive_message_max_bytes = "
-            f"{values['receive_message_max_bytes']}; larger answers end the connection"
+            f"{values['receive_message_max_bytes']}; larger responses close the connection"
         )
     return FetchConfig(
         min_bytes=values["fetch_min_bytes"],

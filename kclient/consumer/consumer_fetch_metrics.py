@@ -1,10 +1,10 @@
-"""Measurements of fetching under Kafka's names (Kafka: FetchMetricsManager)."""
+"""Fetch metrics (Kafka: FetchMetricsManager)."""
 
 from kclient.common.metrics import Metrics
 
 
 class ConsumerFetchMetrics:
-    """Counts what was fetched and what was handed out."""
+    """Records fetched bytes, fetch latency and consumed records."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._consumed = metrics.sensor(
@@ -24,10 +24,10 @@ class ConsumerFetchMetrics:
         self._skipped = metrics.sensor(total="records-skipped-by-reset-total")
 
     def record_consumed(self, count: int) -> None:
-        """Count records handed out."""
+        """Count records returned to the application."""
         self._consumed.record(count)
 
-    def record_answer(self, size: int, latency_ms: float, throttle_ms: float) -> None:
+    def record_fetch(self, size: int, latency_ms: float, throttle_ms: float) -> None:
         """Count a fetch response: bytes of records, time since the request, throttle time."""
         self._fetches.record()
         self._bytes.record(size)
@@ -35,5 +35,5 @@ class ConsumerFetchMetrics:
         self._throttle.record(max(0.0, throttle_ms))
 
     def record_skipped(self, count: int) -> None:
-        """Count offsets that a reset jumped over."""
+        """Count offsets skipped by a reset."""
         self._skipped.record(count)

@@ -1,10 +1,10 @@
-"""What a transactional producer must know of a consumer's group (KIP-447)."""
+"""Group metadata for transactional producers (KIP-447)."""
 
 from typing import NamedTuple
 
 
 class ConsumerGroupMetadata(NamedTuple):
-    """A membership at one moment (Kafka: ConsumerGroupMetadata).
+    """Membership of a consumer at one time (Kafka: ConsumerGroupMetadata).
 
     Attributes:
         group_id: Group.

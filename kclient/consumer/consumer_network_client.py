@@ -1,4 +1,4 @@
-"""Requests of a consumer, sent when their broker is ready (Kafka: ConsumerNetworkClient)."""
+"""Queue of a consumer's requests over the network client (Kafka: ConsumerNetworkClient)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _MEMBERSHIP_APIS = frozenset(
 
 
 class _Unsent:
-    """A request that waits for its broker."""
+    """A request that has not been sent yet."""
 
     __slots__ = ("builder", "deadline_ms", "future", "node", "timeout_ms")
 
@@ -49,15 +49,15 @@ class _Unsent:
         self.future: RequestFuture[ClientResponse] = RequestFuture()
 
     def is_of_membership(self) -> bool:
-        """Return whether the request belongs to the group membership, as heartbeats do."""
+        """Return whether it is a group membership request, such as a heartbeat."""
         return self.builder.api_key in _MEMBERSHIP_APIS
 
 
 class ConsumerNetworkClient:
-    """Queues requests until their broker is ready and hands every outcome to a future.
+    """Queues requests until their broker is ready and completes their futures.
 
-    Only the thread that drives the consumer calls these methods (see `DriveLock`), except
-    `wakeup`, which any thread may call.
+    Only the thread that holds `ConsumerLock` calls these methods, except `wakeup`, which any thread
+    may call.
     """
 
     def __init__(
@@ -69,34 +69,33 @@ class ConsumerNetworkClient:
     ) -> None:
         self._connect = connect
         self._client = connect()
-        self._old: list[NetworkClient] = []  # interrupted, and to be closed
+        self._old: list[NetworkClient] = []  # interrupted clients, to be closed
         self._metadata = metadata
         self._clock = clock
         self._request_timeout_ms = request_timeout_ms
         self._unsent: dict[int, deque[_Unsent]] = {}
-        # Requests without an outcome, whether they wait or are in flight; in order, none twice.
+        # Incomplete requests, queued or in flight, in order (an ordered set).
         self._open: dict[_Unsent, None] = {}
-        # Outcomes whose futures have not been completed yet.
+        # Outcomes whose futures are not completed yet.
         self._completed: deque[tuple[_Unsent, ClientResponse | KafkaError]] = deque()
         self._wakeup_asked = False
-        self._trouble: KafkaError | None = None
-        self._observe: Callable[[ClientResponse], None] | None = None
+        self._last_error: KafkaError | None = None
+        self._on_response: Callable[[ClientResponse], None] | None = None
 
-    # --- asking
+    # --- requests
 
     def send(
         self, node: Node, builder: RequestBuilder, *, timeout_ms: float | None = None
     ) -> RequestFuture[ClientResponse]:
-        """Queue a request; nothing goes out before the next `poll`.
+        """Queue a request; the next `poll` sends it.
 
         Args:
-            node: Broker to ask.
-            builder: Makes the request in the version the broker takes.
-            timeout_ms: How long to wait for the response, milliseconds; the client's
-                ``request.timeout.ms`` if None.
+            node: Destination.
+            builder: Builds the request in a version that the broker supports.
+            timeout_ms: Request timeout, None for ``request.timeout.ms``.
 
         Returns:
-            The response; or `DisconnectedError`, `KafkaTimeoutError`, or what else went wrong.
+            Future of the response; fails with `DisconnectedError`, `KafkaTimeoutError` and others.
         """
         timeout = self._request_timeout_ms if timeout_ms is None else timeout_ms
         unsent = _Unsent(node, builder, timeout, self._clock.monotonic_ms())
@@ -105,11 +104,11 @@ class ConsumerNetworkClient:
         return unsent.future
 
     def least_loaded_node(self) -> Node | None:
-        """Return the broker best placed to answer a question that any broker can."""
+        """Return the broker with the fewest requests in flight."""
         return self._client.least_loaded_node(self._clock.monotonic_ms())
 
     def has_pending(self, node: Node) -> bool:
-        """Return whether requests to a broker wait or are in flight."""
+        """Return whether requests to a broker are queued or in flight."""
         return bool(self._unsent.get(node.id)) or self._client.has_in_flight_requests(str(node.id))
 
     def is_unavailable(self, node: Node) -> bool:
@@ -121,23 +120,22 @@ class ConsumerNetworkClient:
         )
 
     def disconnect(self, node: Node) -> None:
-        """Close the connection to a broker; what waits or is in flight there fails."""
+        """Close the connection to a broker and fail its requests."""
         self._fail_unsent(node.id, DisconnectedError(f"connection to {node} was given up"))
         self._client.disconnect(str(node.id))
 
-    # --- moving on
+    # --- network
 
     def poll(self, timeout_ms: float, *, membership_only: bool = False) -> None:
         """Send queued requests, wait for the network at most `timeout_ms`, complete futures.
 
-        Returns at once when a future was completed. Fatal errors of the metadata are raised from
-        here.
+        Does not wait if futures are to be completed. Raises fatal errors of the metadata.
 
         Args:
             timeout_ms: Longest wait.
             membership_only: Whether to complete only the futures of group membership requests. The
-                heartbeat loop does so: it may run while the application is inside a callback or a
-                deserializer, where positions and fetched data must not change.
+                heartbeat task uses it: it may run while the application is in a callback or a
+                deserializer, when positions and fetched data must not change.
         """
         self._complete_futures(membership_only=membership_only)
         now_ms = self._clock.monotonic_ms()
@@ -158,46 +156,46 @@ class ConsumerNetworkClient:
         self._client.wakeup()
 
     def maybe_raise_wakeup(self) -> None:
-        """Raise `WakeupError` once for each time `wakeup` was called since."""
+        """Raise `WakeupError` if `wakeup` was called since the last check."""
         if self._wakeup_asked:
             self._wakeup_asked = False
             raise WakeupError("wakeup() was called")
 
     def forget_wakeup(self) -> None:
-        """Leave a wakeup aside that came too late for the call it was meant for."""
+        """Discard a wakeup."""
         self._wakeup_asked = False
 
-    def observe(self, told: Callable[[ClientResponse], None]) -> None:
-        """Let every answer be told to `told`, before it goes to whoever asked."""
-        self._observe = told
+    def on_response(self, callback: Callable[[ClientResponse], None]) -> None:
+        """Register a callback that sees each response before its future completes."""
+        self._on_response = callback
 
-    # --- what stands in the way
+    # --- errors
 
     def bootstrap_error(self) -> BootstrapError | None:
-        """Return why brokers are of no use, if anything is known against them."""
+        """Return why no broker can be used, None if one may be usable."""
         return self._client.bootstrap_error()
 
-    def note_trouble(self, error: KafkaError) -> None:
-        """Keep an error that is retried, for the call that may give up on it."""
-        self._trouble = error
+    def record_error(self, error: KafkaError) -> None:
+        """Keep the error of a retried request, for the call that may time out."""
+        self._last_error = error
 
-    def forget_trouble(self) -> None:
-        """Begin a call: what failed before has nothing to do with it."""
-        self._trouble = None
+    def clear_last_error(self) -> None:
+        """Clear the recorded error at the start of a call."""
+        self._last_error = None
 
-    def troubles(self) -> list[KafkaError]:
-        """Return what the present call failed with last, and why brokers are of no use."""
-        known = (self._trouble, self.bootstrap_error())
-        return [trouble for trouble in known if trouble is not None]
+    def known_errors(self) -> list[KafkaError]:
+        """Return the recorded error and the bootstrap error, as far as there are any."""
+        known = (self._last_error, self.bootstrap_error())
+        return [error for error in known if error is not None]
 
     def api_versions(self, node: Node) -> NodeApiVersions | None:
-        """Return what a broker speaks, None while it is not connected."""
+        """Return the API versions of a broker, None while it is not connected."""
         return self._client.api_versions.get(str(node.id))
 
-    # --- its end, and a new beginning
+    # --- closing and renewal
 
     def close(self) -> None:
-        """Close every connection and forget what was asked for."""
+        """Close every connection and discard all requests."""
         close_interrupted(self._old)
         self._client.close()
         self._unsent.clear()
@@ -205,19 +203,19 @@ class ConsumerNetworkClient:
         self._completed.clear()
 
     def was_only_waiting(self) -> bool:
-        """Return whether an exception ended the last `poll` with nothing half done; ask once."""
+        """Return once whether an exception interrupted the last `poll` while it waited."""
         return self._client.was_only_waiting()
 
     def renew(self) -> None:
-        """Connect anew: what a signal handler's exception left half done is given up.
+        """Replace the network client after an exception of a signal handler interrupted it.
 
-        Every request without an outcome fails as if its connection had broken.
+        Every incomplete request fails as if its connection had been closed.
         """
         self._old.append(self._client)
         self._client = self._connect()
         self._completed.clear()
         self._unsent.clear()
-        interrupted = DisconnectedError("the call that would have taken the answer was interrupted")
+        interrupted = DisconnectedError("the call that waited for the response was interrupted")
         while self._open:
             self._complete(next(iter(self._open)), interrupted)
         close_interrupted(self._old)
@@ -225,7 +223,7 @@ class ConsumerNetworkClient:
     # --- inside
 
     def _transmit(self, now_ms: float) -> float:
-        """Hand over the requests whose broker is ready; return until when to wait at most."""
+        """Send the requests whose broker is ready; return the longest time to wait."""
         wait_ms = MAX_POLL_TIMEOUT_MS
         for queue in list(self._unsent.values()):
             node = queue[0].node
@@ -252,7 +250,7 @@ class ConsumerNetworkClient:
         self._client.send(request, now_ms)
 
     def _complete_futures(self, *, membership_only: bool) -> None:
-        # The futures' listeners run here, outside the network client, so that they may send.
+        # Listeners of futures run outside the network client, so that they may send.
         if membership_only:
             outcomes = [entry for entry in self._completed if entry[0].is_of_membership()]
             for entry in outcomes:
@@ -269,13 +267,13 @@ class ConsumerNetworkClient:
         elif outcome.version_mismatch is not None:
             unsent.future.fail(outcome.version_mismatch)
         elif outcome.error is not None:
-            self._trouble = outcome.error
+            self._last_error = outcome.error
             unsent.future.fail(outcome.error)
         elif outcome.was_disconnected:
             unsent.future.fail(DisconnectedError(f"{unsent.node} closed the connection"))
         else:
-            if self._observe is not None:
-                self._observe(outcome)
+            if self._on_response is not None:
+                self._on_response(outcome)
             unsent.future.succeed(outcome)
 
     def _fail_lost(self, now_ms: float) -> None:

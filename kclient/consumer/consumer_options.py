@@ -1,4 +1,4 @@
-"""Types of a consumer's options, for type checkers."""
+"""Types of the consumer's options, for type checkers."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -16,7 +16,7 @@ AnyDeserializer = Deserializer | Callable[[bytes | None], Any] | Callable[[bytes
 DeserializerOf = (
     Callable[[str, list[Header], bytes], T] | Callable[[bytes], T] | Callable[[bytes | None], T]
 )
-"""What makes keys or values of a type; see `kclient.serialization.Deserializer`."""
+"""Deserializer of keys or values of a type; see `kclient.serialization.Deserializer`."""
 Assignor = Literal["range", "roundrobin"] | PartitionAssignor
 
 

@@ -1,4 +1,4 @@
-"""Wires a consumer's parts together; with `GroupParts`, the one place that knows them all."""
+"""Wiring of a consumer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +13,7 @@ from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_request_metrics import ConsumerRequestMetrics, seconds_since
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
@@ -21,7 +22,6 @@ from kclient.consumer.coordinator.group_settings import GroupSettings
 from kclient.consumer.coordinator.heartbeat_task import HeartbeatTask
 from kclient.consumer.coordinator.rebalance import Rebalance
 from kclient.consumer.coordinator.unfinished_lookup import UnfinishedLookup
-from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.fetch_config import READ_COMMITTED
@@ -37,16 +37,13 @@ from kclient.consumer.position_updater import PositionUpdater
 from kclient.consumer.subscription_state import SubscriptionState
 
 _CLIENT_ID = "kclient-consumer"
-# Group requests, look-ups and one fetch; the limit only keeps a queue from growing without end.
+# Group requests, lookups and one fetch per connection; bounds the queue.
 _MAX_IN_FLIGHT = 100
 _instances = count(1)
 
 
 class ConsumerParts:
-    """What the public face of a consumer works with.
-
-    Nothing is connected to and no loop is started here.
-    """
+    """Objects of a consumer. Opens no connection and starts no task."""
 
     def __init__(self, config: ConsumerConfig, runtime: Runtime) -> None:
         values = config.values
@@ -54,13 +51,13 @@ class ConsumerParts:
         self.runtime = runtime
         self.log_context = _log_context(config)
         self.log = self.log_context.logger(__name__)
-        self.seat = DriveLock(runtime.tasks)
+        self.lock = ConsumerLock(runtime.tasks)
         self.backoff = ExponentialBackoff(
             values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
         )
         self.metrics = _metrics(config, runtime)
         self.interceptors = ConsumerInterceptors(
-            values["interceptor_classes"], self.seat.lend, self.log_context
+            values["interceptor_classes"], self.lock.run_user_code, self.log_context
         )
         self.subscriptions = SubscriptionState(
             config.auto_offset_reset, exclude_internal=values["exclude_internal_topics"]
@@ -96,7 +93,7 @@ class ConsumerParts:
         self.metrics.gauge("last-poll-seconds-ago", since(self.loop.last_poll_ms))
         if self.group is not None:
             requests = ConsumerRequestMetrics(self.metrics)
-            self.network.observe(requests.record)
+            self.network.on_response(requests.record)
             self.metrics.gauge("last-heartbeat-seconds-ago", since(requests.last_heartbeat_ms))
             self._show_rebalances(self.group.rebalance, now_ms)
 
@@ -117,7 +114,7 @@ class ConsumerParts:
             self.metadata,
             self.subscriptions,
             self.runtime,
-            GroupCallbacks(self.seat.lend, self.interceptors.on_commit),
+            GroupCallbacks(self.lock.run_user_code, self.interceptors.on_commit),
             self.log_context,
         )
 
@@ -162,7 +159,7 @@ class ConsumerParts:
             self.coordinator,
             clock,
             values["retry_backoff_ms"],
-            Decoding(self.seat.lend, self.collector.undo)
+            Decoding(self.lock.run_user_code, self.collector.undo)
             if config.fetch.has_deserializers()
             else None,
             self.log_context,
@@ -173,7 +170,7 @@ class ConsumerParts:
             else HeartbeatTask(
                 self.coordinator,
                 self.network,
-                self.seat,
+                self.lock,
                 clock,
                 config.group.heartbeat_interval_ms,
             )
@@ -212,12 +209,12 @@ class ConsumerParts:
             self.log_context,
         )
 
-    def mend(self) -> None:
-        """Start over with everything that a call cut short by Ctrl-C may have left half done."""
+    def reset_after_interrupt(self) -> None:
+        """Reset all state that an interrupted call may have left inconsistent."""
         if self.coordinator is not None:
-            self.coordinator.mend()
-        self.positions.mend()
-        self.fetcher.mend()
+            self.coordinator.reset_after_interrupt()
+        self.positions.reset_after_interrupt()
+        self.fetcher.reset_after_interrupt()
         self.network.renew()
 
 

@@ -1,4 +1,4 @@
-"""The consumer's calls about positions: seek, look up, lag."""
+"""Calls for positions: seek, offset lookup, lag."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -33,26 +33,26 @@ from kclient.consumer.topic_partition_state import TopicPartitionState
 
 
 class ConsumerPositions(ConsumerBase):
-    """Says where reading goes on, and looks offsets up."""
+    """Reads and sets positions, and looks up offsets."""
 
     def position(
         self, partition: TopicPartition, timeout: float | None = None, **_unknown: Never
     ) -> int:
         """Return the offset of the next record to be returned.
 
-        Waits for a position that has to be found first. Where it is known, any thread may call
-        this, also while another one is inside a call.
+        Waits if the position has to be looked up. If it is known, any thread may call this, even
+        while another one is in a call.
 
         Args:
             partition: An assigned partition.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; with 0,
-                repeated calls return the position once it is known.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; with 0, repeated
+                calls return the position once it is known.
 
         Raises:
             IllegalStateError: The partition is not assigned.
-            NoOffsetForPartitionError: Nothing is committed and the reset policy is ``none``.
+            NoOffsetForPartitionError: No offset is committed and the reset policy is ``none``.
             UnknownTopicOrPartitionError: The brokers have confirmed that it does not exist.
-            KafkaTimeoutError: It was not found in time.
+            KafkaTimeoutError: The position was not found in time.
         """
         refuse_keywords("Consumer.position", _unknown, TIMEOUT)
         checked = check_partition(partition)
@@ -70,18 +70,18 @@ class ConsumerPositions(ConsumerBase):
                 f"position of {checked}",
             )
             if state.position is None:
-                raise IllegalStateError(f"{checked} was given up meanwhile")
+                raise IllegalStateError(f"{checked} was revoked during the call")
             return state.position.offset
 
     def seek(
         self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
     ) -> None:
-        """Go on reading at an offset.
+        """Set the position of a partition.
 
         Args:
             partition: An assigned partition.
-            offset: Offset of the next record; also as `committed` or `offsets_for_times` returns
-                it: with its leader epoch the position is checked against the log first.
+            offset: Offset of the next record, or a result of `committed` or `offsets_for_times`:
+                if that has a leader epoch, the position is validated first.
 
         Raises:
             IllegalStateError: The partition is not assigned.
@@ -95,10 +95,10 @@ class ConsumerPositions(ConsumerBase):
             leader = current_leader(parts.metadata.cluster(), checked)
             state.seek_unvalidated(FetchPosition(target.offset, target.leader_epoch, leader))
             parts.buffer.drop(checked)
-            parts.loop.disturb()
+            parts.loop.service_at_next_poll()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on reading at the first record; without arguments, in every assigned partition.
+        """Set the position to the first record; without arguments, in every assigned partition.
 
         The offset is looked up by the next `poll` or `position`.
 
@@ -108,7 +108,7 @@ class ConsumerPositions(ConsumerBase):
         self._seek_by(EARLIEST, check_each("seek_to_beginning", partitions))
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on reading behind the last record; without arguments, in every assigned partition.
+        """Set the position after the last record; without arguments, in every assigned partition.
 
         The offset is looked up by the next `poll` or `position`.
 
@@ -124,40 +124,40 @@ class ConsumerPositions(ConsumerBase):
 
         Args:
             partitions: Partitions to look up.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
-                never succeeds, since a response takes time.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 never succeeds,
+                since a response takes time.
 
         Raises:
             UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
-            KafkaTimeoutError: They were not found in time.
-            TopicAuthorizationError: A topic may not be read.
+            KafkaTimeoutError: The offsets were not found in time.
+            TopicAuthorizationError: Not authorized to read a topic.
         """
         return self._ends("beginning_offsets", partitions, EARLIEST_TIMESTAMP, timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Return the offset behind the last record of each partition that may be read.
+        """Return the offset after the last readable record of each partition.
 
-        With ``isolation_level="read_committed"`` that is the first offset of the oldest open
-        transaction. Raises and takes what `beginning_offsets` does.
+        With ``isolation_level="read_committed"`` that is the last stable offset. Arguments and
+        errors are those of `beginning_offsets`.
         """
         return self._ends("end_offsets", partitions, LATEST_TIMESTAMP, timeout)
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the first record at or after a time in each partition, None where there is none.
+        """Return the first offset at or after a time in each partition, None if there is none.
 
         Args:
             timestamps: Milliseconds since the epoch, or a datetime with a time zone, by partition.
-            timeout: Longest wait, seconds; None takes ``default.api.timeout.ms``; 0
-                never succeeds, since a response takes time.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 never succeeds,
+                since a response takes time.
 
         Raises:
             UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
-            KafkaTimeoutError: They were not found in time.
-            TopicAuthorizationError: A topic may not be read.
+            KafkaTimeoutError: The offsets were not found in time.
+            TopicAuthorizationError: Not authorized to read a topic.
         """
         checked = check_timestamps(timestamps)
         deadline_ms = self._deadline_ms(timeout, "offsets_for_times")
@@ -165,20 +165,20 @@ class ConsumerPositions(ConsumerBase):
             return self._look_up(parts, checked, deadline_ms)
 
     def lag(self, partition: TopicPartition) -> int:
-        """Return how many offsets lie between the position and the end of what may be read.
+        """Return the number of offsets between the position and the end of the readable log.
 
-        The end is the one of the last fetch; before the first fetch it is looked up. May be called
-        in any thread: where another thread uses the consumer, nothing is waited for.
+        The end is that of the last fetch; before the first fetch it is looked up. May be called
+        from any thread; it does not wait if another thread uses the consumer.
 
         Raises:
             IllegalStateError: The partition is not assigned; or another thread uses the consumer,
                 and has not fetched from the partition yet.
-            KafkaTimeoutError: Position or end was not found in time.
+            KafkaTimeoutError: Position or end offset was not found in time.
         """
         checked = check_partition(partition)
         parts = self._look()
         committed_only = parts.config.fetch.isolation_level == READ_COMMITTED
-        if parts.seat.is_used_elsewhere():
+        if parts.lock.is_used_elsewhere():
             return self._lag_elsewhere(
                 parts.subscriptions.state(checked), committed_only=committed_only
             )
@@ -191,24 +191,24 @@ class ConsumerPositions(ConsumerBase):
     # --- inside
 
     def _position_elsewhere(self, partition: TopicPartition) -> int | None:
-        """Return a position without taking the lock, where another thread uses the consumer."""
+        """Return a position without the lock if another thread uses the consumer."""
         parts = self._look()
-        if not parts.seat.is_used_elsewhere():
+        if not parts.lock.is_used_elsewhere():
             return None
         state = parts.subscriptions.state(partition)
-        offset, position = self._not_handed_out(partition), state.position
+        offset, position = self._first_pending_offset(partition), state.position
         if not state.has_valid_position() or position is None:
             return None
         return position.offset if offset is None else offset
 
     def _lag_elsewhere(self, state: TopicPartitionState, *, committed_only: bool) -> int:
-        """Return a lag without taking the lock."""
-        offset = self._not_handed_out(state.partition)
+        """Return a lag without the lock."""
+        offset = self._first_pending_offset(state.partition)
         lag = state.lag(committed_only=committed_only, offset=offset)
         if lag is None:
             raise IllegalStateError(
                 f"lag of {state.partition}: not known yet; another thread uses this consumer, and "
-                "its first fetch from the partition tells it"
+                "has not fetched from the partition yet"
             )
         return lag
 
@@ -226,7 +226,7 @@ class ConsumerPositions(ConsumerBase):
             for state in states:
                 state.reset(policy, lost=False)
                 parts.buffer.drop(state.partition)
-            parts.loop.disturb()
+            parts.loop.service_at_next_poll()
 
     def _ends(
         self,

@@ -1,4 +1,4 @@
-"""What one poll hands out (Kafka: ConsumerRecords)."""
+"""Records returned by one poll (Kafka: ConsumerRecords)."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -16,7 +16,7 @@ class ConsumerRecords(Generic[K_co, V_co], metaclass=WithForeignNames, foreign_n
 
     ``ConsumerRecords[K, V]`` names the types of the records' keys and values.
 
-    Iteration runs over all records; ``len()`` counts them; an empty one is false.
+    Iteration yields all records; ``len()`` counts them; false if there are none.
     """
 
     __slots__ = ("_by_partition",)
@@ -27,7 +27,7 @@ class ConsumerRecords(Generic[K_co, V_co], metaclass=WithForeignNames, foreign_n
         self._by_partition = by_partition
 
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions that have records here."""
+        """Return the partitions that have records."""
         return list(self._by_partition)
 
     def records(self, partition: TopicPartition) -> list[ConsumerRecord[K_co, V_co]]:

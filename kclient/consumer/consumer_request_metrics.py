@@ -1,4 +1,4 @@
-"""Measurements of a consumer's requests under Kafka's names (Kafka: ConsumerCoordinatorMetrics)."""
+"""Metrics of group requests (Kafka: ConsumerCoordinatorMetrics)."""
 
 import math
 from collections.abc import Callable
@@ -22,33 +22,33 @@ _TIMES = {
 
 
 class ConsumerRequestMetrics:
-    """Counts the answers to a group's requests, and how long they took in milliseconds."""
+    """Records rate, total and latency of the responses to group requests."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._answers: dict[ApiKey, tuple[Sensor, Sensor]] = {}
+        self._sensors: dict[ApiKey, tuple[Sensor, Sensor]] = {}
         self._last_heartbeat_ms = math.nan
         for api, name in _NAMES.items():
             average, maximum = _TIMES[name]
-            self._answers[api] = (
+            self._sensors[api] = (
                 metrics.sensor(rate=f"{name}-rate", total=f"{name}-total"),
                 metrics.sensor(average=average, maximum=maximum),
             )
 
     def record(self, response: ClientResponse) -> None:
-        """Count an answer, whatever it says."""
-        sensors = self._answers.get(response.api_key)
+        """Record a response, successful or not."""
+        sensors = self._sensors.get(response.api_key)
         if sensors is not None:
-            answers, time_ms = sensors
-            answers.record()
+            count, time_ms = sensors
+            count.record()
             time_ms.record(response.latency_ms)
             if response.api_key is ApiKey.HEARTBEAT:
                 self._last_heartbeat_ms = response.received_ms
 
     def last_heartbeat_ms(self) -> float:
-        """Return when a heartbeat was answered last, NaN if none was."""
+        """Return the time of the last heartbeat response, NaN if there was none."""
         return self._last_heartbeat_ms
 
 
 def seconds_since(read_ms: Callable[[], float], now_ms: Callable[[], float]) -> Callable[[], float]:
-    """Return a gauge of the seconds since a time, NaN where there is none."""
+    """Return a gauge of the seconds since a time, NaN if there is none."""
     return lambda: (now_ms() - read_ms()) / 1000.0

@@ -1,4 +1,4 @@
-"""The consumer's calls about what it reads: subscribe, assign, pause."""
+"""Calls for subscription and assignment: subscribe, assign, pause."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceLis
 
 
 class ConsumerSubscriptions(ConsumerBase):
-    """Says what is to be read."""
+    """Reads and sets subscription and assignment."""
 
     def subscribe(
         self,
@@ -33,21 +33,21 @@ class ConsumerSubscriptions(ConsumerBase):
         on_lost: PartitionsCallback | None = None,
         **_unknown: Never,
     ) -> None:
-        """Read topics as a member of the group, which decides on the partitions.
+        """Subscribe to topics as a member of the group, which assigns the partitions.
 
         The subscription replaces an earlier one. The callbacks run inside `poll`.
 
         Args:
             topics: Topic names; a str is one topic, an empty list unsubscribes.
-            pattern: Instead of `topics`: a Python regular expression that whole topic names must
-                match; topics that come to exist later are taken in.
-            on_assigned: Called with the partitions gained.
-            on_revoked: Called with the partitions about to be given up; commit here.
-            on_lost: Called in place of `on_revoked` when they are gone already.
+            pattern: Instead of `topics`: a Python regular expression that matches whole topic
+                names, including topics created later.
+            on_assigned: Called with the new partitions.
+            on_revoked: Called with the partitions about to be revoked; commit here.
+            on_lost: Called instead of `on_revoked` if they are lost already.
 
         Raises:
             IllegalStateError: There is no ``group_id``, or `assign` is in use.
-            InvalidArgumentError: Both or neither of `topics` and `pattern`, or an illegal name.
+            InvalidArgumentError: Both or neither of `topics` and `pattern`, or an invalid name.
             InvalidTypeError: An argument has the wrong type.
         """
         refuse_keywords("Consumer.subscribe", _unknown, SUBSCRIBE)
@@ -69,15 +69,15 @@ class ConsumerSubscriptions(ConsumerBase):
                 parts.metadata.set_topics(())
                 version = parts.metadata.set_topic_filter(parts.subscriptions.accepts)
             coordinator.subscribed(version)
-            parts.loop.disturb()
+            parts.loop.service_at_next_poll()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions, whatever a group may say; an empty list unsubscribes.
+        """Assign exactly these partitions, without group management; an empty list unsubscribes.
 
         Raises:
             IllegalStateError: `subscribe` is in use.
-            InvalidTypeError: It is no list of TopicPartition.
-            InvalidArgumentError: A partition cannot exist.
+            InvalidTypeError: It is not a list of TopicPartition.
+            InvalidArgumentError: A topic name or partition number is invalid.
         """
         wanted = check_partitions(partitions)
         if not wanted:
@@ -93,12 +93,12 @@ class ConsumerSubscriptions(ConsumerBase):
             parts.subscriptions.assign_from_user(wanted)
             parts.buffer.retain(parts.subscriptions.assigned)
             parts.metadata.set_topics(parts.subscriptions.topics)
-            parts.loop.disturb()
+            parts.loop.service_at_next_poll()
 
     def unsubscribe(self) -> None:
-        """Give up subscription and assignment, and leave the group.
+        """Remove subscription and assignment, and leave the group.
 
-        `on_revoked` is called with the partitions held.
+        `on_revoked` is called with the assigned partitions.
         """
         with self._call() as parts:
             self._commit_what_was_read(parts)
@@ -109,39 +109,39 @@ class ConsumerSubscriptions(ConsumerBase):
                 parts.buffer.clear()
                 parts.metadata.set_topic_filter(None)
                 parts.metadata.set_topics(())
-                parts.loop.disturb()
+                parts.loop.service_at_next_poll()
 
     def assignment(self) -> set[TopicPartition]:
-        """Return the partitions held; may be called in any thread."""
+        """Return the assigned partitions; may be called from any thread."""
         return set(self._look().subscriptions.assigned)
 
     def subscription(self) -> set[str]:
-        """Return the topics subscribed to; of a pattern, those that match today.
+        """Return the subscribed topics; for a pattern, those that match now.
 
-        May be called in any thread.
+        May be called from any thread.
         """
         subscriptions = self._look().subscriptions
         return set(subscriptions.topics) if subscriptions.is_group_managed() else set()
 
     def topic_id(self, topic: str) -> str | None:
-        """Return the id of a topic as this consumer knows it; one that is made anew has another.
+        """Return the id of a topic from the cached metadata; a recreated topic has another id.
 
-        Nobody is asked: None before the topic was described, and by brokers that tell no ids.
+        None if the topic is not in the metadata, or the brokers do not support topic ids.
 
         Args:
             topic: Name of the topic.
 
         Raises:
-            InvalidArgumentError: No topic can have that name.
+            InvalidArgumentError: The topic name is invalid.
         """
         checked = check_topic_name(topic)
         found = self._look().metadata.cluster().topic_id(checked)
         return None if found is None else uuid_to_text(found)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out no records of these partitions until `resume`; what is buffered is kept.
+        """Return no records of these partitions until `resume`; buffered records are kept.
 
-        A rebalance ends a pause.
+        A rebalance ends the pause.
 
         Raises:
             IllegalStateError: A partition is not assigned.
@@ -149,7 +149,7 @@ class ConsumerSubscriptions(ConsumerBase):
         self._set_paused(check_each("pause", partitions), paused=True)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Hand out records of these partitions again.
+        """Return records of these partitions again.
 
         Raises:
             IllegalStateError: A partition is not assigned.
@@ -157,7 +157,7 @@ class ConsumerSubscriptions(ConsumerBase):
         self._set_paused(check_each("resume", partitions), paused=False)
 
     def paused(self) -> set[TopicPartition]:
-        """Return the partitions that are paused; may be called in any thread."""
+        """Return the paused partitions; may be called from any thread."""
         assigned = self._look().subscriptions.assigned
         return {partition for partition, state in assigned.items() if state.paused}
 
@@ -168,10 +168,10 @@ class ConsumerSubscriptions(ConsumerBase):
             states = [parts.subscriptions.state(partition) for partition in partitions]
             for state in states:
                 state.paused = paused
-            parts.loop.disturb()
+            parts.loop.service_at_next_poll()
 
     def _commit_what_was_read(self, parts: ConsumerParts) -> None:
-        """Queue a last automatic commit, which goes out before anything that follows."""
+        """Queue a last automatic commit, ahead of later requests."""
         if parts.coordinator is not None and parts.coordinator.auto_commits:
             parts.coordinator.commit_async(parts.subscriptions.all_consumed(), None)
 

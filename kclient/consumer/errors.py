@@ -1,4 +1,4 @@
-"""Errors that only a consumer raises."""
+"""Errors raised only by consumers."""
 
 from collections.abc import Mapping
 
@@ -23,10 +23,10 @@ __all__ = [
 
 
 class OffsetsOutOfRangeError(InvalidOffsetError, OffsetOutOfRangeError):
-    """A position is outside the log and no reset policy applies (OffsetOutOfRangeException).
+    """A position is outside the log and there is no reset policy (OffsetOutOfRangeException).
 
     Attributes:
-        offsets: The positions in question.
+        offsets: The positions that are out of range.
     """
 
     def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -38,12 +38,12 @@ class OffsetsOutOfRangeError(InvalidOffsetError, OffsetOutOfRangeError):
 
 
 class LogTruncationError(InvalidOffsetError):
-    """Records this consumer has read were truncated from the log (KIP-320: LogTruncationException).
+    """Records that this consumer has read were truncated (KIP-320: LogTruncationException).
 
     Attributes:
-        positions: Where the consumer stood.
-        divergent: Per partition the offset where the log of today parts from what was read, or
-            None where the broker could not say.
+        positions: Positions of the consumer.
+        divergent: Per partition the offset at which the log diverges from the records read, None
+            if the broker does not know it.
     """
 
     def __init__(
@@ -56,30 +56,29 @@ class LogTruncationError(InvalidOffsetError):
             f"{end.offset if (end := divergent.get(partition)) else 'an unknown offset'}"
             for partition, offset in positions.items()
         )
-        super().__init__(f"log truncated: {shown}; seek to go on")
+        super().__init__(f"log truncated: {shown}; seek to continue")
         self.positions = dict(positions)
         self.divergent = dict(divergent)
 
 
 class UnreadableBatchError(KafkaError):
-    """Fetched bytes cannot be turned into records.
+    """A fetched batch cannot be decoded.
 
-    What is good before them was handed out; of a batch with a wrong checksum nothing is. The
-    position stays before them: the next `poll` reads them again, in case they were broken on the
-    way. `seek` to `next_offset` passes them.
+    Records before the error have been returned; of a batch with a wrong checksum, none. The
+    position stays before the error: the next `poll` fetches the data again, in case it was
+    corrupted in transit. `seek` to `next_offset` skips the batch.
 
     Attributes:
-        topic_partition: Where the bytes lie.
-        offset: Offset of the first record that cannot be read; of a batch, its first.
-        next_offset: Offset behind the batch as far as its header can be believed, else behind
-            `offset`.
+        topic_partition: Partition of the batch.
+        offset: Offset of the first record that cannot be read, or of the batch.
+        next_offset: Offset after the batch if its header is valid, else after `offset`.
     """
 
     def __init__(
         self, topic_partition: TopicPartition, offset: int, next_offset: int, what: str
     ) -> None:
         super().__init__(
-            f"{topic_partition} at offset {offset}: {what}; seek to {next_offset} to go on"
+            f"{topic_partition} at offset {offset}: {what}; seek to {next_offset} to continue"
         )
         self.topic_partition = topic_partition
         self.offset = offset
@@ -87,29 +86,29 @@ class UnreadableBatchError(KafkaError):
 
 
 class CorruptBatchError(UnreadableBatchError, CorruptRecordError):
-    """The bytes of a batch are not what was written (Kafka: CorruptRecordException)."""
+    """A batch is corrupt (Kafka: CorruptRecordException)."""
 
 
 class IncompleteBatchError(CorruptBatchError, RecordTooLargeError):
-    """A fetch brought a part of a batch where the broker owes a whole one.
+    """A response contains only a part of a batch although it must contain a whole one.
 
-    A broker from before Kafka 0.10.1 does so where a batch is larger than the fetch limits (Kafka:
-    RecordTooLargeException); from a newer one it means that the length of the batch is corrupt.
+    Brokers before Kafka 0.10.1 return it if a batch exceeds the fetch limits (Kafka:
+    RecordTooLargeException). From newer brokers it means that the batch length is corrupt.
     """
 
 
 class UndecompressableBatchError(UnreadableBatchError, CompressionError):
-    """A batch's compressed records are damaged, of an unknown codec, or exceed the limit."""
+    """The compressed records are corrupt, use an unknown codec, or exceed the size limit."""
 
 
 class UnsupportedBatchError(UnreadableBatchError, UnsupportedForMessageFormatError):
-    """A batch has a format from before Kafka 0.11."""
+    """A batch has a message format older than Kafka 0.11."""
 
 
 def unreadable(
     error: KafkaError, topic_partition: TopicPartition, offset: int, next_offset: int
 ) -> KafkaError:
-    """Return an error of the bytes of a batch with the place it belongs to; others as they are."""
+    """Add partition and offset to a decoding error; return other errors unchanged."""
     for general, located in _LOCATED.items():
         if isinstance(error, general) and lacks_place(error):
             found: KafkaError = located(
@@ -121,7 +120,7 @@ def unreadable(
 
 
 def lacks_place(error: KafkaError) -> bool:
-    """Return whether an error of the bytes of a batch does not tell yet where they lie."""
+    """Return whether it is a decoding error without partition and offset."""
     return isinstance(error, tuple(_LOCATED)) and not isinstance(error, UnreadableBatchError)
 
 

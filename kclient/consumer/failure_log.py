@@ -1,4 +1,4 @@
-"""Logs failures of a request that is retried, without a line for each attempt."""
+"""Log of the failures of a retried request, without a line for each attempt."""
 
 import logging
 
@@ -6,14 +6,14 @@ from kclient.common.log_context import ContextLogger
 
 
 class FailureLog:
-    """Logs the first failure in a row, changes of its cause, and the end; repeats at DEBUG."""
+    """Logs the first failure, each new cause and the recovery; repeated failures at DEBUG."""
 
     def __init__(self, log: ContextLogger, what: str) -> None:
-        """Take what all lines have in common.
+        """Initialize.
 
         Args:
-            log: Where to write.
-            what: What is attempted, for example ``Offset commit``.
+            log: Logger to write to.
+            what: Name of the request, for example ``Offset commit``.
         """
         self._log = log
         self._what = what
@@ -29,7 +29,7 @@ class FailureLog:
         self._log.log(level, "%s failed: %s", self._what, error)
 
     def succeeded(self) -> None:
-        """Log that a row of failures is over; nothing where there were none."""
+        """Log the recovery, if there were failures."""
         if self._failures:
             self._log.info("%s succeeded after %d failed attempts", self._what, self._failures)
             self._failures = 0

@@ -1,4 +1,4 @@
-"""Fetched data on its way to the application (Kafka: FetchBuffer)."""
+"""Buffer of fetched data (Kafka: FetchBuffer)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from kclient.consumer.topic_partition_state import TopicPartitionState
 class FetchBuffer:
     """Completed fetches in order of arrival.
 
-    The fetches of a partition form a chain, each going on where the one before ends; a fetch that
-    does not continue its chain, because the position moved meanwhile, is stale and dropped.
+    The fetches of a partition form a chain: each starts where the previous one ends. A fetch that
+    does not continue its chain, because the position has changed, is stale and is dropped.
     """
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class FetchBuffer:
         return True
 
     def next_position(self, state: TopicPartitionState) -> FetchPosition | None:
-        """Return where the next fetch of a partition begins: behind what is buffered.
+        """Return the position of the next fetch of a partition: the end of its buffered data.
 
-        None says that nothing may be fetched now, since what is buffered ends with an error.
+        None if the buffered data ends with an error, so that nothing may be fetched now.
         """
         chain = self._chains.get(state.partition)
         position = state.position
@@ -47,14 +47,14 @@ class FetchBuffer:
         return None if end is None else end._replace(leader=position.leader)
 
     def first(self, awaited: Callable[[CompletedFetch], bool]) -> CompletedFetch | None:
-        """Return the first fetch that `awaited` accepts; others keep their places."""
+        """Return the first fetch that `awaited` accepts."""
         for fetch in self._queue:
             if awaited(fetch):
                 return fetch
         return None
 
     def remove(self, fetch: CompletedFetch) -> None:
-        """Take out a fetch that is used up or of no use."""
+        """Remove a fetch that is exhausted or stale."""
         fetch.drop()
         self._queue.remove(fetch)
         chain = self._chains[fetch.state.partition]
@@ -63,28 +63,28 @@ class FetchBuffer:
             del self._chains[fetch.state.partition]
 
     def drop(self, partition: TopicPartition) -> None:
-        """Take out everything of a partition."""
+        """Remove all fetches of a partition."""
         for fetch in list(self._chains.get(partition, ())):
             self.remove(fetch)
 
     def retain(self, assigned: dict[TopicPartition, TopicPartitionState]) -> None:
-        """Take out everything that belongs to no present assignment."""
+        """Remove all fetches that belong to no current assignment."""
         for fetch in list(self._queue):
             if assigned.get(fetch.state.partition) is not fetch.state:
                 self.remove(fetch)
 
     def clear(self) -> None:
-        """Take out everything."""
+        """Remove all fetches."""
         for fetch in list(self._queue):
             self.remove(fetch)
 
     def forget(self) -> None:
-        """Take out everything, whatever state an interrupt left it in."""
+        """Remove all fetches; works in any state that an interrupt left behind."""
         self._queue.clear()
         self._chains.clear()
 
     def is_empty(self) -> bool:
-        """Return whether nothing is buffered."""
+        """Return whether there are no fetches."""
         return not self._queue
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""From buffered fetches to records for the application (Kafka: FetchCollector)."""
+"""Collection of records from the fetch buffer (Kafka: FetchCollector)."""
 
 import logging
 from collections.abc import Callable
@@ -51,10 +51,10 @@ _PASSING = (UnknownLeaderEpochError, UnknownServerError)
 
 
 class FetchCollector:
-    """Hands out what is buffered, in order, and moves the positions along.
+    """Takes records from the fetch buffer in order, and advances the positions.
 
-    A fetch whose partition was taken away, sought elsewhere or is being checked is dropped here;
-    one of a paused partition waits.
+    A fetch is dropped if its partition is not assigned any more, has another position, or awaits
+    validation. Fetches of paused partitions stay in the buffer.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class FetchCollector:
 
         Args:
             max_records: Most records to return.
-            single: Stop at the first fetch that has records, so that `put_back` can undo it.
+            single: Stop after the first fetch that has records, so that `put_back` can undo it.
 
         Raises:
-            UnreadableBatchError: The next batch is broken; the position stays before it.
-            RecordDeserializationError: A deserializer refused the next record; likewise.
+            UnreadableBatchError: The next batch is corrupt; the position stays before it.
+            RecordDeserializationError: A deserializer raised; the position stays at the record.
             OffsetsOutOfRangeError: A position is outside the log and the reset policy is ``none``.
-            TopicAuthorizationError: The topic may not be read.
+            TopicAuthorizationError: Not authorized to read the topic.
         """
         collected = CollectedRecords()
         left = max_records
@@ -108,12 +108,11 @@ class FetchCollector:
         return collected
 
     def collect_columns(self, max_records: int, *, single: bool = False) -> list[PartitionColumns]:
-        """Return the next records as columns, a piece for each run of one partition.
+        """Return the next records as columns, a piece per fetch.
 
         Args:
             max_records: Most records to return.
-            single: Stop at the first fetch that has records: pieces that need not be joined are
-                handed out without a copy.
+            single: Stop after the first fetch that has records: a single piece is not copied.
 
         Raises what `collect` raises, except for deserializers, which columns do not use.
         """
@@ -132,61 +131,61 @@ class FetchCollector:
         self._run(take, lambda: left <= 0, lambda: bool(pieces))
         return pieces
 
-    def put_back(self, records: list[ConsumerRecord], handed_out: int) -> None:
-        """Take back the last records of a `collect(single=True)`, and the position with them.
+    def put_back(self, records: list[ConsumerRecord], consumed: int) -> None:
+        """Put back records of the last `collect(single=True)`, and reset the position.
 
-        Nothing happens if the application went elsewhere meanwhile.
+        Does nothing if the position has changed since.
 
         Args:
-            records: Records as the application would have got them.
-            handed_out: How many of them the application has seen.
+            records: Records of that `collect`, after interceptors.
+            consumed: Number of them that the application has consumed.
         """
-        self._metrics.record_consumed(handed_out)
+        self._metrics.record_consumed(consumed)
         fetch = self._last
         if fetch is None or not self._subscriptions.holds(fetch.state):
             return
         position = fetch.state.position
         if position is None or position.offset != fetch.next_fetch_offset:
             return
-        fetch.put_back(records, handed_out)
+        fetch.put_back(records, consumed)
         fetch.state.position = FetchPosition(
             fetch.next_fetch_offset, fetch.last_epoch, position.leader
         )
 
     def count(self, records: int) -> None:
-        """Count the records of the last `collect`, which a poll is about to return."""
+        """Count the records of the last `collect` as consumed."""
         self._counted = records
         self._metrics.record_consumed(records)
 
-    def settle(self) -> None:
-        """Let the last `collect` stand: its records are the application's now."""
+    def confirm(self) -> None:
+        """Confirm the last `collect`: its records were returned to the application."""
         self._before = []
         self._counted = 0
 
     def undo(self) -> None:
-        """Go back to before the last `collect`, unless it was settled: it handed nothing out."""
+        """Reset the positions to before the last `collect`, unless it was confirmed."""
         self._metrics.record_consumed(-self._counted)
         self._counted = 0
         while self._before:
             state, position = self._before[-1]
-            self._go_back(state, position)
+            self._rewind(state, position)
             self._before.pop()
 
-    def go_back_to(self, records: list[ConsumerRecord], handed_out: int) -> None:
-        """Go back behind those of a partition's records that the application has seen.
+    def rewind(self, records: list[ConsumerRecord], consumed: int) -> None:
+        """Reset the position of a partition to its first record that was not consumed.
 
-        Unlike `put_back` it needs nothing to be in order, and has the others fetched again.
+        Unlike `put_back` it works in any state, and the records are fetched again.
 
         Args:
-            records: Records as the application would have got them.
-            handed_out: How many of them the application has seen.
+            records: Records of a `collect(single=True)`, after interceptors.
+            consumed: Number of them that the application has consumed.
         """
-        self._metrics.record_consumed(handed_out)
-        if handed_out < len(records):
-            first = records[handed_out]
+        self._metrics.record_consumed(consumed)
+        if consumed < len(records):
+            first = records[consumed]
             state = self._subscriptions.assigned.get(TopicPartition(first.topic, first.partition))
             if state is not None and state.position is not None:
-                self._go_back(state, state.position._replace(offset=first.offset))
+                self._rewind(state, state.position._replace(offset=first.offset))
 
     # --- inside
 
@@ -206,18 +205,18 @@ class FetchCollector:
                 take(fetch)
                 self._follow(fetch)
         except KafkaError:
-            # What was taken before the error is handed out; the next call meets the error again.
+            # Records before the error are returned; the next call raises it again.
             if not has_some():
                 self._drop_last()
                 raise
 
-    def _go_back(self, state: TopicPartitionState, position: FetchPosition) -> None:
+    def _rewind(self, state: TopicPartitionState, position: FetchPosition) -> None:
         if self._subscriptions.holds(state) and state.has_valid_position():
             state.position = position
             self._buffer.drop(state.partition)
 
     def _current(self) -> CompletedFetch | None:
-        """Return the first fetch that records can be taken from; drop those that are of no use."""
+        """Return the first fetch with records to return; drop stale and exhausted ones."""
         while (fetch := self._buffer.first(_is_awaited)) is not None:
             self._last = fetch
             if self._is_ready(fetch):
@@ -258,14 +257,14 @@ class FetchCollector:
             state.prefer_read_replica(data.preferred_read_replica, until_ms)
 
     def _handle_error(self, fetch: CompletedFetch, error: KafkaError) -> None:
-        """Do what Kafka's consumer does for the error code of a partition."""
+        """Handle the error code of a partition as Kafka's consumer does."""
         state = fetch.state
         now_ms = self._clock.monotonic_ms()
-        # Nothing else tells of an error that is only waited for and that nobody expected.
+        # An unexpected error that is only retried is reported nowhere else.
         level = logging.WARNING if isinstance(error, UnknownServerError) else logging.INFO
         self._log.log(level, "fetch of %s at %d: %s", state.partition, fetch.fetch_offset, error)
         if isinstance(error, OffsetOutOfRangeError):
-            # A follower may lag behind: the leader is asked before the position is given up.
+            # A follower may lag behind: ask the leader before resetting the position.
             if state.preferred_read_replica(now_ms) is not None:
                 state.clear_preferred_read_replica()
             else:
@@ -276,7 +275,7 @@ class FetchCollector:
             state.clear_preferred_read_replica()
             self._metadata.request_update()
         elif isinstance(error, TopicAuthorizationError):
-            raise TopicAuthorizationError(f"{state.partition.topic}: may not be read")
+            raise TopicAuthorizationError(f"not authorized to read topic {state.partition.topic!r}")
         elif isinstance(error, CorruptRecordError):
             raise CorruptBatchError(
                 state.partition,
@@ -288,7 +287,7 @@ class FetchCollector:
             raise error
 
     def _follow(self, fetch: CompletedFetch) -> None:
-        """Move the position to where the fetch now stands."""
+        """Advance the position of the partition to that of the fetch."""
         state = fetch.state
         position = state.position
         if position is not None and fetch.next_fetch_offset != position.offset:
@@ -304,7 +303,7 @@ class FetchCollector:
 
 
 def _is_awaited(fetch: CompletedFetch) -> bool:
-    """Return whether the application awaits a fetch; one of a paused partition has to wait."""
+    """Return whether a fetch may be returned; its partition is not paused."""
     if fetch.state.paused:
         fetch.set_aside()
         return False

@@ -1,4 +1,4 @@
-"""What of the configuration concerns fetching (Kafka: FetchConfig)."""
+"""Configuration of fetching (Kafka: FetchConfig)."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,21 @@ READ_COMMITTED = 1
 
 @dataclass(frozen=True, slots=True)
 class FetchConfig:
-    """Limits and manners of fetching.
+    """Options of fetch requests and of decoding.
 
     Attributes:
-        min_bytes: The broker waits until it has so many bytes.
-        max_bytes: Most bytes of a response, if the first batch is not larger.
-        max_wait_ms: How long the broker waits for `min_bytes`.
-        partition_max_bytes: Most bytes of one partition in a response, likewise.
-        max_poll_records: Most records that one `poll` hands out.
+        min_bytes: Bytes that the broker waits for before it responds.
+        max_bytes: Maximum size of a response, unless its first batch is larger.
+        max_wait_ms: Time that the broker waits for `min_bytes`.
+        partition_max_bytes: Maximum size per partition in a response, unless its first batch is
+            larger.
+        max_poll_records: Maximum number of records that one `poll` returns.
         check_crcs: Whether checksums are verified.
         client_rack: Rack of this client, empty for none.
         isolation_level: READ_UNCOMMITTED or READ_COMMITTED.
-        key_deserializer: Applied to every key; None leaves bytes.
-        value_deserializer: Applied to every value; None leaves bytes.
-        preferred_replica_ms: How long a nearer replica is used before the leader is asked again.
+        key_deserializer: Applied to every key; None keeps bytes.
+        value_deserializer: Applied to every value; None keeps bytes.
+        preferred_replica_ms: Time after which a preferred read replica expires.
     """
 
     min_bytes: int = 1
@@ -39,5 +40,5 @@ class FetchConfig:
     preferred_replica_ms: float = 300_000.0
 
     def has_deserializers(self) -> bool:
-        """Return whether code of the application turns bytes into keys or values."""
+        """Return whether keys or values are decoded by deserializers of the application."""
         return self.key_deserializer is not None or self.value_deserializer is not None

@@ -1,4 +1,4 @@
-"""Where a partition is read next (Kafka: SubscriptionState.FetchPosition)."""
+"""Fetch position of a partition (Kafka: SubscriptionState.FetchPosition)."""
 
 from typing import NamedTuple
 
@@ -8,12 +8,12 @@ NO_LEADER = LeaderAndEpoch(None, -1)
 
 
 class FetchPosition(NamedTuple):
-    """A position with what is needed to see whether the log still holds it (KIP-320).
+    """Offset with the epochs needed to detect truncation (KIP-320).
 
     Attributes:
         offset: Next offset to read.
         offset_epoch: Leader epoch of the record before it, -1 if unknown.
-        leader: Leader the position was last held against.
+        leader: Leader with which the position was last validated.
     """
 
     offset: int

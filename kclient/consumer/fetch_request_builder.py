@@ -1,4 +1,4 @@
-"""Makes a fetch request in the version the broker takes (Kafka: FetchRequest.Builder)."""
+"""Builder of fetch requests (Kafka: FetchRequest.Builder)."""
 
 from kclient.common.types import TopicPartition
 from kclient.consumer.fetch_config import FetchConfig
@@ -15,10 +15,10 @@ _LAST_VERSION_WITH_NAMES = 12
 
 
 class FetchRequestBuilder:
-    """Names topics by id where every id is known, by name otherwise.
+    """Identifies topics by id if every id is known, by name otherwise.
 
     Args:
-        data: What the session has to say.
+        data: Session and partitions of the request.
         config: Limits.
     """
 

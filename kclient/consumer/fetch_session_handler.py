@@ -1,8 +1,8 @@
-"""One incremental fetch session with one broker (KIP-227; Kafka: FetchSessionHandler).
+"""Incremental fetch session with one broker (KIP-227; Kafka: FetchSessionHandler).
 
-The broker remembers the partitions of a session; a request then names only what has changed. The
-client's copy of that list must follow every request and every answer exactly, and any doubt ends
-the session: the next request is a full one and starts another.
+The broker keeps the partitions of a session; a request then contains only the changes. The client
+updates its copy of that list with every request and every response. If the two may differ, the
+session ends: the next request is a full request that starts another.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _MAX_EPOCH = 2**31 - 1
 
 
 class FetchPartitionData(NamedTuple):
-    """What is asked of one partition (Kafka: FetchRequest.PartitionData)."""
+    """One partition of a fetch request (Kafka: FetchRequest.PartitionData)."""
 
     topic_id: bytes
     fetch_offset: int
@@ -29,13 +29,13 @@ class FetchPartitionData(NamedTuple):
 
 
 class FetchRequestData(NamedTuple):
-    """What one request says (Kafka: FetchSessionHandler.FetchRequestData).
+    """Content of one fetch request (Kafka: FetchSessionHandler.FetchRequestData).
 
     Attributes:
-        to_send: Partitions to name, those that are new or changed.
-        to_forget: Partitions to drop from the session, with their topic ids.
+        to_send: Partitions that are new or changed.
+        to_forget: Partitions to remove from the session, with their topic ids.
         session_id: Session, 0 for none.
-        session_epoch: Number of the request within the session; 0 opens one, -1 closes it.
+        session_epoch: Number of the request in the session; 0 opens a session, -1 closes it.
         can_use_topic_ids: Whether every topic of the session has a known id.
     """
 
@@ -47,7 +47,7 @@ class FetchRequestData(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The client's side of a fetch session."""
+    """Client side of a fetch session."""
 
     def __init__(self, node_id: int, log_context: LogContext = NO_LOG_CONTEXT) -> None:
         self._log = log_context.logger(__name__)
@@ -58,23 +58,23 @@ class FetchSessionHandler:
 
     @property
     def partitions(self) -> Mapping[TopicPartition, FetchPartitionData]:
-        """What the broker was last asked for, in all."""
+        """All partitions of the last request, including unchanged ones."""
         return self._partitions
 
     @property
     def session_id(self) -> int:
-        """The session, 0 while there is none."""
+        """The session id, 0 if there is none."""
         return self._session_id
 
     def build(self, wanted: dict[TopicPartition, FetchPartitionData]) -> FetchRequestData:
-        """Return the request that makes the session hold exactly `wanted`."""
+        """Return the request that sets the partitions of the session to `wanted`."""
         before, self._partitions = self._partitions, wanted
         if self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}:
             return self._request(wanted, {})
         to_forget = {
             partition: data.topic_id
             for partition, data in before.items()
-            # A topic made anew has another id: the old one is forgotten, the new one added.
+            # A recreated topic has another id: remove the old one, add the new one.
             if partition not in wanted or _recreated(data, wanted[partition])
         }
         to_send = {
@@ -83,7 +83,7 @@ class FetchSessionHandler:
         return self._request(to_send, to_forget)
 
     def build_close(self) -> FetchRequestData | None:
-        """Return the request that ends the session, or None if there is none to end."""
+        """Return the request that closes the session, None if there is no session."""
         if self._session_id == _INVALID_SESSION_ID:
             return None
         self._partitions = {}
@@ -91,23 +91,23 @@ class FetchSessionHandler:
         return self._request({}, {})
 
     def handle_response(
-        self, session_id: int, answered: set[TopicPartition], *, throttled: bool
+        self, session_id: int, responded: set[TopicPartition], *, throttled: bool
     ) -> str | None:
-        """Follow an answer without an error code.
+        """Process a response without an error code.
 
         Args:
-            session_id: Session the broker speaks of, 0 for none.
-            answered: Partitions in the answer.
-            throttled: Whether the broker asked the client to slow down.
+            session_id: Session id in the response, 0 for none.
+            responded: Partitions in the response.
+            throttled: Whether the broker throttled the client.
 
         Returns:
-            None, or why the answer must not be used.
+            None, or the reason why the response must not be used.
         """
         full = self._epoch in {_INITIAL_EPOCH, _FINAL_EPOCH}
-        extra = answered - self._partitions.keys()
-        missing = self._partitions.keys() - answered if full else set()
+        extra = responded - self._partitions.keys()
+        missing = self._partitions.keys() - responded if full else set()
         if extra or missing:
-            if full and not answered and throttled:
+            if full and not responded and throttled:
                 self._start_over()
                 return "the broker throttled the fetch"
             problem = _mismatch(extra, missing)
@@ -126,7 +126,7 @@ class FetchSessionHandler:
         return None
 
     def handle_error_code(self, error: Exception) -> None:
-        """Follow an answer that is nothing but an error."""
+        """Process a response with a top-level error code."""
         self._log.info("fetch session %d with node %d: %s", self._session_id, self._node_id, error)
         if isinstance(error, FetchSessionIdNotFoundError):
             self._start_over()
@@ -134,7 +134,7 @@ class FetchSessionHandler:
             self._close_and_start_over()
 
     def handle_failure(self) -> None:
-        """Follow a request without an answer: the broker may have seen it or not."""
+        """Process a request without a response: the broker may have received it or not."""
         self._close_and_start_over()
 
     def _request(
@@ -151,7 +151,7 @@ class FetchSessionHandler:
         self._epoch = _INITIAL_EPOCH
 
     def _close_and_start_over(self) -> None:
-        # A full request that names the old session closes it and opens another.
+        # A full request with the old session id closes that session and opens another.
         self._epoch = _INITIAL_EPOCH
 
 

@@ -1,4 +1,4 @@
-"""Asks brokers for records ahead of the application (Kafka: Fetcher, AbstractFetch)."""
+"""Prefetching of records (Kafka: Fetcher, AbstractFetch)."""
 
 from typing import NamedTuple
 
@@ -26,18 +26,18 @@ from kclient.protocol.types import ZERO_UUID
 
 
 class _Asked(NamedTuple):
-    """A partition in a request, as it stood when the request was made."""
+    """A partition of a request with its position at that time."""
 
     state: TopicPartitionState
     position: FetchPosition
 
 
 class Fetcher:
-    """Keeps one fetch in flight to each broker that has partitions to read.
+    """Keeps one fetch in flight to each broker that leads fetchable partitions.
 
-    A broker is asked again once half of its last answer is used up, for every partition of it that
-    may be fetched, each from behind what is buffered. So at most one and a half answers of a broker
-    are held, and the session with it keeps all its partitions.
+    The next fetch to a broker is sent once half of its last response is consumed. It contains every
+    fetchable partition, each from the end of its buffered data. So at most one and a half responses
+    per broker are buffered, and the session keeps all partitions.
     """
 
     def __init__(
@@ -63,26 +63,26 @@ class Fetcher:
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._backlogs: dict[int, NodeBacklog] = {}
         self._in_flight: set[int] = set()
-        # Answers in a row that could not be received, by broker.
+        # Consecutive responses that exceeded the receive limit, by broker.
         self._unreceived: dict[int, int] = {}
         self._error: KafkaError | None = None
 
     def wants_to_send(self) -> bool:
-        """Return whether a broker's backlog has run low since the last `send_fetches`."""
+        """Return whether the backlog of a broker has become low since the last `send_fetches`."""
         return any(
             backlog.moved and node_id not in self._in_flight and backlog.is_low()
             for node_id, backlog in self._backlogs.items()
         )
 
     def has_in_flight(self) -> bool:
-        """Return whether an answer is awaited."""
+        """Return whether a fetch is in flight."""
         return bool(self._in_flight)
 
     def send_fetches(self, now_ms: float) -> int:
-        """Queue a fetch for every broker that should be asked; return how many.
+        """Queue a fetch to every broker that may be fetched from; return the number of requests.
 
         Raises:
-            InvalidReceiveError: Answers are larger than the client takes, time and again.
+            InvalidReceiveError: Repeated responses exceed ``receive_message_max_bytes``.
         """
         if self._error is not None:
             error, self._error = self._error, None
@@ -95,7 +95,7 @@ class Fetcher:
         return len(wanted)
 
     def close(self) -> int:
-        """Queue a last request to each broker, which ends its session; return how many."""
+        """Queue a request to each broker that closes its session; return the number of requests."""
         queued = 0
         nodes = self._metadata.cluster().nodes
         for node_id, session in self._sessions.items():
@@ -108,14 +108,14 @@ class Fetcher:
         self._buffer.clear()
         return queued
 
-    def mend(self) -> None:
-        """Start over: with nothing buffered, nothing asked for and no session."""
+    def reset_after_interrupt(self) -> None:
+        """Discard buffered data, requests in flight and sessions after an interrupted call."""
         self._buffer.forget()
         self._backlogs.clear()
         self._sessions.clear()
         self._in_flight.clear()
 
-    # --- asking
+    # --- requests
 
     def _wanted(self, now_ms: float) -> dict[Node, dict[TopicPartition, _Asked]]:
         nodes = self._metadata.cluster().nodes
@@ -167,7 +167,7 @@ class Fetcher:
             lambda future: self._completed(node, session, asked, future)
         )
 
-    # --- taking in
+    # --- responses
 
     def _completed(
         self,
@@ -189,18 +189,18 @@ class Fetcher:
             if isinstance(error, FetchSessionTopicIdError):
                 self._metadata.request_update()
             return
-        answers = self._by_partition(response, session)
+        responses = self._by_partition(response, session)
         problem = session.handle_response(
-            response.session_id, set(answers), throttled=response.throttle_time_ms > 0
+            response.session_id, set(responses), throttled=response.throttle_time_ms > 0
         )
         if problem is not None:
             self._backoff.failed(node.id)
-            self._log.info("answer of %s to a fetch is not used: %s", node, problem)
+            self._log.info("fetch response from %s is not used: %s", node, problem)
             return
         self._backoff.succeeded(node.id)
-        self._learn_leaders(response, answers)
-        size = self._take_in(node, asked, answers)
-        self._metrics.record_answer(size, future.value.latency_ms, response.throttle_time_ms)
+        self._learn_leaders(response, responses)
+        size = self._buffer_response(node, asked, responses)
+        self._metrics.record_fetch(size, future.value.latency_ms, response.throttle_time_ms)
 
     def _failed(
         self,
@@ -218,7 +218,7 @@ class Fetcher:
             entry.state.clear_preferred_read_replica()
 
     def _count_unreceived(self, node: Node, cause: InvalidReceiveError) -> None:
-        """Tell the application, unless it was but a size garbled on the way."""
+        """Raise the error in `send_fetches` if it repeats; one size may be corrupted in transit."""
         count = self._unreceived[node.id] = self._unreceived.get(node.id, 0) + 1
         if count > 1:
             self._error = InvalidReceiveError(
@@ -231,23 +231,23 @@ class Fetcher:
         self, response: FetchResponse, session: FetchSessionHandler
     ) -> dict[TopicPartition, PartitionData]:
         names = {data.topic_id: partition.topic for partition, data in session.partitions.items()}
-        answers: dict[TopicPartition, PartitionData] = {}
+        responses: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             for data in topic.partitions:
-                # Named twice, the first answer counts.
-                answers.setdefault(TopicPartition(name, data.partition_index), data)
-        return answers
+                # If a partition is listed twice, the first entry is used.
+                responses.setdefault(TopicPartition(name, data.partition_index), data)
+        return responses
 
     def _learn_leaders(
-        self, response: FetchResponse, answers: dict[TopicPartition, PartitionData]
+        self, response: FetchResponse, responses: dict[TopicPartition, PartitionData]
     ) -> None:
-        """Take over the new leaders that a refusal names (KIP-951)."""
+        """Update the metadata with the new leaders in an error response (KIP-951)."""
         leaders = {
             partition: LeaderIdAndEpoch(
                 data.current_leader.leader_id, data.current_leader.leader_epoch
             )
-            for partition, data in answers.items()
+            for partition, data in responses.items()
             if data.error_code and data.current_leader.leader_id >= 0
         }
         if leaders:
@@ -256,21 +256,21 @@ class Fetcher:
             ]
             self._metadata.update_partition_leadership(leaders, nodes)
 
-    def _take_in(
+    def _buffer_response(
         self,
         node: Node,
         asked: dict[TopicPartition, _Asked],
-        answers: dict[TopicPartition, PartitionData],
+        responses: dict[TopicPartition, PartitionData],
     ) -> int:
         backlog = self._backlogs.setdefault(node.id, NodeBacklog())
         size = 0
         owed_a_batch = True
-        served: list[TopicPartition] = []
-        for partition, data in answers.items():
+        returned: list[TopicPartition] = []
+        for partition, data in responses.items():
             entry = asked.get(partition)
             has_data = bool(data.records)
             if entry is None or not self._subscriptions.holds(entry.state):
-                # Given up since: the whole batch that the broker owes may have been this one.
+                # Not assigned any more. The whole batch may have been in this partition.
                 owed_a_batch = owed_a_batch and not has_data
                 continue
             fetch = CompletedFetch(
@@ -283,11 +283,11 @@ class Fetcher:
             )
             owed_a_batch = owed_a_batch and not has_data
             if fetch.size:
-                served.append(partition)
+                returned.append(partition)
             size += fetch.size
             backlog.add(fetch.size)
             self._buffer.add(fetch)
-        # So that the others come first next time, where an answer cannot hold all.
-        self._subscriptions.move_to_end(served)
-        backlog.mark_answer(size)
+        # The other partitions come first in the next request: a response may not hold all.
+        self._subscriptions.move_to_end(returned)
+        backlog.mark_response(size)
         return size

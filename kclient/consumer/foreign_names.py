@@ -1,4 +1,4 @@
-"""What kafka-python, confluent-kafka, aiokafka and the Java client call the parts of a consumer."""
+"""Names of kafka-python, confluent-kafka, aiokafka and the Java client, with their equivalents."""
 
 _NEVER = "a consumer connects by itself"
 _BY_TOPIC = "use describe_topics([topic]) of an AdminClient"

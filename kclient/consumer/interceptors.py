@@ -1,4 +1,4 @@
-"""Objects of the application that see every record returned and every commit."""
+"""Consumer interceptors (Kafka: ConsumerInterceptors, KIP-42)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,28 +6,28 @@ from kclient.common.interceptors import notify, transformed
 from kclient.common.log_context import LogContext
 from kclient.common.types import OffsetAndMetadata, TopicPartition
 from kclient.consumer.collected_records import CollectedRecords
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_records import ConsumerRecords
-from kclient.consumer.drive_lock import RunUserCode
 from kclient.record import ConsumerRecord
 
 
 class ConsumerInterceptor:
-    """What ``interceptor.classes`` of a consumer takes (Kafka: ConsumerInterceptor, KIP-42).
+    """Base class of interceptors for ``interceptor.classes`` (Kafka: ConsumerInterceptor, KIP-42).
 
-    A class may derive from it and override what it needs, or just have the same methods. What they
-    raise is logged and stops nothing.
+    A class may derive from it, or have the same methods. Exceptions of interceptors are logged and
+    ignored.
     """
 
     def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
-        """Return the records that the application gets: those given, or others made of them.
+        """Return the records for the application: those given, or changed ones.
 
-        Runs inside `Consumer.poll` and the iteration, once for each record that is returned; not
-        for `Consumer.poll_columns`. Where it raises, the records given are returned.
+        Runs inside `Consumer.poll` and the iteration, once for each record; not for
+        `Consumer.poll_columns`. If it raises, the records given are returned.
         """
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """See the offsets of a commit that has succeeded."""
+        """Receive the offsets of a successful commit."""
         return
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class ConsumerInterceptor:
 
 
 class ConsumerInterceptors:
-    """A chain of interceptors."""
+    """The configured interceptors, called in order."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ConsumerInterceptors:
         return len(self._interceptors)
 
     def on_consume(self, collected: CollectedRecords) -> ConsumerRecords:
-        """Return records as the chain changes them, each of which it sees once."""
+        """Return the records after all interceptors; each record passes them once."""
         if not collected.again:
             return self._changed(collected.by_partition)
         merged = {
@@ -69,13 +69,13 @@ class ConsumerInterceptors:
         return ConsumerRecords(merged)
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Show a commit to each."""
+        """Call `on_commit` of each interceptor."""
         if self._interceptors:
             stages = [each.on_commit for each in self._interceptors]
             self._run_user_code(lambda: notify(self._log, stages, offsets))
 
     def close(self) -> None:
-        """Close each."""
+        """Close each interceptor."""
         notify(self._log, (each.close for each in self._interceptors))
 
     def _changed(

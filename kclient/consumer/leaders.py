@@ -1,4 +1,4 @@
-"""Who leads what, in the form the consumer's positions hold."""
+"""Partition leaders, in the form stored in fetch positions."""
 
 from kclient.client.cluster import Cluster
 from kclient.client.metadata import LeaderAndEpoch
@@ -7,6 +7,6 @@ from kclient.consumer.fetch_position import NO_LEADER
 
 
 def current_leader(cluster: Cluster, partition: TopicPartition) -> LeaderAndEpoch:
-    """Return the leader of a partition in a picture of the cluster."""
+    """Return the leader of a partition in a metadata snapshot."""
     info = cluster.partition(partition)
     return NO_LEADER if info is None else LeaderAndEpoch(info.leader, info.leader_epoch)

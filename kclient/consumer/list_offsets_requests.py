@@ -34,31 +34,30 @@ _OLDEST_WITH_ISOLATION = 2
 
 
 @dataclass(slots=True)
-class ListOffsetsAnswer:
-    """What one broker said.
+class ListOffsetsResult:
+    """Content of one ListOffsets response.
 
     Attributes:
-        found: Offsets, with timestamp and leader epoch; None where no record is that late.
-        to_retry: Partitions it could not answer for at present.
-        unauthorized: Topics that may not be read.
-        trouble: Why a partition is to be asked for again; None if none is.
+        found: Offsets with timestamp and leader epoch; None if no record is that late.
+        to_retry: Partitions to retry.
+        unauthorized: Topics that the client is not authorized to read.
+        retry_error: Error of a partition to retry; None if there is none.
     """
 
     found: dict[TopicPartition, OffsetAndTimestamp | None] = field(default_factory=dict)
     to_retry: set[TopicPartition] = field(default_factory=set)
     unauthorized: set[str] = field(default_factory=set)
-    trouble: KafkaError | None = None
+    retry_error: KafkaError | None = None
 
     def raise_unauthorized(self) -> None:
-        """Raise `TopicAuthorizationError` if a topic may not be read."""
+        """Raise `TopicAuthorizationError` if the client is not authorized to read a topic."""
         if self.unauthorized:
-            raise TopicAuthorizationError(
-                f"{', '.join(sorted(self.unauthorized))}: may not be read"
-            )
+            topics = ", ".join(map(repr, sorted(self.unauthorized)))
+            raise TopicAuthorizationError(f"not authorized to read topic {topics}")
 
 
 class ListOffsetsRequests:
-    """Sends look-ups to the leaders."""
+    """Sends ListOffsets requests to the leaders."""
 
     def __init__(
         self,
@@ -76,12 +75,12 @@ class ListOffsetsRequests:
 
     def send(
         self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsAnswer]]:
-        """Ask for the first offset at or after each timestamp, or a special position.
+    ) -> dict[frozenset[TopicPartition], RequestFuture[ListOffsetsResult]]:
+        """Look up the first offset at or after each timestamp, or a special position.
 
         Returns:
-            The answers to come, each with the partitions it is for. Partitions whose leader is
-            not known, or cannot be reached now, are left out; metadata is asked for them.
+            A future per request, by the partitions of the request. Partitions whose leader is
+            unknown or unavailable are left out; a metadata update is requested for them.
         """
         cluster = self._metadata.cluster()
         groups: dict[Node, dict[TopicPartition, tuple[int, int]]] = {}
@@ -103,30 +102,30 @@ class ListOffsetsRequests:
         }
 
     def _note_leaderless(self, partitions: Sequence[TopicPartition]) -> None:
-        """Keep why the first partition of these cannot be looked up, for a call that times out."""
+        """Record why the first partition has no leader, for the error of a call that times out."""
         if self._metadata.cluster().is_bootstrap:
-            return  # no broker was reached, which is the cause then
+            return  # no broker was reached, which is reported instead
         problems = (partition_problem(self._metadata, each) for each in partitions)
         found = next((problem for problem in problems if problem is not None), None)
-        self._network.note_trouble(
+        self._network.record_error(
             found or LeaderNotAvailableError(f"{partitions[0]}: no metadata of the topic yet")
         )
 
     def _read(
         self, asked: Mapping[TopicPartition, object], response: ClientResponse
-    ) -> ListOffsetsAnswer:
-        answer = ListOffsetsAnswer(to_retry=set(asked))
+    ) -> ListOffsetsResult:
+        result = ListOffsetsResult(to_retry=set(asked))
         for topic in response.body(ListOffsetsResponse).topics:
             for data in topic.partitions:
                 partition = TopicPartition(topic.name, data.partition_index)
                 if partition in asked:
-                    _read_partition(answer, partition, data)
-        if answer.trouble is None:
+                    _read_partition(result, partition, data)
+        if result.retry_error is None:
             self._failures.succeeded()
         else:
-            self._failures.failed(answer.trouble)
-            self._network.note_trouble(answer.trouble)
-        return answer
+            self._failures.failed(result.retry_error)
+            self._network.record_error(result.retry_error)
+        return result
 
     def _builder(self, asked: Mapping[TopicPartition, tuple[int, int]]) -> SimpleBuilder:
         topics: dict[str, ListOffsetsTopic] = {}
@@ -149,21 +148,21 @@ class ListOffsetsRequests:
 
 
 def _read_partition(
-    answer: ListOffsetsAnswer, partition: TopicPartition, data: ListOffsetsPartitionResponse
+    result: ListOffsetsResult, partition: TopicPartition, data: ListOffsetsPartitionResponse
 ) -> None:
     error = error_for_code(data.error_code, str(partition))
     if error is None:
-        answer.to_retry.discard(partition)
-        answer.found[partition] = (
+        result.to_retry.discard(partition)
+        result.found[partition] = (
             None
             if data.offset < 0
             else OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch)
         )
     elif isinstance(error, UnsupportedForMessageFormatError):
-        answer.to_retry.discard(partition)
-        answer.found[partition] = None
+        result.to_retry.discard(partition)
+        result.found[partition] = None
     elif isinstance(error, TopicAuthorizationError):
-        answer.to_retry.discard(partition)
-        answer.unauthorized.add(partition.topic)
+        result.to_retry.discard(partition)
+        result.unauthorized.add(partition.topic)
     else:
-        answer.trouble = error
+        result.retry_error = error

@@ -1,7 +1,7 @@
-"""Errors of topics and partitions that cannot be used, by the cluster metadata.
+"""Detection of topics and partitions that do not exist, from the cluster metadata.
 
-A topic or partition that does not exist may still be under creation, so Kafka's consumer retries
-until the timeout of the call. Here a call fails as soon as the metadata has confirmed it.
+A missing topic or partition may be about to be created, so Kafka's consumer retries until the call
+times out. Here a call fails as soon as the metadata has confirmed that it does not exist.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
 from kclient.consumer.subscription_state import SubscriptionState
 
-# A topic that was just created is known to every broker by then.
+# Time after which a new topic is known to every broker.
 _CREATION_MS = 2_000.0
 _LOG_INTERVAL_MS = 60_000.0
 
@@ -27,7 +27,7 @@ def topic_problem(metadata: Metadata, topic: str) -> KafkaError | None:
 
 
 def partition_problem(metadata: Metadata, partition: TopicPartition) -> KafkaError | None:
-    """Return why a partition has no leader; None if it has one, or was never described."""
+    """Return the error of a partition without leader; None if it has one or is not known yet."""
     topic, cluster = partition.topic, metadata.cluster()
     count = cluster.partition_count(topic)
     if count is None:
@@ -46,15 +46,15 @@ def partition_problem(metadata: Metadata, partition: TopicPartition) -> KafkaErr
 class ExistenceCheck:
     """Confirms for one call that partitions do not exist.
 
-    A partition number that is too high is confirmed by one response received after the call began;
-    a missing topic by responses over two seconds, since it may have been created just before.
+    One metadata response received during the call confirms that a partition number is too high.
+    A missing topic needs responses over two seconds, since it may have just been created.
     """
 
     def __init__(self, metadata: Metadata, partitions: Iterable[TopicPartition]) -> None:
-        """Begin a call.
+        """Start the check of a call.
 
         Args:
-            metadata: What is known of the cluster.
+            metadata: Cluster metadata.
             partitions: Partitions of the call; metadata requests must include their topics.
         """
         self._metadata = metadata
@@ -63,10 +63,7 @@ class ExistenceCheck:
         self._missing_since: dict[str, float] = {}
 
     def raise_missing(self, now_ms: float) -> None:
-        """Raise if a partition is known not to exist.
-
-        Args:
-            now_ms: The time now.
+        """Raise if it is confirmed that a partition does not exist.
 
         Raises:
             UnknownTopicOrPartitionError: The metadata has confirmed it.
@@ -85,9 +82,9 @@ class ExistenceCheck:
 
 
 class MissingPartitionsLog:
-    """Logs topics and partitions to read that do not exist.
+    """Logs subscribed topics and assigned partitions that do not exist.
 
-    Each is logged once as a warning, again every minute while it lasts, and when it is over.
+    Each is logged as a warning once and then every minute, and once when it exists.
     """
 
     def __init__(
@@ -104,7 +101,7 @@ class MissingPartitionsLog:
         self._next_look_ms = 0.0
 
     def step(self, now_ms: float) -> None:
-        """Log what is due."""
+        """Log missing partitions if the metadata has changed or a minute has passed."""
         subscriptions = self._subscriptions
         seen = (self._metadata.cluster(), subscriptions.version, subscriptions.topics)
         if seen == self._seen and now_ms < self._next_look_ms:

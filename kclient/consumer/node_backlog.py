@@ -1,38 +1,38 @@
-"""How much fetched data of one broker waits for the application."""
+"""Amount of buffered data per broker."""
 
 
 class NodeBacklog:
-    """Bytes fetched from a broker and not handed out yet, against what its last answer brought.
+    """Buffered bytes of one broker compared to the size of its last response.
 
-    The next fetch goes out when half of the last answer is used up: then an answer is on its way
-    while the rest is worked on, and no more than one and a half answers are held at a time.
+    The next fetch is sent when half of the last response is consumed: the next response arrives
+    while the rest is processed, and at most one and a half responses are buffered.
 
     Attributes:
-        bytes: Bytes that wait.
-        moved: Whether bytes were used up since `moved` was last cleared.
+        bytes: Buffered bytes.
+        moved: Whether bytes were consumed since `moved` was last cleared.
     """
 
-    __slots__ = ("_last_answer", "bytes", "moved")
+    __slots__ = ("_last_response_bytes", "bytes", "moved")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.moved = False
-        self._last_answer = 0
+        self._last_response_bytes = 0
 
     def add(self, size: int) -> None:
-        """Count bytes that arrived, or that count again."""
+        """Add bytes that arrived, or that count again after a pause."""
         self.bytes += size
 
     def use(self, size: int) -> None:
-        """Count bytes as used up or dropped."""
+        """Remove bytes that were consumed or dropped."""
         self.bytes -= size
         self.moved = True
 
-    def mark_answer(self, size: int) -> None:
-        """Note the size of an answer that has come in."""
-        self._last_answer = size
+    def mark_response(self, size: int) -> None:
+        """Set the size of the last response."""
+        self._last_response_bytes = size
         self.moved = True
 
     def is_low(self) -> bool:
-        """Return whether the next fetch should go out."""
-        return self.bytes * 2 <= self._last_answer
+        """Return whether the next fetch should be sent."""
+        return self.bytes * 2 <= self._last_response_bytes

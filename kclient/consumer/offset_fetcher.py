@@ -1,4 +1,4 @@
-"""Finds positions by time or by policy (Kafka: OffsetFetcher)."""
+"""Lookup of offsets by time or reset policy (Kafka: OffsetFetcher)."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,17 +13,17 @@ from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.leaders import current_leader
-from kclient.consumer.list_offsets_requests import ListOffsetsAnswer, ListOffsetsRequests
+from kclient.consumer.list_offsets_requests import ListOffsetsRequests, ListOffsetsResult
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState
 
 
 class OffsetLookup:
-    """A look-up that goes on until every partition is answered for.
+    """A lookup of offsets that is retried until every partition has a result.
 
     Attributes:
-        found: What was found so far; None where no record is that late.
+        found: Results so far; None if no record is that late.
     """
 
     def __init__(self, timestamps: Mapping[TopicPartition, int]) -> None:
@@ -36,20 +36,20 @@ class OffsetLookup:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is open any more; raise what no retry heals."""
+        """Whether every partition has a result; raise a fatal error."""
         if self._error is not None:
             raise self._error
         return self.found.keys() >= self._timestamps.keys()
 
     @property
     def missing(self) -> list[TopicPartition]:
-        """Partitions that are still open."""
+        """Partitions without a result."""
         return [partition for partition in self._timestamps if partition not in self.found]
 
     def step(
         self, requests: ListOffsetsRequests, backoff: ExponentialBackoff, now_ms: float
     ) -> float:
-        """Ask for what is open and not asked for; return how long to wait before the next step."""
+        """Send requests that are due; return the time until the next step."""
         if now_ms < self._next_attempt_ms:
             return self._next_attempt_ms - now_ms
         open_ones = {
@@ -70,23 +70,23 @@ class OffsetLookup:
         return self._next_attempt_ms - now_ms
 
     def _take(
-        self, partitions: frozenset[TopicPartition], future: RequestFuture[ListOffsetsAnswer]
+        self, partitions: frozenset[TopicPartition], future: RequestFuture[ListOffsetsResult]
     ) -> None:
         self._in_flight -= partitions
         if future.error is not None:
             if not future.error.retriable:
                 self._error = future.error
             return
-        answer = future.value
-        self.found |= answer.found
+        result = future.value
+        self.found |= result.found
         try:
-            answer.raise_unauthorized()
+            result.raise_unauthorized()
         except KafkaError as error:
             self._error = error
 
 
 class OffsetFetcher:
-    """Resets positions by policy."""
+    """Resets positions by the reset policy."""
 
     def __init__(
         self,
@@ -111,10 +111,10 @@ class OffsetFetcher:
         self._error: KafkaError | None = None
 
     def reset_positions(self, now_ms: float) -> None:
-        """Ask for the start of every partition that awaits a reset and is not asked for.
+        """Send ListOffsets for the partitions that await a reset and have no request in flight.
 
         Raises:
-            KafkaError: An earlier reset failed in a way that no retry heals.
+            KafkaError: An earlier reset failed with a fatal error.
         """
         if self._error is not None:
             error, self._error = self._error, None
@@ -138,7 +138,7 @@ class OffsetFetcher:
     def _take(
         self,
         asked: dict[TopicPartition, tuple[TopicPartitionState, AutoOffsetReset]],
-        future: RequestFuture[ListOffsetsAnswer],
+        future: RequestFuture[ListOffsetsResult],
     ) -> None:
         now_ms = self._clock.monotonic_ms()
         asked = {
@@ -154,24 +154,24 @@ class OffsetFetcher:
             else:
                 self._error = future.error
             return
-        answer = future.value
+        result = future.value
         for partition, (state, policy) in asked.items():
-            found = answer.found.get(partition)
+            found = result.found.get(partition)
             if found is not None:
                 self._apply(state, policy, found)
-            elif partition in answer.found and policy.name == "by_duration":
+            elif partition in result.found and policy.name == "by_duration":
                 self._fall_back(state)
             else:
                 state.retry_later(now_ms, self._backoff)
-        if answer.to_retry:
+        if result.to_retry:
             self._metadata.request_update()
         try:
-            answer.raise_unauthorized()
+            result.raise_unauthorized()
         except KafkaError as error:
             self._error = error
 
     def _is_still_asked(self, state: TopicPartitionState, policy: AutoOffsetReset) -> bool:
-        """Return whether the partition was not taken away, sought or reset otherwise meanwhile."""
+        """Return whether the partition still awaits this reset."""
         return (
             self._subscriptions.holds(state)
             and state.fetch_state is FetchState.AWAIT_RESET
@@ -179,7 +179,7 @@ class OffsetFetcher:
         )
 
     def _fall_back(self, state: TopicPartitionState) -> None:
-        """Start at the end where the broker said that no record is as late as was asked for."""
+        """Reset to the end of the log if no record is as recent as the duration."""
         lost = state.lost_offset
         state.reset(LATEST)
         state.lost_offset = lost

@@ -1,4 +1,4 @@
-"""Holds positions against the leaders' logs, to find truncation (KIP-320; Kafka: OffsetFetcher)."""
+"""Validation of positions after a leader change, to detect truncation (KIP-320)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,14 +34,14 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
 )
 
 _CONSUMER_REPLICA_ID = -1
-# Older versions want the right to act as a broker.
+# Older versions require the ClusterAction permission.
 _OLDEST_FOR_CONSUMERS = 3
 
 _Asked = dict[TopicPartition, tuple[TopicPartitionState, FetchPosition]]
 
 
 class OffsetValidator:
-    """Asks the leaders where the epochs of positions end."""
+    """Compares positions with the end offset of their leader epoch."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class OffsetValidator:
         self._error: KafkaError | None = None
 
     def can_validate(self, node: Node) -> bool:
-        """Return whether a broker answers consumers; one not yet connected is taken to."""
+        """Return whether a broker supports validation; True if its versions are not known yet."""
         versions = self._network.api_versions(node)
         if versions is None:
             return True
@@ -72,11 +72,11 @@ class OffsetValidator:
         return offered is not None and offered.highest >= _OLDEST_FOR_CONSUMERS
 
     def validate_positions(self, now_ms: float) -> None:
-        """Ask for every position that awaits validation and is not asked for.
+        """Send OffsetForLeaderEpoch for positions that await validation and have none in flight.
 
         Raises:
-            LogTruncationError: Records that were read are gone, and there is no reset policy.
-            KafkaError: An earlier question failed in a way that no retry heals.
+            LogTruncationError: Records that were read were truncated, and there is no reset policy.
+            KafkaError: An earlier request failed with a fatal error.
         """
         if self._error is not None:
             error, self._error = self._error, None
@@ -128,9 +128,10 @@ class OffsetValidator:
             return
         error = error_for_code(end.error_code)
         if isinstance(error, TopicAuthorizationError):
-            self._error = TopicAuthorizationError(f"{state.partition.topic}: may not be read")
+            topic = state.partition.topic
+            self._error = TopicAuthorizationError(f"not authorized to read topic {topic!r}")
         elif error is not None:
-            self._log.info("validation of %s: %s; trying again", state.partition, error)
+            self._log.info("validation of %s: %s; will be retried", state.partition, error)
             self._metadata.request_update()
         elif end.end_offset < 0 or end.leader_epoch < 0:
             self._truncated(state, asked, None)

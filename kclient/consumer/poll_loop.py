@@ -1,7 +1,7 @@
-"""What a consumer does while the application waits in one of its calls (Kafka: pollForFetches).
+"""Loop of a call that waits (Kafka: KafkaConsumer.poll, pollForFetches).
 
-One step looks after everything that may be due, without waiting: the group, the positions, the
-fetches. Between steps the network is waited for, and nothing else.
+One step runs the group, the positions and the fetches as far as they are due, without waiting.
+Between steps the loop waits for the network.
 """
 
 import math
@@ -11,15 +11,15 @@ from typing import NamedTuple, TypeVar
 from kclient.common.errors import BootstrapError, KafkaError, KafkaTimeoutError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.position_updater import PositionUpdater
 
 T = TypeVar("T", bound=Sized)
 
-# While buffered records flow, everything else is looked after so often, not at every poll.
+# Interval of `service` while polls return buffered records.
 _SERVICE_INTERVAL_MS = 2.0
 _UNREACHED_MS = 1_000.0
 _UNREACHED_POLLS = 10
@@ -27,11 +27,11 @@ _WARNING_INTERVAL_MS = 10_000.0
 
 
 class Decoding(NamedTuple):
-    """How records are decoded where deserializers of the application are called.
+    """Decoding with deserializers of the application.
 
     Attributes:
-        run_user_code: Runs code of the application, during which heartbeats are sent.
-        undo: Takes back the records that were decoded last.
+        run_user_code: Runs code of the application while the heartbeat task may send heartbeats.
+        undo: Puts back the records that were decoded last.
     """
 
     run_user_code: RunUserCode
@@ -39,7 +39,7 @@ class Decoding(NamedTuple):
 
 
 class PollLoop:
-    """Steps, and waits between them."""
+    """Runs the consumer while a call waits."""
 
     def __init__(
         self,
@@ -52,18 +52,17 @@ class PollLoop:
         decoding: Decoding | None,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
-        """Take the parts.
+        """Initialize.
 
         Args:
-            network: Sends and receives.
-            fetcher: Fetches ahead.
-            positions: Finds missing positions.
-            coordinator: The group membership, if there is a group.
-            clock: Tells the time.
-            retry_backoff_ms: Longest wait while something has to be tried again.
-            decoding: How to decode records with deserializers of the application; None if there
-                are none.
-            log_context: Names the client in log lines.
+            network: Network client.
+            fetcher: Sends fetches.
+            positions: Initializes and validates positions.
+            coordinator: Group membership, None without a group.
+            clock: Clock.
+            retry_backoff_ms: Longest wait while a request has to be retried.
+            decoding: Decoding with deserializers of the application, None if there are none.
+            log_context: Prefix of log lines.
         """
         self._log = log_context.logger(__name__)
         self._network = network
@@ -83,19 +82,19 @@ class PollLoop:
         self._polled_ms = math.nan
 
     def last_poll_ms(self) -> float:
-        """Return when the application polled last, NaN if it never did."""
+        """Return the time of the last poll, NaN if there was none."""
         return self._polled_ms
 
-    def disturb(self) -> None:
-        """Look after everything at the next poll: the application changed something."""
+    def service_at_next_poll(self) -> None:
+        """Run `service` at the next poll: the application changed something."""
         self._next_service_ms = 0.0
 
     def poll(self, take: Callable[[], T], timeout_ms: float) -> T | None:
-        """Return what `take` gives, waiting up to `timeout_ms` for it to be more than nothing.
+        """Return the first result of `take` that is not empty, None after `timeout_ms`.
 
         Raises:
             WakeupError: `Consumer.wakeup` was called.
-            KafkaError: Something the application must know; nothing was taken then.
+            KafkaError: An error for the application; nothing was taken.
         """
         now_ms = self._polled_ms = self._clock.monotonic_ms()
         if now_ms < self._next_service_ms and (taken := self._take(take)) is not None:
@@ -122,10 +121,10 @@ class PollLoop:
             now_ms = self._clock.monotonic_ms()
 
     def _log_unreached(self, now_ms: float) -> None:
-        """Log from time to time that no broker can be reached, and once when that is over.
+        """Log periodically that no broker can be reached, and once when one can be reached again.
 
         A connection that is being opened, or was closed for being idle, is not logged: it takes
-        some polls until it can be used, if they do not wait and the application works in between.
+        several polls with timeout 0 until it is ready.
         """
         error = self._network.bootstrap_error()
         if error is None:
@@ -148,10 +147,10 @@ class PollLoop:
             self._log.warning("poll() returned no records: %s", error)
 
     def service(self, now_ms: float) -> float:
-        """Look after everything that may be due; return how long to wait for the next time.
+        """Run one step of group, positions and fetches; return the time until the next.
 
         Raises:
-            KafkaError: Something the application must know.
+            KafkaError: An error for the application.
         """
         if self._error is not None:
             error, self._error = self._error, None
@@ -171,22 +170,21 @@ class PollLoop:
         deadline_ms: float,
         what: str,
     ) -> None:
-        """Wait until `done()` holds.
+        """Wait until `done()` is true.
 
         Args:
-            done: Checked before and after every wait.
-            step: Given the time, does what is due and returns how long to wait. Heartbeats are
-                sent in addition.
-            deadline_ms: When to give up.
-            what: What is waited for, in words.
+            done: Called before and after every wait.
+            step: Called with the current time; returns the time until its next call. Heartbeats
+                are sent in addition.
+            deadline_ms: Deadline.
+            what: Subject of the error text.
 
         Raises:
-            KafkaTimeoutError: The deadline passed; the text names what keeps brokers from
-                answering, if that is known.
+            KafkaTimeoutError: The deadline passed; the text has the last errors of brokers.
             WakeupError: `Consumer.wakeup` was called.
         """
         last_look = False
-        self._network.forget_trouble()
+        self._network.clear_last_error()
         while not done():
             now_ms = self._clock.monotonic_ms()
             wait_ms = min(step(now_ms), self._keep_membership(now_ms))
@@ -200,7 +198,7 @@ class PollLoop:
             self._network.maybe_raise_wakeup()
 
     def rest(self, until_ms: float, step: Callable[[float], float]) -> None:
-        """Let time pass, with steps meanwhile.
+        """Run steps until a time.
 
         Raises:
             WakeupError: `Consumer.wakeup` was called.
@@ -211,14 +209,14 @@ class PollLoop:
             self._network.maybe_raise_wakeup()
 
     def flush(self) -> None:
-        """Write what waits to be sent, as far as that needs no waiting."""
+        """Send queued requests as far as possible without waiting."""
         self._network.poll(0.0)
 
     def timed_out(self, what: str) -> KafkaTimeoutError:
-        """Return the error of a call whose deadline has passed."""
-        causes = self._network.troubles()
-        nobody_reached = causes != [] and all(isinstance(one, BootstrapError) for one in causes)
-        kind = BootstrapError if nobody_reached else KafkaTimeoutError
+        """Return the timeout error of a call."""
+        causes = self._network.known_errors()
+        unreachable = causes != [] and all(isinstance(one, BootstrapError) for one in causes)
+        kind = BootstrapError if unreachable else KafkaTimeoutError
         error = kind("; ".join([f"{what}: timed out", *map(str, causes)]))
         error.__cause__ = causes[0] if causes else None
         return error
@@ -236,24 +234,24 @@ class PollLoop:
         if not len(taken):
             return None
         if coordinator.holds_back():
-            # The membership ended during the callback: the partitions may belong to others.
+            # The membership ended during decoding: other members may own the partitions.
             self._decoding.undo()
             return None
         return taken
 
     def _keep_membership(self, now_ms: float) -> float:
-        """Send a heartbeat if one is due; return how long to wait for the next step.
+        """Send a heartbeat if one is due; return the time until the next step.
 
-        Unlike in `service`, the time since the last poll goes on to count.
+        Unlike `service`, this does not reset the poll timer of ``max.poll.interval.ms``.
         """
         return math.inf if self._coordinator is None else self._coordinator.background_step(now_ms)
 
     def _fetch_ahead(self, now_ms: float) -> None:
-        """Let the next fetch go out before the application works on what was taken."""
+        """Send the next fetch before the application processes the records."""
         try:
             if self._fetcher.wants_to_send():
                 self._fetcher.send_fetches(now_ms)
             self._network.poll(0.0)
         except KafkaError as error:
-            # The records are the application's now: it hears of the error at its next poll.
+            # The records are returned; the next poll raises the error.
             self._error = error

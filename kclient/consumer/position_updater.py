@@ -1,4 +1,4 @@
-"""Sees to it that every assigned partition has a position (Kafka: updateFetchPositions)."""
+"""Initialization and validation of fetch positions (Kafka: updateFetchPositions)."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from kclient.consumer.topic_partition_state import FetchState, TopicPartitionSta
 
 
 class PositionUpdater:
-    """Validates positions, fetches committed ones, and resets what is left, in this order."""
+    """Validates positions, fetches committed offsets, and resets the rest, in this order."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class PositionUpdater:
         self._looked_up: Sequence[TopicPartitionState] = ()
 
     def step(self, now_ms: float) -> bool:
-        """Do what is due; return whether every partition has a position to fetch from.
+        """Send requests that are due; return whether every partition has a valid position.
 
         Raises:
-            NoOffsetForPartitionError: Nothing is committed and the reset policy is ``none``.
-            LogTruncationError: Records that were read are gone and the reset policy is ``none``.
-            KafkaError: A question to the brokers failed in a way that no retry heals.
+            NoOffsetForPartitionError: No offset is committed and the reset policy is ``none``.
+            LogTruncationError: Records that were read were truncated, and the policy is ``none``.
+            KafkaError: A request failed with a fatal error.
         """
         self._follow_leaders()
         self._missing.step(now_ms)
@@ -63,8 +63,8 @@ class PositionUpdater:
         self._offset_fetcher.reset_positions(now_ms)
         return False
 
-    def mend(self) -> None:
-        """Ask again for everything that was asked for."""
+    def reset_after_interrupt(self) -> None:
+        """Send every request again after an interrupted call."""
         self._lookup = None
         self._cluster_seen = None
         for state in self._subscriptions.assigned.values():

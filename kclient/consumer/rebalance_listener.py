@@ -1,4 +1,4 @@
-"""What the application wants to hear about its partitions (Kafka: ConsumerRebalanceListener)."""
+"""Rebalance callbacks of the application (Kafka: ConsumerRebalanceListener)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class RebalanceListener:
     """Callbacks that run inside `poll`, in the application's thread.
 
     Attributes:
-        on_assigned: Called with the partitions gained, before the first record of them.
-        on_revoked: Called before partitions are given up; commit here what was processed.
-        on_lost: Called in place of `on_revoked` when the partitions are gone already, so that
-            a commit would be refused; without it `on_revoked` is called.
+        on_assigned: Called with the new partitions, before their first record is returned.
+        on_revoked: Called before partitions are revoked; commit processed offsets here.
+        on_lost: Called instead of `on_revoked` if the partitions are lost already, so that a
+            commit would fail; without it `on_revoked` is called.
     """
 
     on_assigned: PartitionsCallback | None = None
@@ -31,17 +31,17 @@ class RebalanceListener:
             )
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
-        """Report partitions gained."""
+        """Call `on_assigned`."""
         if self.on_assigned is not None:
             self.on_assigned(partitions)
 
     def revoked(self, partitions: list[TopicPartition]) -> None:
-        """Report partitions about to be given up."""
+        """Call `on_revoked`."""
         if self.on_revoked is not None:
             self.on_revoked(partitions)
 
     def lost(self, partitions: list[TopicPartition]) -> None:
-        """Report partitions that are gone."""
+        """Call `on_lost`, or `on_revoked` if there is none."""
         callback = self.on_lost or self.on_revoked
         if callback is not None:
             callback(partitions)

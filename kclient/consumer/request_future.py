@@ -1,4 +1,4 @@
-"""The outcome of a request that is not here yet (Kafka: RequestFuture)."""
+"""Future of a request (Kafka: RequestFuture)."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class RequestFuture(Generic[T]):
-    """A value or an error to come. Used only by whoever drives the consumer, so without a lock."""
+    """Result of a request. Used only by the thread that holds `ConsumerLock`, so not locked."""
 
     __slots__ = ("_listeners", "_value", "done", "error")
 
@@ -22,7 +22,7 @@ class RequestFuture(Generic[T]):
 
     @classmethod
     def of(cls, value: T) -> "RequestFuture[T]":
-        """Return a future that has succeeded."""
+        """Return a completed future."""
         future = cls()
         future.succeed(value)
         return future
@@ -31,35 +31,35 @@ class RequestFuture(Generic[T]):
     def value(self) -> T:
         """The value; raise the error of a future that failed."""
         if not self.done:
-            raise IllegalStateError("the request has not finished")
+            raise IllegalStateError("the request is not complete")
         if self.error is not None:
             raise self.error
         return self._value  # type: ignore[return-value]  # T itself may be None
 
     @property
     def succeeded(self) -> bool:
-        """Whether a value has come."""
+        """Whether it completed with a value."""
         return self.done and self.error is None
 
     @property
     def failed(self) -> bool:
-        """Whether an error has come."""
+        """Whether it failed."""
         return self.error is not None
 
     def succeed(self, value: T) -> None:
-        """Finish with a value; a future that has finished stays as it is."""
+        """Complete with a value; a completed future does not change."""
         if not self.done:
             self._value = value
             self._finish()
 
     def fail(self, error: KafkaError) -> None:
-        """Finish with an error; a future that has finished stays as it is."""
+        """Fail with an error; a completed future does not change."""
         if not self.done:
             self.error = error
             self._finish()
 
     def on_done(self, listener: "Callable[[RequestFuture[T]], None]") -> None:
-        """Call `listener` with this future once it has finished, or now if it has."""
+        """Call `listener` with this future when it completes, or now if it is complete."""
         if self.done:
             listener(self)
         else:
@@ -73,8 +73,8 @@ class RequestFuture(Generic[T]):
         """Return the future of `adapt(value)`.
 
         Args:
-            adapt: Makes the new value; a `KafkaError` it raises is the new future's error.
-            on_error: Told of the error, whether it came from here or from `adapt`.
+            adapt: Returns the new value; a `KafkaError` it raises fails the new future.
+            on_error: Called with the error, of this future or of `adapt`.
         """
         chained: RequestFuture[R] = RequestFuture()
 

@@ -1,4 +1,4 @@
-"""What is subscribed to and what is assigned (Kafka: SubscriptionState)."""
+"""Subscription and assignment (Kafka: SubscriptionState)."""
 
 import math
 import re
@@ -16,7 +16,7 @@ _NO_LISTENER = RebalanceListener()
 
 
 class SubscriptionType(Enum):
-    """How a consumer comes to its partitions."""
+    """Origin of a consumer's assignment."""
 
     NONE = "nothing subscribed"
     AUTO_TOPICS = "subscribe(topics)"
@@ -25,17 +25,17 @@ class SubscriptionType(Enum):
 
 
 class SubscriptionState:
-    """Topics wanted, partitions held and the state of each.
+    """Subscribed topics, assigned partitions and the state of each.
 
     Attributes:
-        default_reset: Policy for a partition without a usable position.
-        kind: How partitions are come by.
-        topics: Topics subscribed to; of a pattern, those that match today.
-        pattern: Pattern subscribed to, matched against whole topic names.
+        default_reset: Reset policy of partitions without a valid position.
+        kind: Origin of the assignment.
+        topics: Subscribed topics; for a pattern, those that match now.
+        pattern: Subscribed pattern, matched against whole topic names.
         listener: The application's callbacks.
-        assigned: State of each partition held.
-        given_up: Partitions that the group gave to this member and took away again.
-        version: Grows with every change of `assigned`.
+        assigned: State of each assigned partition.
+        given_up: Partitions that the group assigned to this member earlier, and not now.
+        version: Incremented with every change of `assigned`.
     """
 
     def __init__(self, default_reset: AutoOffsetReset, *, exclude_internal: bool = True) -> None:
@@ -50,38 +50,38 @@ class SubscriptionState:
         self.version = 0
         self._group_topics: frozenset[str] = frozenset()
 
-    # --- what is wanted
+    # --- subscription
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener) -> bool:
-        """Subscribe to topics by name; return whether that changes anything."""
+        """Subscribe to topics by name; return whether the topics have changed."""
         self._become(SubscriptionType.AUTO_TOPICS)
         self.listener = listener
         return self._want(frozenset(topics))
 
     def subscribe_pattern(self, pattern: re.Pattern[str], listener: RebalanceListener) -> None:
-        """Subscribe to every topic whose whole name matches."""
+        """Subscribe to every topic whose whole name matches a pattern."""
         self._become(SubscriptionType.AUTO_PATTERN)
         self.listener = listener
         self.pattern = pattern
 
     def accepts(self, topic: str, is_internal: bool) -> bool:  # noqa: FBT001 (a TopicFilter)
-        """Return whether the pattern subscribed to takes a topic in."""
+        """Return whether the subscribed pattern matches a topic."""
         if self.pattern is None or (is_internal and self._exclude_internal):
             return False
         return self.pattern.fullmatch(topic) is not None
 
     def take_matching(self, topics: Iterable[str]) -> bool:
-        """Take note of the topics a pattern matches today; return whether they have changed."""
+        """Set the topics that the pattern matches; return whether they have changed."""
         return self._want(frozenset(topics))
 
     def assign_from_user(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hold exactly these partitions, without a group's say."""
+        """Assign exactly these partitions, without group management."""
         self._become(SubscriptionType.USER_ASSIGNED)
         self._assign(partitions)
         self.topics = frozenset(partition.topic for partition in self.assigned)
 
     def assign_from_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hold exactly these partitions, as the group's leader gave them."""
+        """Set the assignment received from the group."""
         if not self.is_group_managed():
             raise IllegalStateError(f"assignment by a group while using {self.kind.value}")
         held = self.given_up.union(self.assigned)
@@ -89,7 +89,7 @@ class SubscriptionState:
         self.given_up = held.difference(self.assigned)
 
     def unsubscribe(self) -> None:
-        """Forget subscription and assignment."""
+        """Remove subscription and assignment."""
         self.kind = SubscriptionType.NONE
         self.topics = frozenset()
         self.pattern = None
@@ -99,24 +99,24 @@ class SubscriptionState:
         self.given_up = frozenset()
 
     def is_group_managed(self) -> bool:
-        """Return whether a group decides on the partitions."""
+        """Return whether the group assigns the partitions."""
         return self.kind in {SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN}
 
     def group_subscribe(self, topics: Iterable[str]) -> bool:
-        """Watch the topics of all members, as a leader must; return whether some are new."""
+        """Add the topics of all members, for a leader; return whether some are new."""
         before = self.metadata_topics()
         self._group_topics = frozenset(topics)
         return not self.metadata_topics() <= before
 
     def reset_group_subscription(self) -> None:
-        """Watch one's own topics only."""
+        """Remove the topics of the other members."""
         self._group_topics = frozenset()
 
     def metadata_topics(self) -> frozenset[str]:
-        """Return the topics whose metadata is needed."""
+        """Return the topics for metadata requests."""
         return self.topics | self._group_topics
 
-    # --- what is held
+    # --- assignment
 
     def state(self, partition: TopicPartition) -> TopicPartitionState:
         """Return the state of an assigned partition.
@@ -126,28 +126,28 @@ class SubscriptionState:
         """
         found = self.assigned.get(partition)
         if found is None:
-            raise IllegalStateError(f"{partition} is not assigned to this consumer; {self._way()}")
+            raise IllegalStateError(f"{partition} is not assigned to this consumer; {self._hint()}")
         return found
 
-    def _way(self) -> str:
-        """Return how partitions are assigned, for the text of an error."""
+    def _hint(self) -> str:
+        """Return how partitions get assigned, for an error text."""
         if self.is_group_managed():
             return "the group assigns partitions within poll(): pass on_assigned= to subscribe()"
         return "assign() it, or subscribe() and wait for on_assigned="
 
     def holds(self, state: TopicPartitionState) -> bool:
-        """Return whether a state is still the present one of its partition."""
+        """Return whether a state belongs to the current assignment."""
         return self.assigned.get(state.partition) is state
 
     def move_to_end(self, partitions: Sequence[TopicPartition]) -> None:
-        """Let assigned partitions be the last ones asked for."""
+        """Move assigned partitions to the end of the fetch order."""
         if partitions:
             last = {partition: self.assigned[partition] for partition in partitions}
             others = {key: state for key, state in self.assigned.items() if key not in last}
             self.assigned = others | last
 
     def in_state(self, fetch_state: FetchState, now_ms: float) -> list[TopicPartitionState]:
-        """Return the partitions in a state whose next attempt is due."""
+        """Return the partitions in a fetch state whose next attempt is due."""
         return [
             state
             for state in self.assigned.values()
@@ -155,11 +155,11 @@ class SubscriptionState:
         ]
 
     def has_all_positions(self) -> bool:
-        """Return whether every partition may be fetched from, or is paused with a position."""
+        """Return whether every partition has a valid position."""
         return all(state.has_valid_position() for state in self.assigned.values())
 
     def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what a commit without arguments commits: every position that may be trusted."""
+        """Return the offsets that a commit without arguments commits: every valid position."""
         consumed = {}
         for partition, state in self.assigned.items():
             offset = state.committable()
@@ -168,12 +168,12 @@ class SubscriptionState:
         return consumed
 
     def largest_lag(self, *, committed_only: bool) -> float:
-        """Return the lag of the partition furthest behind, NaN if none is known."""
+        """Return the largest lag of all partitions, NaN if none is known."""
         lags = (state.lag(committed_only=committed_only) for state in list(self.assigned.values()))
         return max((lag for lag in lags if lag is not None), default=math.nan)
 
     def reset_by_default(self, state: TopicPartitionState) -> None:
-        """Start a reset by the configured policy.
+        """Start a reset by the default policy.
 
         Raises:
             OffsetsOutOfRangeError: The policy is ``none``.
@@ -189,7 +189,7 @@ class SubscriptionState:
             partition: before.get(partition) or TopicPartitionState(partition)
             for partition in partitions
         }
-        # No call between these: Ctrl-C finds both done or none.
+        # No call between these two: an interrupt must not separate them.
         self.assigned = assigned
         self.version += 1
 

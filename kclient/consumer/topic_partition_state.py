@@ -1,4 +1,4 @@
-"""What a consumer knows of one assigned partition (Kafka: TopicPartitionState, FetchState)."""
+"""State of one assigned partition (Kafka: TopicPartitionState, FetchState)."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -12,12 +12,12 @@ from kclient.consumer.fetch_position import FetchPosition
 
 
 class FetchState(Enum):
-    """Whether a partition has a position that may be fetched from."""
+    """State of the fetch position."""
 
     INITIALIZING = "no position yet"
     FETCHING = "position valid"
-    AWAIT_RESET = "position to be found by a reset policy"
-    AWAIT_VALIDATION = "position to be held against the leader's log"
+    AWAIT_RESET = "position to be reset by policy"
+    AWAIT_VALIDATION = "position to be validated with the leader"
 
 
 _NEXT_STATES = {
@@ -41,21 +41,21 @@ _NEXT_STATES = {
 
 
 class TopicPartitionState:
-    """Position, pause mark and log ends of one partition, for as long as it stays assigned.
+    """Position, pause flag and log offsets of one partition while it is assigned.
 
-    A partition that is taken away and given back gets a new object, so an answer that belongs to
-    the time before is known by its object.
+    A partition that is revoked and assigned again gets a new object, so that responses to earlier
+    requests can be recognized as stale.
 
     Attributes:
         partition: The partition.
-        position: Next record to read, None until it is known.
+        position: Position of the next fetch, None until it is known.
         paused: Whether the application paused it.
-        high_watermark: Last one seen, -1 before the first fetch.
-        last_stable_offset: Last one seen, -1 before the first fetch.
-        log_start_offset: Last one seen, -1 before the first fetch.
-        reset_policy: Policy in use while the state is AWAIT_RESET.
-        lost_offset: Position given up by the reset in progress; None for a first position.
-        next_attempt_ms: Before this time no look-up, reset or fetch is tried again.
+        high_watermark: From the last fetch, -1 before the first one.
+        last_stable_offset: From the last fetch, -1 before the first one.
+        log_start_offset: From the last fetch, -1 before the first one.
+        reset_policy: Policy of the reset in progress.
+        lost_offset: Position lost by the reset in progress; None for a first position.
+        next_attempt_ms: Time before which no request is sent for the partition.
     """
 
     __slots__ = (
@@ -93,33 +93,33 @@ class TopicPartitionState:
         return f"<{self.partition} {self.fetch_state.name} {self.position}>"
 
     def is_fetchable(self) -> bool:
-        """Return whether records may be fetched and handed out."""
+        """Return whether records may be fetched and returned."""
         return self.fetch_state is FetchState.FETCHING and not self.paused
 
     def has_valid_position(self) -> bool:
-        """Return whether the position may be trusted."""
+        """Return whether the position is valid."""
         return self.fetch_state is FetchState.FETCHING
 
     def seek(self, position: FetchPosition) -> None:
-        """Go to a position that needs no check, or whose check has passed."""
+        """Set a position that needs no validation."""
         self._enter(FetchState.FETCHING)
         self.position = position
         self.reset_policy = None
         self.lost_offset = None
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Go to a position that is to be held against the leader's log where both know epochs."""
+        """Set a position that must be validated if its epoch and the leader's are known."""
         self.seek(position)
         self.clear_preferred_read_replica()
         if position.offset_epoch >= 0 and position.leader.epoch >= 0:
             self._enter(FetchState.AWAIT_VALIDATION)
 
     def reset(self, policy: AutoOffsetReset, *, lost: bool = True) -> None:
-        """Give the position up and find one by `policy`.
+        """Start a reset by `policy`.
 
         Args:
-            policy: Where to go.
-            lost: Whether the position was lost, which is reported, or given up on purpose.
+            policy: Reset policy.
+            lost: Whether the position was lost, which is logged, and not reset by the application.
         """
         self._enter(FetchState.AWAIT_RESET)
         self.lost_offset = self.position.offset if lost and self.position is not None else None
@@ -127,11 +127,11 @@ class TopicPartitionState:
         self.reset_policy = policy
 
     def take_leader(self, leader: LeaderAndEpoch, *, can_validate: bool) -> None:
-        """Take note of a new leader; a position read under another epoch must be checked again.
+        """Set a new leader; a position of another epoch must be validated again.
 
         Args:
-            leader: Leader and epoch in the newest metadata.
-            can_validate: Whether the leader answers OffsetForLeaderEpoch in a form of use here.
+            leader: Leader and epoch in the latest metadata.
+            can_validate: Whether the leader supports OffsetForLeaderEpoch for consumers.
         """
         position = self.position
         if position is None or leader == position.leader or leader.leader is None:
@@ -145,31 +145,31 @@ class TopicPartitionState:
             self._enter(FetchState.AWAIT_VALIDATION)
 
     def complete_validation(self) -> None:
-        """Trust the position again."""
+        """Mark the position as valid."""
         if self.fetch_state is FetchState.AWAIT_VALIDATION:
             self._enter(FetchState.FETCHING)
 
     def retry_later(self, now_ms: float, backoff: ExponentialBackoff) -> None:
-        """Delay the next request after one that failed, longer with each failure in a row."""
+        """Delay the next request after a failure, longer with each consecutive one."""
         self.next_attempt_ms = now_ms + backoff.backoff(self._failures)
         self._failures += 1
 
     def retry_succeeded(self) -> None:
-        """Let the backoff start over after a request that succeeded."""
+        """Reset the backoff after a successful request."""
         self._failures = 0
 
     def committable(self) -> OffsetAndMetadata | None:
-        """Return the position in the form of a commit, or None while there is none to trust."""
+        """Return the offset to commit, None if there is no valid position."""
         if self.position is None or self.fetch_state is not FetchState.FETCHING:
             return None
         return OffsetAndMetadata(self.position.offset, "", self.position.offset_epoch)
 
     def lag(self, *, committed_only: bool, offset: int | None = None) -> int | None:
-        """Return how many offsets the position is behind what may be read, None if unknown.
+        """Return the lag, None if it is unknown.
 
         Args:
-            committed_only: Whether only what lies before the last stable offset may be read.
-            offset: Taken in place of the position's.
+            committed_only: Whether the lag ends at the last stable offset, not the high watermark.
+            offset: Offset to use instead of the position.
         """
         end = self.last_stable_offset if committed_only else self.high_watermark
         position = self.position
@@ -178,26 +178,26 @@ class TopicPartitionState:
         return max(0, end - (position.offset if offset is None else offset))
 
     def prefer_read_replica(self, replica: int, until_ms: float) -> None:
-        """Fetch from a nearer replica for a while (KIP-392)."""
+        """Fetch from a preferred read replica until `until_ms` (KIP-392)."""
         self._preferred_replica = replica
         self._preferred_until_ms = until_ms
 
     def clear_preferred_read_replica(self) -> None:
-        """Go back to the leader."""
+        """Fetch from the leader again."""
         self._preferred_replica = None
 
     def preferred_read_replica(self, now_ms: float) -> int | None:
-        """Return the replica to fetch from in place of the leader, if any."""
+        """Return the preferred read replica, None if there is none or it has expired."""
         if self._preferred_replica is not None and now_ms >= self._preferred_until_ms:
             self._preferred_replica = None
         return self._preferred_replica
 
     def fetch_node(self, nodes: Mapping[int, Node], now_ms: float) -> Node | None:
-        """Return the broker to fetch from, None while the leader is unknown.
+        """Return the broker to fetch from, None if the leader is unknown.
 
         Args:
-            nodes: Brokers of the newest metadata by id.
-            now_ms: The time now.
+            nodes: Brokers of the latest metadata by id.
+            now_ms: Current time.
         """
         replica = self.preferred_read_replica(now_ms)
         if replica is not None:
@@ -206,7 +206,7 @@ class TopicPartitionState:
                 return node
             self.clear_preferred_read_replica()
         leader = self.position.leader.leader if self.position is not None else None
-        # A leader that the newest metadata does not name must not be knocked at for ever.
+        # Stop fetching from a leader that is no longer in the metadata.
         return nodes.get(leader.id) if leader is not None else None
 
     def _enter(self, state: FetchState) -> None:

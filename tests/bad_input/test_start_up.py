@@ -233,10 +233,10 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
         NO_COORDINATOR,
     ),
     (
-        "a group that may not be used",
+        "a group without authorization",
         failing(ApiKey.FIND_COORDINATOR, broker.GroupAuthorizationError),
         (commit, read_committed_offsets, join),
-        "group 'g' may not be used",
+        "not authorized to access group 'g'",
     ),
     (
         "positions that are still being loaded",

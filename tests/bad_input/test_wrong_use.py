@@ -288,7 +288,7 @@ CONSUMER: list[Row] = [
     (
         lambda c: c.seek(PART, None),
         InvalidTypeError,
-        "where offsets_for_times() finds no record, seek_to_end() goes behind the last one",
+        "if offsets_for_times() finds no record, use seek_to_end()",
     ),
     (
         lambda c: c.seek(OTHER, 0),
@@ -361,10 +361,14 @@ LONG: list[Any] = [
 ]
 
 WITHOUT_GROUP: list[Row] = [
-    (lambda c: c.subscribe("t"), IllegalStateError, "subscribe: there is no group; create the con"),
-    (lambda c: c.commit(), IllegalStateError, "commit: there is no group; create the consumer wit"),
-    (lambda c: c.commit_async(), IllegalStateError, "commit_async: there is no group; create the"),
-    (lambda c: c.committed([PART]), IllegalStateError, "committed: there is no group; create the"),
+    (
+        lambda c: c.subscribe("t"),
+        IllegalStateError,
+        "subscribe: got no group, expected a consumer wi",
+    ),
+    (lambda c: c.commit(), IllegalStateError, "commit: got no group, expected a consumer with gro"),
+    (lambda c: c.commit_async(), IllegalStateError, "commit_async: got no group, expected a cons"),
+    (lambda c: c.committed([PART]), IllegalStateError, "committed: got no group, expected a cons"),
 ]
 
 ADMIN: list[Row] = [

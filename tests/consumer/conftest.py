@@ -1,4 +1,4 @@
-"""A consumer, a scripted broker and nothing else, in virtual time."""
+"""Fixtures: a consumer and a scripted broker in virtual time."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.virtual_log_broker import VirtualLog, VirtualLogBroker
 
 
 class StoredTask:
-    """A loop that runs when the test says so."""
+    """A task that runs when the test calls it."""
 
     def __init__(self, name: str, step: Callable[[], bool]) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class StoredTask:
 
 
 class StoringTasks(VirtualTasks):
-    """Keeps the loops that were started."""
+    """Registry of the started tasks."""
 
     def __init__(self, home: VirtualHome) -> None:
         super().__init__(home.process, home.world.scheduler)
@@ -81,7 +81,7 @@ class ConsumerWorld:
         return made
 
     def subscribed(self, **options: object) -> Consumer:
-        """Return a member of the group that holds its partitions."""
+        """Return a stable member of the group."""
         options.setdefault("group_id", "g")
         made = self.consumer(**options)
         made.subscribe("orders")
@@ -89,7 +89,7 @@ class ConsumerWorld:
         return made
 
     def join(self, consumer: Consumer) -> None:
-        """Poll until the group has given partitions, without reading any record."""
+        """Poll until partitions are assigned, without reading a record."""
         for _ in range(500):
             assert not consumer.poll(0.0)
             if consumer.assignment():
@@ -101,7 +101,7 @@ class ConsumerWorld:
         return self.broker.logs[self.partitions[number]]
 
     def fill(self, *counts: int, number: int = 0) -> None:
-        """Append batches of so many records, with their offsets as values."""
+        """Append batches of the given sizes, with offsets as values."""
         log = self.log(number)
         for count in counts:
             start = log.end_offset
@@ -126,7 +126,7 @@ class ConsumerWorld:
         return taken
 
     def background(self, duration_ms: float) -> None:
-        """Let the heartbeat loops run while the application does something else."""
+        """Run the heartbeat tasks while the application is busy."""
         deadline_ms = self.clock.now_ms + duration_ms
         while self.clock.now_ms < deadline_ms:
             before_ms = self.clock.now_ms

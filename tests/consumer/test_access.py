@@ -1,4 +1,4 @@
-"""Who may call, when, and how long a call takes."""
+"""Access to a consumer by threads and processes, wakeup, timeouts and wrong use."""
 
 import gc
 
@@ -14,11 +14,11 @@ from kclient.common.errors import (
     WakeupError,
 )
 from kclient.consumer import Consumer
-from kclient.consumer.drive_lock import DriveLock
+from kclient.consumer.consumer_lock import ConsumerLock
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
-def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
+def test_no_request_is_sent_before_the_first_call(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     consumer.seek(ORDERS_0, 0)
     consumer.pause(ORDERS_0)
@@ -27,7 +27,7 @@ def test_nothing_is_asked_before_it_is_needed(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
+def test_call_from_second_thread_is_rejected(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     turned_away: list[str] = []
 
@@ -49,7 +49,7 @@ def test_a_second_thread_is_turned_away(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_other_threads_may_look_on_at_any_time(world: ConsumerWorld) -> None:
+def test_other_threads_may_read_state_at_any_time(world: ConsumerWorld) -> None:
     world.fill(10)
     seen: list[str] = []
 
@@ -85,24 +85,24 @@ def test_other_threads_may_look_on_at_any_time(world: ConsumerWorld) -> None:
     look_on(position=None)
     assert [next(consumer).offset for _ in range(3)] == [0, 1, 2]
     assert seen
-    look_on(position=3)  # seven records are in the hand of the iteration
+    look_on(position=3)  # the iteration has seven records left
     assert [next(consumer).offset for _ in range(7)] == list(range(3, 10))
     with pytest.raises(IllegalStateError):
         consumer.seek(ORDERS_1, 0)
 
 
-def test_another_thread_does_not_wait_for_what_it_only_looks_at(world: ConsumerWorld) -> None:
+def test_reading_state_from_another_thread_does_not_wait(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.pause(ORDERS_0)
     before_ms = world.clock.now_ms
     world.tasks.caller = 8
-    with pytest.raises(IllegalStateError, match="its first fetch from the partition tells it"):
+    with pytest.raises(IllegalStateError, match="has not fetched from the partition yet"):
         consumer.lag(ORDERS_0)
     assert world.clock.now_ms == before_ms
     assert world.net.connects == []
 
 
-def test_threads_may_take_turns(world: ConsumerWorld) -> None:
+def test_threads_may_call_in_turn(world: ConsumerWorld) -> None:
     world.fill(4)
     consumer = world.assigned()
     consumer.poll(1.0, max_records=2)
@@ -110,7 +110,7 @@ def test_threads_may_take_turns(world: ConsumerWorld) -> None:
     assert offsets(list(consumer.poll(1.0))) == [2, 3]
 
 
-def test_a_child_process_is_turned_away(world: ConsumerWorld) -> None:
+def test_call_in_child_process_is_rejected(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     world.tasks.process = 2
     for call in (consumer.assignment, consumer.commit, lambda: consumer.poll(0.0)):
@@ -120,7 +120,7 @@ def test_a_child_process_is_turned_away(world: ConsumerWorld) -> None:
     assert world.net.connects == []
 
 
-def test_a_closed_consumer_says_so(world: ConsumerWorld) -> None:
+def test_calls_on_closed_consumer_raise(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.close()
     consumer.close()
@@ -135,14 +135,14 @@ def test_a_closed_consumer_says_so(world: ConsumerWorld) -> None:
             call()
 
 
-def test_a_context_closes_its_consumer(world: ConsumerWorld) -> None:
+def test_end_of_block_closes_consumer(world: ConsumerWorld) -> None:
     with world.assigned() as consumer:
         pass
     with pytest.raises(ClosedError):
         consumer.poll(0.0)
 
 
-def test_a_forgotten_close_is_told(world: ConsumerWorld) -> None:
+def test_missing_close_warns(world: ConsumerWorld) -> None:
     consumer = Consumer(runtime=world.runtime, bootstrap_servers="10.0.0.1:9092", group_id="g")
     with pytest.warns(ResourceWarning, match="group 'g'.* was never closed"):
         consumer.__del__()
@@ -152,7 +152,7 @@ def test_a_forgotten_close_is_told(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_a_wakeup_ends_a_wait(world: ConsumerWorld) -> None:
+def test_wakeup_ends_wait(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.poll(0.1)
     world.clock.after(200, consumer.wakeup)
@@ -163,7 +163,7 @@ def test_a_wakeup_ends_a_wait(world: ConsumerWorld) -> None:
     assert not consumer.poll(0.1)
 
 
-def test_a_wakeup_before_a_wait_counts(world: ConsumerWorld) -> None:
+def test_wakeup_before_a_wait_ends_it(world: ConsumerWorld) -> None:
     world.fill(3)
     consumer = world.assigned()
     consumer.wakeup()
@@ -172,7 +172,7 @@ def test_a_wakeup_before_a_wait_counts(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 3)) == [0, 1, 2]
 
 
-def test_a_wakeup_does_not_hinder_close(world: ConsumerWorld) -> None:
+def test_wakeup_does_not_interrupt_close(world: ConsumerWorld) -> None:
     consumer = world.subscribed()
     consumer.wakeup()
     consumer.close()
@@ -180,7 +180,7 @@ def test_a_wakeup_does_not_hinder_close(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.parametrize("value", [-0.5, float("nan")])
-def test_impossible_timeouts_are_refused(world: ConsumerWorld, value: float) -> None:
+def test_invalid_timeouts_are_rejected(world: ConsumerWorld, value: float) -> None:
     consumer = world.assigned(group_id="g")
     for call in (
         lambda: consumer.poll(value),
@@ -193,7 +193,7 @@ def test_impossible_timeouts_are_refused(world: ConsumerWorld, value: float) -> 
             call()
 
 
-def test_other_wrong_arguments_are_refused(world: ConsumerWorld) -> None:
+def test_invalid_arguments_are_rejected(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     wrong: list[tuple[object, type[Exception]]] = [
         (lambda: consumer.poll("1"), InvalidTypeError),  # type: ignore[arg-type]  # the wrong use under test
@@ -216,12 +216,12 @@ def test_other_wrong_arguments_are_refused(world: ConsumerWorld) -> None:
     assert world.net.connects == []
 
 
-def test_poll_needs_something_to_read(world: ConsumerWorld) -> None:
+def test_poll_without_subscription_raises(world: ConsumerWorld) -> None:
     with pytest.raises(IllegalStateError, match=r"subscribe\(\) or assign\(\)"):
         world.consumer(group_id="g").poll(0.0)
 
 
-def test_recovery_needs_nothing_but_time(world: ConsumerWorld) -> None:
+def test_consumer_recovers_when_brokers_return(world: ConsumerWorld) -> None:
     world.fill(2)
     consumer = world.assigned()
     assert offsets(world.read(consumer, 2)) == [0, 1]
@@ -235,34 +235,34 @@ def test_recovery_needs_nothing_but_time(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 1, within_s=3.0)) == [2]
 
 
-# --- the seat
+# --- the lock
 
 
-def test_the_seat_is_taken_by_one_at_a_time() -> None:
-    seat = DriveLock(ConsumerWorld().tasks)
-    assert seat.take_in_background(0.0)
-    seat.give_up_in_background()
-    seat.take()
-    assert not seat.take_in_background(0.0)
-    assert seat.depth() == 1
-    seat.take()
-    seat.go_back(1)
-    assert not seat.take_in_background(0.0)
+def test_lock_is_held_by_one_thread_at_a_time() -> None:
+    lock = ConsumerLock(ConsumerWorld().tasks)
+    assert lock.acquire_in_background(0.0)
+    lock.release_in_background()
+    lock.acquire()
+    assert not lock.acquire_in_background(0.0)
+    assert lock.depth() == 1
+    lock.acquire()
+    lock.restore_depth(1)
+    assert not lock.acquire_in_background(0.0)
 
     def during_a_callback() -> None:
-        assert seat.take_in_background(0.0)
-        seat.give_up_in_background()
-        seat.take()
-        assert not seat.take_in_background(0.0)
-        for _ in range(2):  # once more does no harm
-            seat.go_back(1)
-        assert seat.take_in_background(0.0)
-        seat.give_up_in_background()
+        assert lock.acquire_in_background(0.0)
+        lock.release_in_background()
+        lock.acquire()
+        assert not lock.acquire_in_background(0.0)
+        for _ in range(2):  # idempotent
+            lock.restore_depth(1)
+        assert lock.acquire_in_background(0.0)
+        lock.release_in_background()
 
-    seat.lend(during_a_callback)
-    assert not seat.take_in_background(0.0)
-    seat.go_back(0)
-    assert seat.take_in_background(0.0)
-    seat.give_up_in_background()
-    seat.stop()
-    assert not seat.take_in_background(0.0)
+    lock.run_user_code(during_a_callback)
+    assert not lock.acquire_in_background(0.0)
+    lock.restore_depth(0)
+    assert lock.acquire_in_background(0.0)
+    lock.release_in_background()
+    lock.stop()
+    assert not lock.acquire_in_background(0.0)

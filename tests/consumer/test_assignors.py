@@ -1,4 +1,4 @@
-"""How partitions are spread over members."""
+"""Built-in assignors."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ def shares(
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=lambda assignor: assignor.name)
 @given(partitions=counts, group=members)
-def test_every_partition_wanted_goes_to_exactly_one_that_wants_it(
+def test_each_partition_is_assigned_to_exactly_one_subscriber(
     assignor: AbstractPartitionAssignor,
     partitions: dict[str, int],
     group: dict[str, MemberSubscription],
@@ -66,12 +66,12 @@ def test_every_partition_wanted_goes_to_exactly_one_that_wants_it(
 
 
 @given(partitions=counts, group=members)
-def test_range_splits_each_topic_evenly_and_in_one_piece(
+def test_range_assigns_even_contiguous_ranges(
     partitions: dict[str, int], group: dict[str, MemberSubscription]
 ) -> None:
     result = shares(RangeAssignor(), partitions, group)
     for topic in partitions:
-        takers = [member for member, wish in group.items() if topic in wish.topics]
+        takers = [member for member, subscription in group.items() if topic in subscription.topics]
         pieces = [[number for name, number in result[member] if name == topic] for member in takers]
         sizes = [len(piece) for piece in pieces]
         assert max(sizes, default=0) - min(sizes, default=0) <= 1
@@ -80,7 +80,7 @@ def test_range_splits_each_topic_evenly_and_in_one_piece(
 
 
 @given(partitions=counts, names=st.sets(st.text("mnop", min_size=1), min_size=1, max_size=7))
-def test_round_robin_is_even_where_all_want_the_same(
+def test_round_robin_is_even_for_equal_subscriptions(
     partitions: dict[str, int], names: set[str]
 ) -> None:
     group = {name: MemberSubscription(tuple(TOPICS)) for name in names}
@@ -90,7 +90,7 @@ def test_round_robin_is_even_where_all_want_the_same(
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=lambda assignor: assignor.name)
 @given(partitions=counts, group=members, data=st.data())
-def test_the_order_of_what_is_handed_in_does_not_matter(
+def test_assignment_does_not_depend_on_input_order(
     assignor: AbstractPartitionAssignor,
     partitions: dict[str, int],
     group: dict[str, MemberSubscription],
@@ -100,7 +100,7 @@ def test_the_order_of_what_is_handed_in_does_not_matter(
     assert shares(assignor, partitions, shuffled) == shares(assignor, partitions, group)
 
 
-def test_range_as_kafka_documents_it() -> None:
+def test_range_matches_kafkas_documentation() -> None:
     group = {"C0": MemberSubscription(("t0", "t1")), "C1": MemberSubscription(("t0", "t1"))}
     assert shares(RangeAssignor(), {"t0": 3, "t1": 3}, group) == {
         "C0": [("t0", 0), ("t0", 1), ("t1", 0), ("t1", 1)],
@@ -108,7 +108,7 @@ def test_range_as_kafka_documents_it() -> None:
     }
 
 
-def test_round_robin_as_kafka_documents_it() -> None:
+def test_round_robin_matches_kafkas_documentation() -> None:
     group = {"C0": MemberSubscription(("t0", "t1")), "C1": MemberSubscription(("t0", "t1"))}
     assert shares(RoundRobinAssignor(), {"t0": 3, "t1": 3}, group) == {
         "C0": [("t0", 0), ("t0", 2), ("t1", 1)],
@@ -127,7 +127,7 @@ def test_round_robin_as_kafka_documents_it() -> None:
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=lambda assignor: assignor.name)
-def test_a_static_member_keeps_its_share_under_a_new_member_id(
+def test_static_member_keeps_assignment_with_new_member_id(
     assignor: AbstractPartitionAssignor,
 ) -> None:
     def group(first: str) -> dict[str, MemberSubscription]:
@@ -143,7 +143,7 @@ def test_a_static_member_keeps_its_share_under_a_new_member_id(
     assert after["m2"] == before["m2"]
 
 
-def test_the_assignors_are_assignors() -> None:
+def test_assignors_implement_the_protocol() -> None:
     for assignor in ASSIGNORS:
         assert isinstance(assignor, PartitionAssignor)
         assert assignor.subscription_user_data(frozenset({"a"})) is None

@@ -1,4 +1,4 @@
-"""Commits, by hand and by themselves, in virtual time."""
+"""Explicit and automatic commits in virtual time."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
-def test_a_commit_stores_what_was_handed_out_so_far(world: ConsumerWorld) -> None:
+def test_commit_stores_positions_of_returned_records(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.read(consumer, 1)
@@ -35,7 +35,7 @@ def test_a_commit_stores_what_was_handed_out_so_far(world: ConsumerWorld) -> Non
     assert (commit.generation_id_or_member_epoch, commit.member_id) == (-1, "")
 
 
-def test_given_positions_are_stored_as_given(world: ConsumerWorld) -> None:
+def test_commit_stores_given_offsets(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     consumer.commit({ORDERS_0: OffsetAndMetadata(7, "why", 3), ORDERS_1: 5})
     assert world.broker.group.committed == {ORDERS_0: (7, "why", 3), ORDERS_1: (5, "", -1)}
@@ -46,7 +46,7 @@ def test_given_positions_are_stored_as_given(world: ConsumerWorld) -> None:
     }
 
 
-def test_a_record_commits_the_position_behind_it(world: ConsumerWorld) -> None:
+def test_commit_of_a_record_stores_the_next_offset(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     records = world.read(consumer, 10)
@@ -56,7 +56,7 @@ def test_a_record_commits_the_position_behind_it(world: ConsumerWorld) -> None:
 
 @pytest.mark.fault("R13")
 @pytest.mark.parametrize("code", [14, 15, 16, 7, 3])
-def test_what_may_pass_is_tried_again(world: ConsumerWorld, code: int) -> None:
+def test_commit_retries_retriable_errors(world: ConsumerWorld, code: int) -> None:
     world.broker.fail(ApiKey.OFFSET_COMMIT, code, code)
     world.assigned(group_id="g").commit({ORDERS_0: 1})
     assert world.broker.group.committed[ORDERS_0][0] == 1
@@ -76,7 +76,7 @@ def test_what_may_pass_is_tried_again(world: ConsumerWorld, code: int) -> None:
         (12, KafkaError),
     ],
 )
-def test_what_does_not_pass_is_raised(
+def test_commit_raises_fatal_errors(
     world: ConsumerWorld, code: int, error: type[KafkaError]
 ) -> None:
     consumer = world.subscribed(enable_auto_commit=False)
@@ -89,7 +89,7 @@ def test_what_does_not_pass_is_raised(
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [22, 25])
-def test_after_a_failed_commit_the_member_joins_again(world: ConsumerWorld, code: int) -> None:
+def test_member_rejoins_after_failed_commit(world: ConsumerWorld, code: int) -> None:
     consumer = world.subscribed(enable_auto_commit=False)
     world.broker.fail(ApiKey.OFFSET_COMMIT, code)
     with pytest.raises(CommitFailedError, match="nothing was committed"):
@@ -101,7 +101,7 @@ def test_after_a_failed_commit_the_member_joins_again(world: ConsumerWorld, code
 
 
 @pytest.mark.fault("R12")
-def test_a_commit_during_a_rebalance_says_so(world: ConsumerWorld) -> None:
+def test_commit_during_rebalance_raises(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders")
     world.broker.hang_up_on = {ApiKey.SYNC_GROUP}
@@ -111,7 +111,7 @@ def test_a_commit_during_a_rebalance_says_so(world: ConsumerWorld) -> None:
         consumer.commit({ORDERS_0: 1})
 
 
-def test_a_commit_ends_at_its_timeout_and_is_not_sent_later(world: ConsumerWorld) -> None:
+def test_timed_out_commit_is_not_sent_later(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     world.net.peers.clear()
     before_ms = world.clock.now_ms
@@ -126,14 +126,14 @@ def test_a_commit_ends_at_its_timeout_and_is_not_sent_later(world: ConsumerWorld
     ] == [2]
 
 
-def test_a_commit_that_is_refused_until_its_timeout_says_why(world: ConsumerWorld) -> None:
+def test_timed_out_commit_reports_last_error(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     world.broker.fail(ApiKey.OFFSET_COMMIT, *[3] * 100)  # UNKNOWN_TOPIC_OR_PARTITION
     with pytest.raises(KafkaTimeoutError, match="timed out; the last attempt: UNKNOWN_TOPIC_OR"):
         consumer.commit({ORDERS_0: 1}, timeout=3.0)
 
 
-def test_closing_does_not_wait_for_a_commit_that_was_given_up(world: ConsumerWorld) -> None:
+def test_close_does_not_wait_for_timed_out_commit(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.broker.fail(ApiKey.FIND_COORDINATOR, *[15] * 100)  # COORDINATOR_NOT_AVAILABLE
     with pytest.raises(KafkaTimeoutError, match="no coordinator was found for group 'g'"):
@@ -143,7 +143,7 @@ def test_closing_does_not_wait_for_a_commit_that_was_given_up(world: ConsumerWor
     assert world.clock.now_ms - before_ms < 100
 
 
-def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
+def test_empty_commit_sends_no_request(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     consumer.commit()
     consumer.commit({})
@@ -151,61 +151,61 @@ def test_a_commit_of_nothing_asks_nobody(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R12")
-def test_asynchronous_commits_keep_their_order(world: ConsumerWorld) -> None:
+def test_async_commits_keep_order(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
-    told: list[tuple[int, KafkaError | None]] = []
+    outcomes: list[tuple[int, KafkaError | None]] = []
 
     def done(offsets: Offsets, error: KafkaError | None) -> None:
-        told.append((offsets[ORDERS_0].offset, error))
+        outcomes.append((offsets[ORDERS_0].offset, error))
 
     for offset in range(5):
         consumer.commit_async({ORDERS_0: offset}, done)
-    assert told == []
+    assert outcomes == []
     consumer.poll(1.0)
-    assert told == [(offset, None) for offset in range(5)]
+    assert outcomes == [(offset, None) for offset in range(5)]
     assert world.broker.group.committed[ORDERS_0][0] == 4
     consumer.commit_async({ORDERS_0: 8}, done)
     consumer.commit({ORDERS_0: 9})
-    assert told[-1] == (8, None)
+    assert outcomes[-1] == (8, None)
     assert world.broker.group.committed[ORDERS_0][0] == 9
 
 
-def test_an_asynchronous_commit_has_one_attempt(world: ConsumerWorld) -> None:
+def test_async_commit_is_not_retried(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.broker.fail(ApiKey.OFFSET_COMMIT, 14, 25)
-    told: list[KafkaError | None] = []
-    consumer.commit_async({ORDERS_0: 1}, lambda _, error: told.append(error))
+    outcomes: list[KafkaError | None] = []
+    consumer.commit_async({ORDERS_0: 1}, lambda _, error: outcomes.append(error))
     consumer.poll(1.0)
-    consumer.commit_async({ORDERS_0: 2}, lambda _, error: told.append(error))
+    consumer.commit_async({ORDERS_0: 2}, lambda _, error: outcomes.append(error))
     consumer.poll(1.0)
-    assert [type(error) for error in told] == [RetriableCommitFailedError, CommitFailedError]
+    assert [type(error) for error in outcomes] == [RetriableCommitFailedError, CommitFailedError]
     assert len(world.broker.group.commits) == 2
 
 
-def test_no_more_than_a_hundred_commits_wait_for_a_coordinator(world: ConsumerWorld) -> None:
-    """An application that commits at each poll must not fill the memory while brokers are away."""
+def test_at_most_100_commits_wait_for_the_coordinator(world: ConsumerWorld) -> None:
+    """Commits at each poll use bounded memory while no broker can be reached."""
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.net.peers.clear()
-    told: list[tuple[int, KafkaError | None]] = []
+    outcomes: list[tuple[int, KafkaError | None]] = []
 
     def done(offsets: Offsets, error: KafkaError | None) -> None:
-        told.append((offsets[ORDERS_0].offset, error))
+        outcomes.append((offsets[ORDERS_0].offset, error))
 
     for offset in range(1000):
         consumer.commit_async({ORDERS_0: offset}, done)
         if offset % 100 == 0:
             consumer.poll(0)
     consumer.poll(0)
-    assert [offset for offset, _ in told] == list(range(900))
-    assert all(isinstance(error, RetriableCommitFailedError) for _, error in told)
-    assert "later commits wait" in str(told[0][1])
+    assert [offset for offset, _ in outcomes] == list(range(900))
+    assert all(isinstance(error, RetriableCommitFailedError) for _, error in outcomes)
+    assert "more than 100 commits are queued" in str(outcomes[0][1])
     world.net.peers["10.0.0.1", 9092] = lambda: world.broker
-    world.poll_until(consumer, lambda: len(told) == 1000)
-    assert told[900:] == [(offset, None) for offset in range(900, 1000)]
+    world.poll_until(consumer, lambda: len(outcomes) == 1000)
+    assert outcomes[900:] == [(offset, None) for offset in range(900, 1000)]
     assert world.broker.group.committed[ORDERS_0][0] == 999
 
 
-def test_automatic_commits_wait_for_the_next_poll(world: ConsumerWorld) -> None:
+def test_auto_commit_waits_for_the_next_poll(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
     first = world.read(consumer, 10)
@@ -219,7 +219,7 @@ def test_automatic_commits_wait_for_the_next_poll(world: ConsumerWorld) -> None:
     assert world.broker.group.committed[ORDERS_0][0] == 15
 
 
-def test_automatic_commits_go_on_after_a_failure(world: ConsumerWorld) -> None:
+def test_auto_commit_continues_after_a_failure(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
     world.read(consumer, 10)
@@ -229,21 +229,21 @@ def test_automatic_commits_go_on_after_a_failure(world: ConsumerWorld) -> None:
     assert world.broker.group.committed[ORDERS_0][0] == 10
 
 
-def test_nothing_is_committed_that_was_not_handed_out(world: ConsumerWorld) -> None:
+def test_auto_commit_covers_returned_records_only(world: ConsumerWorld) -> None:
     world.fill(*[10] * 10)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=0)
-    handed_out = 0
+    returned = 0
     for step in range(25):
         world.sleep(30)
-        before = handed_out
-        handed_out += len(consumer.poll(0.1, max_records=step % 5 + 1))
+        before = returned
+        returned += len(consumer.poll(0.1, max_records=step % 5 + 1))
         world.sleep(30)
         committed = world.broker.group.committed.get(ORDERS_0, (0, "", 0))[0]
         assert committed <= before
 
 
 @pytest.mark.fault("R22")
-def test_a_crash_between_processing_and_commit_repeats_and_loses_nothing(
+def test_crash_before_commit_repeats_records_and_loses_none(
     world: ConsumerWorld,
 ) -> None:
     world.fill(*[7] * 10)
@@ -260,7 +260,7 @@ def test_a_crash_between_processing_and_commit_repeats_and_loses_nothing(
     assert repeated > 0
 
 
-def test_without_a_group_there_is_nothing_to_commit_to(world: ConsumerWorld) -> None:
+def test_commit_without_group_raises(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     for call in (
         consumer.commit,
@@ -284,7 +284,7 @@ def test_without_a_group_there_is_nothing_to_commit_to(world: ConsumerWorld) -> 
         ({ORDERS_0: OffsetAndMetadata(1, None)}, InvalidTypeError, "metadata"),  # type: ignore[arg-type]  # the wrong use under test
     ],
 )
-def test_wrong_positions_are_refused_before_anything_is_asked(
+def test_invalid_offsets_are_rejected_before_a_request(
     world: ConsumerWorld, given: object, error: type[Exception], text: str
 ) -> None:
     consumer = world.assigned(group_id="g")
@@ -294,9 +294,7 @@ def test_wrong_positions_are_refused_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_leaving_a_block_by_an_exception_commits_nothing(
-    world: ConsumerWorld, failing: bool
-) -> None:
+def test_exception_in_block_skips_commit_at_close(world: ConsumerWorld, failing: bool) -> None:
     world.fill(10)
 
     def process() -> None:

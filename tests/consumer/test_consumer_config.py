@@ -1,4 +1,4 @@
-"""What can be set on a consumer, and what is answered to what cannot."""
+"""Consumer options and their validation."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -18,7 +18,7 @@ def parse(**options: object) -> ConsumerConfig:
     return ConsumerConfig.parse({**SERVERS, **options})
 
 
-def test_the_defaults_are_those_of_the_java_client() -> None:
+def test_defaults_are_those_of_the_java_client() -> None:
     values: Mapping[str, Any] = parse(group_id="g").values
     expected = {
         "auto_commit_interval_ms": 5000,
@@ -47,7 +47,7 @@ def test_the_defaults_are_those_of_the_java_client() -> None:
     assert [assignor.name for assignor in values["partition_assignment_strategy"]] == ["range"]
 
 
-def test_every_key_has_its_line_in_the_reference() -> None:
+def test_every_key_is_in_the_reference_page() -> None:
     for key in CONSUMER_CONFIG.keys.values():
         assert key.doc
         assert key.doc.endswith(".")
@@ -58,7 +58,7 @@ def test_every_key_has_its_line_in_the_reference() -> None:
     [
         ({"auto_offset_reset": "smallest"}, "here it is 'earliest'"),
         ({"auto_offset_reset": "by_duration:5 days"}, "P3DT12H30M5S"),
-        ({"auto_offset_reset": timedelta(days=-1)}, "it is negative; it says how far back"),
+        ({"auto_offset_reset": timedelta(days=-1)}, "expected a duration >= 0, by which"),
         ({"isolation_level": "serializable"}, "read_committed"),
         ({"group_id": ""}, "group_id: got ''"),
         ({"group_protocol": "consumer"}, "expected 'classic'"),
@@ -85,7 +85,7 @@ def test_every_key_has_its_line_in_the_reference() -> None:
         ({"enable.auto.offset.store": False}, "enable_auto_commit=False and call commit()"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(options: dict[str, object], text: str) -> None:
+def test_invalid_options_are_rejected_with_reason(options: dict[str, object], text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(**options)
     assert text in str(caught.value)
@@ -96,12 +96,12 @@ def test_what_cannot_be_is_refused_with_the_reason(options: dict[str, object], t
     "given",
     ["roundrobin,range", ["RoundRobin", "range"], (RoundRobinAssignor(), RangeAssignor())],
 )
-def test_assignors_by_name_or_as_objects(given: object) -> None:
+def test_assignors_are_given_by_name_or_object(given: object) -> None:
     chosen = parse(partition_assignment_strategy=given).values["partition_assignment_strategy"]
     assert [assignor.name for assignor in chosen] == ["roundrobin", "range"]
 
 
-def test_a_timedelta_is_a_duration() -> None:
+def test_reset_by_timedelta() -> None:
     policy = parse_auto_offset_reset(timedelta(hours=1, milliseconds=5))
     assert (policy.name, policy.duration_ms) == ("by_duration", 3_600_005)
 
@@ -122,11 +122,11 @@ def test_durations(text: str, milliseconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1", "1D", "P1H", "PT1D", "P-1D", "PT1.S"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="a duration looks like"):
         parse_auto_offset_reset(f"by_duration:{text}")
 
 
-def test_a_policy_is_a_str() -> None:
+def test_reset_policy_must_be_a_str() -> None:
     with pytest.raises(TypeError):
         parse_auto_offset_reset(5)

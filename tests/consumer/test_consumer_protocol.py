@@ -1,4 +1,4 @@
-"""What members tell each other, held against bytes of other implementations."""
+"""Encoding of subscriptions and assignments, compared with other implementations."""
 
 import struct
 from contextlib import suppress
@@ -31,7 +31,7 @@ SUBSCRIPTION = MemberSubscription(
 )
 
 
-def test_a_subscription_is_written_in_the_newest_version() -> None:
+def test_subscription_is_encoded_in_latest_version() -> None:
     assert encode_subscription(SUBSCRIPTION) == V3
     assert decode_subscription(V3, "i") == SUBSCRIPTION._replace(group_instance_id="i")
 
@@ -40,7 +40,7 @@ def test_a_subscription_is_written_in_the_newest_version() -> None:
     ("version", "data"),
     [(0, V3[2:20]), (1, V3[2:43]), (2, V3[2:47]), (3, V3[2:]), (9, V3[2:] + b"of the future")],
 )
-def test_subscriptions_of_every_version_are_read(version: int, data: bytes) -> None:
+def test_subscriptions_of_all_versions_are_decoded(version: int, data: bytes) -> None:
     read = decode_subscription(struct.pack(">h", version) + data, None)
     assert (read.topics, read.user_data) == (("a", "b"), b"hi")
     assert read.owned_partitions == (SUBSCRIPTION.owned_partitions if version >= 1 else ())
@@ -48,7 +48,7 @@ def test_subscriptions_of_every_version_are_read(version: int, data: bytes) -> N
     assert read.rack_id == ("r1" if version >= 3 else None)
 
 
-def test_kafka_pythons_subscription_is_read() -> None:
+def test_subscription_of_kafka_python_is_decoded() -> None:
     data = RangePartitionAssignor.metadata({"orders", "extra"}).encode()
     assert set(decode_subscription(data, None).topics) == {"orders", "extra"}
 
@@ -60,7 +60,7 @@ partitions = st.lists(st.builds(P, names, st.integers(0, 99)), unique=True).map(
 
 
 @given(st.builds(Assignment, partitions, st.none() | st.binary(max_size=9)))
-def test_assignments_survive_the_way(assignment: Assignment) -> None:
+def test_assignment_round_trip(assignment: Assignment) -> None:
     assert decode_assignment(encode_assignment(assignment)) == assignment
 
 
@@ -75,11 +75,11 @@ def test_assignments_survive_the_way(assignment: Assignment) -> None:
         st.none() | names,
     )
 )
-def test_subscriptions_survive_the_way(subscription: MemberSubscription) -> None:
+def test_subscription_round_trip(subscription: MemberSubscription) -> None:
     assert decode_subscription(encode_subscription(subscription), None) == subscription
 
 
-def test_no_bytes_are_no_partitions() -> None:
+def test_empty_bytes_are_an_empty_assignment() -> None:
     assert decode_assignment(b"") == Assignment(())
 
 

@@ -1,4 +1,4 @@
-"""A poll that raises takes nothing from the application, and gives nothing twice."""
+"""A poll that raises loses and repeats no record."""
 
 import pytest
 
@@ -11,7 +11,7 @@ LONG_AFTER_MS = 10_000.0
 GROUP_AUTHORIZATION_FAILED = 30
 
 
-def test_a_poll_that_is_woken_leaves_the_records_of_the_one_before_alone(
+def test_woken_poll_keeps_records_of_the_previous_poll(
     world: ConsumerWorld,
 ) -> None:
     world.fill(10)
@@ -26,7 +26,7 @@ def test_a_poll_that_is_woken_leaves_the_records_of_the_one_before_alone(
     assert offsets(world.read(consumer, 1)) == [10]
 
 
-def test_an_iteration_that_is_woken_goes_on_behind_its_last_record(world: ConsumerWorld) -> None:
+def test_woken_iteration_continues_after_its_last_record(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
     assert [next(consumer).offset for _ in range(4)] == [0, 1, 2, 3]
@@ -38,7 +38,7 @@ def test_an_iteration_that_is_woken_goes_on_behind_its_last_record(world: Consum
     assert [next(consumer).offset for _ in range(6)] == [4, 5, 6, 7, 8, 9]
 
 
-def test_an_error_of_the_group_does_not_repeat_records(world: ConsumerWorld) -> None:
+def test_group_error_does_not_repeat_records(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.subscribed()
     assert offsets(world.read(consumer, 10)) == list(range(10))

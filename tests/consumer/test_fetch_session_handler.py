@@ -1,4 +1,4 @@
-"""Incremental fetch sessions, against a broker's side written down beside them."""
+"""Incremental fetch sessions, against a model of the broker's side."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ def opened(wanted: dict[TopicPartition, FetchPartitionData]) -> FetchSessionHand
     return handler
 
 
-def test_the_first_request_is_full_and_opens_a_session() -> None:
+def test_first_request_is_full_and_opens_a_session() -> None:
     handler = FetchSessionHandler(1)
     data = handler.build({P0: at(0), P1: at(5)})
     assert (data.session_id, data.session_epoch) == (0, 0)
@@ -41,7 +41,7 @@ def test_the_first_request_is_full_and_opens_a_session() -> None:
     assert data.can_use_topic_ids
 
 
-def test_later_requests_name_what_changed() -> None:
+def test_later_requests_contain_changes_only() -> None:
     handler = opened({P0: at(0), P1: at(5)})
     data = handler.build({P0: at(0), P1: at(6), P2: at(1)})
     assert (data.session_id, data.session_epoch) == (77, 1)
@@ -53,17 +53,17 @@ def test_later_requests_name_what_changed() -> None:
     assert dict(handler.partitions) == {P2: at(1)}
 
 
-def test_a_topic_made_anew_is_replaced() -> None:
+def test_recreated_topic_is_replaced_in_the_session() -> None:
     data = opened({P0: at(3)}).build({P0: at(0, OTHER_ID)})
     assert data.to_send == {P0: at(0, OTHER_ID)}
     assert data.to_forget == {P0: ID}
 
 
-def test_one_unknown_id_means_names_for_all() -> None:
+def test_topic_names_are_used_if_one_id_is_unknown() -> None:
     assert not FetchSessionHandler(1).build({P0: at(0), P1: at(0, ZERO_UUID)}).can_use_topic_ids
 
 
-def test_a_broker_without_sessions_is_asked_in_full_each_time() -> None:
+def test_every_request_is_full_without_session_support() -> None:
     handler = FetchSessionHandler(1)
     for offset in range(3):
         data = handler.build({P0: at(offset)})
@@ -71,14 +71,14 @@ def test_a_broker_without_sessions_is_asked_in_full_each_time() -> None:
         assert handler.handle_response(0, {P0}, throttled=False) is None
 
 
-def test_a_session_that_the_broker_ended_is_opened_again() -> None:
+def test_session_closed_by_broker_is_reopened() -> None:
     handler = opened({P0: at(0)})
     handler.build({P0: at(1)})
     assert handler.handle_response(0, {P0}, throttled=False) is None
     assert handler.build({P0: at(2)}).session_epoch == 0
 
 
-def test_a_lost_session_starts_over() -> None:
+def test_unknown_session_is_reopened() -> None:
     handler = opened({P0: at(0)})
     handler.build({P0: at(1)})
     handler.handle_error_code(FetchSessionIdNotFoundError())
@@ -86,7 +86,7 @@ def test_a_lost_session_starts_over() -> None:
     assert (data.session_id, data.session_epoch, data.to_send) == (0, 0, {P0: at(1)})
 
 
-def test_any_other_doubt_closes_the_session_and_opens_another() -> None:
+def test_other_errors_replace_the_session() -> None:
     doubts: list[Callable[[FetchSessionHandler], object]] = [
         lambda handler: handler.handle_error_code(InvalidFetchSessionEpochError()),
         lambda handler: handler.handle_failure(),
@@ -100,7 +100,7 @@ def test_any_other_doubt_closes_the_session_and_opens_another() -> None:
         assert (data.session_id, data.session_epoch, data.to_send) == (77, 0, {P0: at(1)})
 
 
-def test_answers_that_do_not_fit_are_not_used() -> None:
+def test_mismatching_responses_are_not_used() -> None:
     full = FetchSessionHandler(1)
     full.build({P0: at(0), P1: at(0)})
     assert full.handle_response(77, {P0, P2}, throttled=False) == "not asked for: t-2; missing: t-1"
@@ -110,7 +110,7 @@ def test_answers_that_do_not_fit_are_not_used() -> None:
     assert "throttled" in str(throttled.handle_response(0, set(), throttled=True))
 
 
-def test_the_epoch_starts_over_before_it_overflows() -> None:
+def test_session_epoch_wraps_to_one() -> None:
     handler = opened({P0: at(0)})
     handler._epoch = 2**31 - 1
     handler.build({P0: at(0)})
@@ -118,7 +118,7 @@ def test_the_epoch_starts_over_before_it_overflows() -> None:
     assert handler.build({P0: at(0)}).session_epoch == 1
 
 
-def test_a_session_is_ended_at_the_end() -> None:
+def test_close_request_ends_the_session() -> None:
     assert FetchSessionHandler(1).build_close() is None
     data = opened({P0: at(0)}).build_close()
     assert data is not None
@@ -126,7 +126,7 @@ def test_a_session_is_ended_at_the_end() -> None:
 
 
 class BrokerSide:
-    """What a broker remembers of a session."""
+    """Session state of a broker."""
 
     def __init__(self) -> None:
         self.session: dict[TopicPartition, FetchPartitionData] = {}
@@ -155,12 +155,12 @@ class BrokerSide:
                 st.builds(at, st.integers(0, 3), st.sampled_from([ID, OTHER_ID])),
                 min_size=1,
             ),
-            st.sampled_from(["answered", "lost", "refused"]),
+            st.sampled_from(["responded", "lost", "refused"]),
         ),
         max_size=20,
     )
 )
-def test_both_sides_always_agree(
+def test_client_and_broker_sessions_agree(
     steps: list[tuple[dict[TopicPartition, FetchPartitionData], str]],
 ) -> None:
     handler, broker = FetchSessionHandler(1), BrokerSide()
@@ -174,5 +174,5 @@ def test_both_sides_always_agree(
             continue
         broker.take(data)
         assert broker.session == wanted
-        answered = set(wanted) if data.session_epoch == 0 else set(data.to_send)
-        assert handler.handle_response(broker.session_id, answered, throttled=False) is None
+        responded = set(wanted) if data.session_epoch == 0 else set(data.to_send)
+        assert handler.handle_response(broker.session_id, responded, throttled=False) is None

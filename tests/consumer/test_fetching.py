@@ -1,4 +1,4 @@
-"""Reading records, in virtual time."""
+"""Fetching in virtual time."""
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +21,7 @@ OFFSET_OUT_OF_RANGE = 1
 TOPIC_AUTHORIZATION_FAILED = 29
 
 
-def test_records_come_in_order_with_all_they_have(world: ConsumerWorld) -> None:
+def test_records_are_returned_in_order_with_all_fields(world: ConsumerWorld) -> None:
     world.fill(3, 2)
     records = world.read(world.assigned(), 5)
     assert offsets(records) == [0, 1, 2, 3, 4]
@@ -30,7 +30,7 @@ def test_records_come_in_order_with_all_they_have(world: ConsumerWorld) -> None:
     assert (first.timestamp_ms, first.leader_epoch) == (1000, 1)
 
 
-def test_a_poll_hands_out_no_more_than_it_may(world: ConsumerWorld) -> None:
+def test_poll_returns_at_most_max_records(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(max_poll_records=4)
     assert len(consumer.poll(1.0)) == 4
@@ -39,7 +39,7 @@ def test_a_poll_hands_out_no_more_than_it_may(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 5)) == [5, 6, 7, 8, 9]
 
 
-def test_records_are_kept_apart_by_partition(world: ConsumerWorld) -> None:
+def test_records_are_grouped_by_partition(world: ConsumerWorld) -> None:
     world.fill(2)
     world.fill(3, number=1)
     consumer = world.assigned(0, 1)
@@ -52,7 +52,7 @@ def test_records_are_kept_apart_by_partition(world: ConsumerWorld) -> None:
     assert len(list(records)) == 5
 
 
-def test_the_next_fetch_is_in_flight_before_the_last_answer_is_used_up(
+def test_next_fetch_is_sent_before_the_buffer_is_empty(
     world: ConsumerWorld,
 ) -> None:
     world.fill(*[10] * 8)
@@ -69,7 +69,7 @@ def test_the_next_fetch_is_in_flight_before_the_last_answer_is_used_up(
 
 
 @pytest.mark.fault("R23")
-def test_no_more_than_one_answer_waits_and_one_is_in_flight(world: ConsumerWorld) -> None:
+def test_at_most_one_and_a_half_responses_are_buffered(world: ConsumerWorld) -> None:
     world.fill(*[10] * 100)
     consumer = world.assigned(max_partition_fetch_bytes=3000)
     consumer.poll(1.0, max_records=1)
@@ -78,11 +78,11 @@ def test_no_more_than_one_answer_waits_and_one_is_in_flight(world: ConsumerWorld
         world.sleep(10)
         consumer.poll(0.0, max_records=1)
         ahead = world.broker.fetches[-1].topics[0].partitions[0].fetch_offset
-        # A batch of ten has about 300 bytes: ten batches to an answer, half of one may be left.
+        # A batch of ten records has about 300 bytes: a response holds ten batches.
         assert ahead - consumer.position(ORDERS_0) <= 250
 
 
-def test_data_that_arrives_later_is_waited_for(world: ConsumerWorld) -> None:
+def test_poll_waits_for_new_records(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     assert len(consumer.poll(0.2)) == 0
     world.fill(1)
@@ -90,7 +90,7 @@ def test_data_that_arrives_later_is_waited_for(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 1, within_s=0.3)) == [0]
 
 
-def test_a_poll_without_data_takes_its_timeout_and_no_longer(world: ConsumerWorld) -> None:
+def test_empty_poll_takes_exactly_its_timeout(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.poll(0.5)
     before_ms = world.clock.now_ms
@@ -99,7 +99,7 @@ def test_a_poll_without_data_takes_its_timeout_and_no_longer(world: ConsumerWorl
 
 
 @pytest.mark.fault("R19")
-def test_holes_from_compaction_are_passed_over(world: ConsumerWorld) -> None:
+def test_gaps_from_compaction_are_skipped(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a", b"b", offsets=[2, 7])
     log.append(b"c", offsets=[20])
@@ -109,7 +109,7 @@ def test_holes_from_compaction_are_passed_over(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R19")
-def test_a_batch_whose_last_record_is_gone_moves_the_position_behind_it(
+def test_position_moves_past_batch_with_compacted_end(
     world: ConsumerWorld,
 ) -> None:
     world.fill(4)
@@ -122,7 +122,7 @@ def test_a_batch_whose_last_record_is_gone_moves_the_position_behind_it(
 
 
 @pytest.mark.fault("R19")
-def test_a_position_inside_a_batch_skips_what_is_before_it(world: ConsumerWorld) -> None:
+def test_records_before_the_position_are_skipped(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
     consumer.seek(ORDERS_0, 6)
@@ -130,7 +130,7 @@ def test_a_position_inside_a_batch_skips_what_is_before_it(world: ConsumerWorld)
 
 
 @pytest.mark.fault("R2")
-def test_a_batch_cut_at_the_end_of_the_answer_is_fetched_again(world: ConsumerWorld) -> None:
+def test_incomplete_batch_at_response_end_is_fetched_again(world: ConsumerWorld) -> None:
     world.fill(*[5] * 10)
     size = len(world.log().batches[0][2])
     consumer = world.assigned(max_partition_fetch_bytes=size * 2 + size // 2)
@@ -138,12 +138,12 @@ def test_a_batch_cut_at_the_end_of_the_answer_is_fetched_again(world: ConsumerWo
 
 
 @pytest.mark.fault("R4")
-def test_a_batch_larger_than_the_limits_is_read_all_the_same(world: ConsumerWorld) -> None:
+def test_batch_larger_than_fetch_limits_is_read(world: ConsumerWorld) -> None:
     world.log().append(bytes(5000))
     assert len(world.read(world.assigned(max_partition_fetch_bytes=100), 1)) == 1
 
 
-def test_no_partition_is_starved_where_an_answer_cannot_hold_all(world: ConsumerWorld) -> None:
+def test_no_partition_is_starved_by_response_limit(world: ConsumerWorld) -> None:
     world.fill(*[10] * 50)
     world.fill(*[10] * 50, number=1)
     world.broker.response_limit = len(world.log().batches[0][2])
@@ -153,11 +153,11 @@ def test_no_partition_is_starved_where_an_answer_cannot_hold_all(world: Consumer
 
 
 @pytest.mark.fault("R4")
-def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: ConsumerWorld) -> None:
+def test_incomplete_first_batch_raises(world: ConsumerWorld) -> None:
     world.fill(10)
     world.broker.cut_first_batches = True
     consumer = world.assigned()
-    for _ in range(2):  # it is not forgotten
+    for _ in range(2):  # the error repeats
         with pytest.raises(IncompleteBatchError, match="raise max_partition_fetch_bytes") as caught:
             world.read(consumer, 1)
         assert isinstance(caught.value, CorruptRecordError | RecordTooLargeError)
@@ -166,7 +166,7 @@ def test_part_of_a_batch_is_no_progress_where_a_whole_one_is_owed(world: Consume
 
 
 @pytest.mark.fault("R4")
-def test_part_of_a_batch_behind_a_partition_that_was_given_up_is_no_error(
+def test_incomplete_batch_after_unassigned_partition_is_ignored(
     world: ConsumerWorld,
 ) -> None:
     consumer = world.assigned(0, 1)
@@ -181,8 +181,8 @@ def test_part_of_a_batch_behind_a_partition_that_was_given_up_is_no_error(
 
 @pytest.mark.fault("R4")
 @pytest.mark.parametrize("limit", [1, 60, 61, 200])
-def test_a_part_of_a_batch_is_ignored_wherever_it_is(world: ConsumerWorld, limit: int) -> None:
-    """Behind whole batches, alone in a partition behind another, shorter than a header or not."""
+def test_incomplete_batch_at_the_end_is_ignored(world: ConsumerWorld, limit: int) -> None:
+    """After whole batches, or in the second partition; shorter than a header, or longer."""
     partitions = world.broker.add_topic("many", 4)
     for partition in partitions:
         log = world.broker.logs[partition]
@@ -199,7 +199,7 @@ def test_a_part_of_a_batch_is_ignored_wherever_it_is(world: ConsumerWorld, limit
             assert offsets(mine) == list(range(15))
 
 
-def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:
+def test_checksum_verification_can_be_disabled(world: ConsumerWorld) -> None:
     world.fill(1)
     base, end, batch = world.log().batches[0]
     world.log().batches[0] = (base, end, batch[:20] + b"\0" + batch[21:])
@@ -207,7 +207,7 @@ def test_checksums_can_be_left_unchecked(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R1")
-def test_a_corruption_on_the_way_heals_by_itself(world: ConsumerWorld) -> None:
+def test_corruption_in_transit_is_fetched_again(world: ConsumerWorld) -> None:
     world.fill(2)
     base, end, batch = world.log().batches[0]
     world.log().batches[0] = (base, end, batch[:-1] + bytes([batch[-1] ^ 1]))
@@ -221,7 +221,7 @@ def test_a_corruption_on_the_way_heals_by_itself(world: ConsumerWorld) -> None:
 @pytest.mark.fault("R3")
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_hostile_bytes_raise_nothing_but_kafka_errors(data: st.DataObject) -> None:
+def test_random_bytes_raise_only_kafka_errors(data: st.DataObject) -> None:
     world = ConsumerWorld()
     world.fill(3, 3)
     index = data.draw(st.integers(0, 1))
@@ -241,7 +241,7 @@ def test_hostile_bytes_raise_nothing_but_kafka_errors(data: st.DataObject) -> No
 
 
 @pytest.mark.fault("R6")
-def test_offset_out_of_range_follows_the_policy(
+def test_offset_out_of_range_resets_by_policy(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.fill(5, 5)
@@ -254,7 +254,7 @@ def test_offset_out_of_range_follows_the_policy(
 
 
 @pytest.mark.fault("R6")
-def test_offset_out_of_range_without_a_policy_is_raised(world: ConsumerWorld) -> None:
+def test_offset_out_of_range_raises_without_policy(world: ConsumerWorld) -> None:
     world.fill(5)
     world.log().start_offset = 5
     consumer = world.assigned(auto_offset_reset="none")
@@ -266,18 +266,18 @@ def test_offset_out_of_range_without_a_policy_is_raised(world: ConsumerWorld) ->
 
 
 @pytest.mark.fault("R6")
-def test_a_stale_out_of_range_is_ignored(world: ConsumerWorld) -> None:
+def test_stale_offset_out_of_range_is_ignored(world: ConsumerWorld) -> None:
     world.fill(5)
     consumer = world.assigned(auto_offset_reset="none")
     consumer.seek(ORDERS_0, 99)
     consumer.poll(0.0)
     world.sleep(0.5)
-    consumer.seek(ORDERS_0, 3)  # while the answer is on its way
+    consumer.seek(ORDERS_0, 3)  # before the response arrives
     assert offsets(world.read(consumer, 2)) == [3, 4]
 
 
 @pytest.mark.fault("R9")
-def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> None:
+def test_fetch_response_after_seek_is_dropped(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     consumer = world.assigned()
     consumer.position(ORDERS_0)
@@ -288,7 +288,7 @@ def test_an_answer_that_lands_after_a_seek_is_dropped(world: ConsumerWorld) -> N
 
 
 @pytest.mark.fault("R9")
-def test_buffered_records_are_dropped_by_a_seek(world: ConsumerWorld) -> None:
+def test_seek_drops_buffered_records(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
     consumer.poll(1.0, max_records=3)
@@ -296,7 +296,7 @@ def test_buffered_records_are_dropped_by_a_seek(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 9)) == list(range(1, 10))
 
 
-def test_paused_partitions_keep_what_is_buffered(world: ConsumerWorld) -> None:
+def test_paused_partition_keeps_buffered_records(world: ConsumerWorld) -> None:
     world.fill(10)
     world.fill(10, number=1)
     consumer = world.assigned(0, 1)
@@ -318,7 +318,7 @@ def test_paused_partitions_keep_what_is_buffered(world: ConsumerWorld) -> None:
     )
 
 
-def test_a_paused_partition_does_not_hold_up_the_others(world: ConsumerWorld) -> None:
+def test_paused_partition_does_not_block_others(world: ConsumerWorld) -> None:
     world.fill(*[10] * 5)
     world.fill(*[10] * 20, number=1)
     consumer = world.assigned(0, 1, max_partition_fetch_bytes=1500)
@@ -327,14 +327,14 @@ def test_a_paused_partition_does_not_hold_up_the_others(world: ConsumerWorld) ->
     assert len(world.read(consumer, 199)) >= 199
 
 
-def test_errors_that_pass_are_retried(world: ConsumerWorld) -> None:
+def test_retriable_fetch_errors_are_retried(world: ConsumerWorld) -> None:
     world.fill(2)
     world.broker.fail(ApiKey.FETCH, NOT_LEADER, 3, 56, 75, -1)
     assert offsets(world.read(world.assigned(), 2)) == [0, 1]
     assert len(world.broker.fetches) < 12
 
 
-def test_a_forbidden_topic_is_raised(world: ConsumerWorld) -> None:
+def test_topic_authorization_error_is_raised(world: ConsumerWorld) -> None:
     world.fill(1)
     world.broker.fail(ApiKey.FETCH, TOPIC_AUTHORIZATION_FAILED)
     consumer = world.assigned()
@@ -343,7 +343,7 @@ def test_a_forbidden_topic_is_raised(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 1)) == [0]
 
 
-def test_an_error_does_not_cost_the_records_before_it(world: ConsumerWorld) -> None:
+def test_records_before_an_error_are_returned(world: ConsumerWorld) -> None:
     world.fill(2)
     world.fill(2, number=1)
     world.broker.fail(ApiKey.FETCH, 0, TOPIC_AUTHORIZATION_FAILED)
@@ -353,7 +353,7 @@ def test_an_error_does_not_cost_the_records_before_it(world: ConsumerWorld) -> N
         world.read(consumer, 1)
 
 
-def test_a_connection_that_breaks_costs_and_repeats_nothing(world: ConsumerWorld) -> None:
+def test_broken_connection_loses_and_repeats_no_record(world: ConsumerWorld) -> None:
     world.fill(*[5] * 20)
     consumer = world.assigned(max_partition_fetch_bytes=400)
     taken = []
@@ -366,16 +366,16 @@ def test_a_connection_that_breaks_costs_and_repeats_nothing(world: ConsumerWorld
 
 
 @pytest.mark.fault("R10")
-def test_a_preferred_replica_is_used_and_given_up(world: ConsumerWorld) -> None:
+def test_preferred_replica_is_used_until_it_expires(world: ConsumerWorld) -> None:
     world.fill(2)
-    world.log().preferred_replica = 9  # which nobody knows
+    world.log().preferred_replica = 9  # not in the metadata
     consumer = world.assigned()
     assert offsets(world.read(consumer, 2)) == [0, 1]
     world.fill(1)
     assert offsets(world.read(consumer, 1)) == [2]
 
 
-def test_deserializers_make_keys_and_values(world: ConsumerWorld) -> None:
+def test_deserializers_decode_keys_and_values(world: ConsumerWorld) -> None:
     world.fill(1)
     consumer = world.assigned(
         key_deserializer=lambda topic, headers, data: (topic, data),
@@ -386,7 +386,7 @@ def test_deserializers_make_keys_and_values(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R17")
-def test_a_deserializer_that_raises_leaves_the_position_at_the_record(
+def test_position_stays_at_record_whose_deserializer_raises(
     world: ConsumerWorld,
 ) -> None:
     world.log().append(b"1", b"2", b"x", b"4")
@@ -404,9 +404,7 @@ def test_a_deserializer_that_raises_leaves_the_position_at_the_record(
 
 
 @pytest.mark.parametrize(("highest", "named"), [(18, ""), (12, "orders"), (4, "orders")])
-def test_topics_are_named_by_id_where_the_broker_can(
-    world: ConsumerWorld, highest: int, named: str
-) -> None:
+def test_fetch_uses_topic_ids_if_supported(world: ConsumerWorld, highest: int, named: str) -> None:
     world.broker.versions[ApiKey.FETCH] = (4, highest)
     world.fill(2)
     assert offsets(world.read(world.assigned(), 2)) == [0, 1]
@@ -416,7 +414,7 @@ def test_topics_are_named_by_id_where_the_broker_can(
 
 
 @pytest.mark.fault("R21")
-def test_an_interrupt_anywhere_loses_no_record(world: ConsumerWorld) -> None:
+def test_interrupt_loses_no_record(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     calls = 0
 

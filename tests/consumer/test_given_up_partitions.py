@@ -1,4 +1,4 @@
-"""A member cannot overwrite the committed offsets of partitions that it has given up."""
+"""Commits of revoked partitions."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 
 
 def given_up(world: ConsumerWorld) -> Consumer:
-    """Return a member that has given orders-1 up to another member."""
+    """Return a member from which orders-1 was revoked."""
     consumer = world.subscribed(heartbeat_interval_ms=100, enable_auto_commit=False)
     world.broker.group.paper_members["member-0"] = (
         world.broker.group.joins[-1].protocols[0].metadata
@@ -19,9 +19,9 @@ def given_up(world: ConsumerWorld) -> Consumer:
     return consumer
 
 
-def test_a_commit_of_a_partition_that_was_given_up_is_refused(world: ConsumerWorld) -> None:
+def test_commit_of_revoked_partition_is_rejected(world: ConsumerWorld) -> None:
     consumer = given_up(world)
-    with pytest.raises(CommitFailedError, match="orders-0, which this member has given up"):
+    with pytest.raises(CommitFailedError, match="orders-0, revoked from this member"):
         consumer.commit({ORDERS_0: 1, ORDERS_1: 1})
     errors: list[KafkaError | None] = []
 
@@ -35,7 +35,7 @@ def test_a_commit_of_a_partition_that_was_given_up_is_refused(world: ConsumerWor
     consumer.commit({ORDERS_1: 1})
 
 
-def test_a_commit_that_waited_for_the_coordinator_is_refused_if_its_partition_is_gone(
+def test_queued_commit_of_revoked_partition_is_rejected(
     world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=100, enable_auto_commit=False)
@@ -55,7 +55,7 @@ def test_a_commit_that_waited_for_the_coordinator_is_refused_if_its_partition_is
     assert group.commits == []
 
 
-def test_a_partition_that_came_back_may_be_committed(world: ConsumerWorld) -> None:
+def test_reassigned_partition_can_be_committed(world: ConsumerWorld) -> None:
     consumer = given_up(world)
     world.broker.group.paper_members.clear()
     world.broker.group.rebalancing = True
@@ -63,15 +63,15 @@ def test_a_partition_that_came_back_may_be_committed(world: ConsumerWorld) -> No
     consumer.commit({ORDERS_0: 1})
 
 
-def test_who_never_held_a_partition_may_commit_it(world: ConsumerWorld) -> None:
-    """As Kafka: positions may be set for partitions of other topics, and without a subscription."""
+def test_partition_never_assigned_can_be_committed(world: ConsumerWorld) -> None:
+    """As in Kafka: offsets of other topics, and commits without a subscription."""
     (other,) = world.broker.add_topic("other")
     given_up(world).commit({other: 1})
     world.assigned(1, group_id="g").commit({ORDERS_0: 1})
     world.consumer(group_id="g").commit({ORDERS_0: 2})
 
 
-def test_after_unsubscribe_nothing_counts_as_given_up(world: ConsumerWorld) -> None:
+def test_unsubscribe_clears_revoked_partitions(world: ConsumerWorld) -> None:
     consumer = given_up(world)
     consumer.unsubscribe()
     consumer.assign([ORDERS_1])

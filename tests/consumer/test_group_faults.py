@@ -1,4 +1,4 @@
-"""A member of a group on bad days: silence, moves, callbacks that do what they like."""
+"""Group members with failing coordinators, lost responses and slow or failing callbacks."""
 
 import pytest
 
@@ -22,8 +22,8 @@ _UNKNOWN_MEMBER = 25
 _REBALANCE_IN_PROGRESS = 27
 
 
-class Told:
-    """What the callbacks were told, in order."""
+class EventLog:
+    """Calls of the callbacks, in order."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.what: list[str] = []
@@ -39,37 +39,37 @@ class Told:
 
 
 @pytest.mark.fault("R12")
-def test_a_commit_without_an_answer_holds_up_no_record(world: ConsumerWorld) -> None:
+def test_commit_without_response_does_not_block_polls(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     consumer = world.assigned(group_id="g", max_partition_fetch_bytes=300)
     taken = world.read(consumer, 5)
     world.broker.answers[ApiKey.OFFSET_COMMIT] = lambda *_: None
-    told: list[KafkaError | None] = []
+    events: list[KafkaError | None] = []
     before_ms = world.clock.now_ms
-    consumer.commit_async(None, lambda _, error: told.append(error))
+    consumer.commit_async(None, lambda _, error: events.append(error))
     taken += world.read(consumer, 20 - len(taken))
     assert offsets(taken) == list(range(20))
     assert world.clock.now_ms - before_ms < 1000
-    assert told == []
+    assert events == []
 
 
 @pytest.mark.fault("R12")
-def test_commits_keep_their_order_over_a_failure(world: ConsumerWorld) -> None:
-    """The one that failed is told as such, and none overtakes another."""
+def test_commits_keep_order_after_a_failure(world: ConsumerWorld) -> None:
+    """The failed commit is reported, and the callbacks run in order."""
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     world.broker.fail(ApiKey.OFFSET_COMMIT, 0, _NOT_COORDINATOR, 0, 0)
-    told: list[tuple[int, bool]] = []
+    events: list[tuple[int, bool]] = []
 
     def done(committed: Offsets, error: KafkaError | None) -> None:
-        told.append((committed[ORDERS_0].offset, error is None))
+        events.append((committed[ORDERS_0].offset, error is None))
 
     for offset in range(4):
         consumer.commit_async({ORDERS_0: offset}, done)
     for _ in range(30):
         consumer.poll(0.1)
-    assert [offset for offset, _ in told] == [0, 1, 2, 3]
-    assert told[0][1]
-    assert not told[1][1]
+    assert [offset for offset, _ in events] == [0, 1, 2, 3]
+    assert events[0][1]
+    assert not events[1][1]
     sent = [
         commit.topics[0].partitions[0].committed_offset for commit in world.broker.group.commits
     ]
@@ -78,31 +78,31 @@ def test_commits_keep_their_order_over_a_failure(world: ConsumerWorld) -> None:
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [_ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCE_IN_PROGRESS])
-def test_an_automatic_commit_that_is_refused_loses_no_record(
-    world: ConsumerWorld, code: int
-) -> None:
-    """The member joins again and goes on behind what was committed last: again, never beyond."""
+def test_rejected_auto_commit_loses_no_record(world: ConsumerWorld, code: int) -> None:
+    """The member rejoins and continues at the committed offset."""
     world.fill(*[2] * 10)
     consumer = world.consumer(
         group_id="g", auto_commit_interval_ms=50, heartbeat_interval_ms=100, max_poll_records=2
     )
-    told = Told(consumer)
+    events = EventLog(consumer)
     taken = world.read(consumer, 4)
     world.broker.fail(ApiKey.OFFSET_COMMIT, code)
     generation = world.broker.group.generation
     world.broker.group.rebalancing = code == _REBALANCE_IN_PROGRESS
     taken += world.poll_until(consumer, lambda: world.broker.group.generation > generation)
-    taken += world.poll_until(consumer, lambda: len(told.what) >= 3 and told.what[-1] == "assigned")
+    taken += world.poll_until(
+        consumer, lambda: len(events.what) >= 3 and events.what[-1] == "assigned"
+    )
     taken += world.poll_until(consumer, lambda: consumer.position(ORDERS_0) == 20)
     assert set(offsets(taken)) == set(range(20))
-    assert told.what[1] == ("revoked" if code == _REBALANCE_IN_PROGRESS else "lost")
+    assert events.what[1] == ("revoked" if code == _REBALANCE_IN_PROGRESS else "lost")
 
 
 # --- R13: coordinators
 
 
 @pytest.mark.fault("R13")
-def test_a_coordinator_that_keeps_loading_is_told_at_the_timeout_and_not_before(
+def test_loading_coordinator_is_reported_at_the_timeout(
     world: ConsumerWorld,
 ) -> None:
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
@@ -118,7 +118,7 @@ def test_a_coordinator_that_keeps_loading_is_told_at_the_timeout_and_not_before(
 
 @pytest.mark.fault("R13")
 @pytest.mark.parametrize("how", ["moves", "dies"])
-def test_the_group_goes_on_at_its_new_coordinator(world: ConsumerWorld, how: str) -> None:
+def test_group_continues_at_its_new_coordinator(world: ConsumerWorld, how: str) -> None:
     other = VirtualLogBroker(Node(2, "10.0.0.2", 9092), world.clock)
     other.logs, other.topics = world.broker.logs, world.broker.topics
     other.topic_ids, other.group = world.broker.topic_ids, world.broker.group
@@ -126,7 +126,7 @@ def test_the_group_goes_on_at_its_new_coordinator(world: ConsumerWorld, how: str
     world.net.peers["10.0.0.2", 9092] = lambda: other
     world.fill(3)
     consumer = world.consumer(group_id="g", heartbeat_interval_ms=100, session_timeout_ms=6000)
-    told = Told(consumer)
+    events = EventLog(consumer)
     assert len(world.read(consumer, 3)) == 3
     world.broker.group.node = other.node
     if how == "moves":
@@ -140,15 +140,15 @@ def test_the_group_goes_on_at_its_new_coordinator(world: ConsumerWorld, how: str
     assert offsets(world.read(consumer, 1)) == [3]
     consumer.commit(timeout=2)
     assert other.asked_for(ApiKey.OFFSET_COMMIT) > 0
-    assert told.what == ["assigned"], "nobody had to give anything up"
+    assert events.what == ["assigned"], "no partition was revoked"
 
 
-# --- R14: out of the group without a word
+# --- R14: removed from the group without a response
 
 
 @pytest.mark.fault("R14")
-def test_heartbeats_that_vanish_end_the_membership_here_too(world: ConsumerWorld) -> None:
-    """Fetches work, so that only the member itself can stop handing out another's records."""
+def test_lost_heartbeats_end_the_membership_locally(world: ConsumerWorld) -> None:
+    """Fetches succeed, so only the member itself can stop returning records of lost partitions."""
     world.fill(*[2] * 200)
     consumer = world.consumer(
         group_id="g",
@@ -157,60 +157,60 @@ def test_heartbeats_that_vanish_end_the_membership_here_too(world: ConsumerWorld
         max_poll_records=1,
         enable_auto_commit=False,
     )
-    told = Told(consumer)
-    world.poll_until(consumer, lambda: bool(told.what))
+    events = EventLog(consumer)
+    world.poll_until(consumer, lambda: bool(events.what))
     world.broker.answers[ApiKey.HEARTBEAT] = lambda *_: None
-    last_answer_ms = world.clock.now_ms
-    last_record_ms = last_answer_ms
-    while told.what == ["assigned"]:
-        assert world.clock.now_ms - last_answer_ms < 10_000
+    last_response_ms = world.clock.now_ms
+    last_record_ms = last_response_ms
+    while events.what == ["assigned"]:
+        assert world.clock.now_ms - last_response_ms < 10_000
         if consumer.poll(0.1):
             last_record_ms = world.clock.now_ms
         world.sleep(50)
-    assert told.what[1] == "lost"
-    assert last_record_ms - last_answer_ms <= 6_600
+    assert events.what[1] == "lost"
+    assert last_record_ms - last_response_ms <= 6_600
     world.broker.answers.clear()
-    taken = world.poll_until(consumer, lambda: told.what[-1] == "assigned")
+    taken = world.poll_until(consumer, lambda: events.what[-1] == "assigned")
     taken += world.read(consumer, 1)
     assert taken[0].offset == 0, "nothing was committed"
 
 
 @pytest.mark.fault("R14")
-def test_a_poll_that_comes_too_late_gets_nothing_of_what_was_lost(world: ConsumerWorld) -> None:
+def test_late_poll_returns_no_records_of_lost_partitions(world: ConsumerWorld) -> None:
     world.fill(*[10] * 5)
     consumer = world.consumer(
         group_id="g", max_poll_interval_ms=10_000, max_poll_records=1, enable_auto_commit=False
     )
-    told = Told(consumer)
+    events = EventLog(consumer)
     assert len(world.read(consumer, 3)) == 3
     world.background(11_000)
     assert world.broker.group.left == ["member-1"]
-    assert told.what == ["assigned"], "callbacks run in the application's calls only"
-    with pytest.raises(CommitFailedError, match="not part of the group"):
+    assert events.what == ["assigned"], "callbacks run in the application's calls only"
+    with pytest.raises(CommitFailedError, match="not a member of the group"):
         consumer.commit()
-    taken = world.poll_until(consumer, lambda: told.what[-2:] == ["lost", "assigned"])
+    taken = world.poll_until(consumer, lambda: events.what[-2:] == ["lost", "assigned"])
     taken += world.read(consumer, 1)
-    assert taken[0].offset == 0, "reading goes on behind what was committed: nothing"
+    assert taken[0].offset == 0, "reading continues at the committed offset: no records"
 
 
 @pytest.mark.fault("R14")
 @pytest.mark.parametrize("away_ms", [11_000, 200])
-def test_partitions_that_came_while_the_application_was_away_are_given_only_to_a_member(
+def test_assignment_of_an_ended_membership_is_discarded(
     world: ConsumerWorld, away_ms: float
 ) -> None:
-    """The answer arrives in the background; by the next poll its membership may be over."""
+    """The response arrives in the background; the membership may end before the next poll."""
     world.fill(5)
     consumer = world.consumer(group_id="g", max_poll_interval_ms=10_000)
-    told = Told(consumer)
+    events = EventLog(consumer)
     while not world.broker.asked_for(ApiKey.SYNC_GROUP):
         assert not consumer.poll(0.0)
         world.sleep(1.0)
-    assert told.what == []
+    assert events.what == []
     world.background(away_ms)
     assert world.broker.group.left == (["member-1"] if away_ms > 10_000 else [])
     taken = world.read(consumer, 5)
     assert offsets(taken) == list(range(5))
-    assert told.what == ["assigned"]
+    assert events.what == ["assigned"]
     assert len(world.broker.group.joins) == (2 if away_ms < 10_000 else 4)
     consumer.commit()
 
@@ -219,7 +219,7 @@ def test_partitions_that_came_while_the_application_was_away_are_given_only_to_a
 
 
 @pytest.mark.fault("R16")
-def test_a_callback_may_use_the_consumer(world: ConsumerWorld) -> None:
+def test_callback_may_call_the_consumer(world: ConsumerWorld) -> None:
     world.fill(10)
     world.fill(10, number=1)
     consumer = world.consumer(group_id="g", enable_auto_commit=False, heartbeat_interval_ms=100)
@@ -248,32 +248,30 @@ def test_a_callback_may_use_the_consumer(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R14", "R16")
-def test_a_callback_that_takes_too_long_costs_the_membership_and_nothing_else(
+def test_slow_callback_only_loses_the_membership(
     world: ConsumerWorld,
 ) -> None:
     world.fill(5)
     consumer = world.consumer(group_id="g", max_poll_interval_ms=10_000)
-    told: list[str] = []
+    events: list[str] = []
 
     def assigned(given: list[TopicPartition]) -> None:
-        told.append("assigned")
-        if len(told) == 1:
+        events.append("assigned")
+        if len(events) == 1:
             world.background(12_000)
 
     consumer.subscribe(
-        "orders", on_assigned=assigned, on_lost=lambda _: told.append("lost"), on_revoked=print
+        "orders", on_assigned=assigned, on_lost=lambda _: events.append("lost"), on_revoked=print
     )
     taken = world.read(consumer, 5)
     assert offsets(taken) == list(range(5))
-    assert told == ["assigned", "lost", "assigned"]
+    assert events == ["assigned", "lost", "assigned"]
     assert world.broker.group.left == ["member-1"]
 
 
 @pytest.mark.fault("R16")
 @pytest.mark.parametrize("when", ["revoked", "lost"])
-def test_what_a_callback_raises_at_the_end_comes_out_when_all_is_closed(
-    world: ConsumerWorld, when: str
-) -> None:
+def test_close_raises_callback_error_after_closing(world: ConsumerWorld, when: str) -> None:
     def refuse(_: object) -> None:
         raise LookupError(when)
 
@@ -295,7 +293,7 @@ def test_what_a_callback_raises_at_the_end_comes_out_when_all_is_closed(
 
 
 def stuck_in_join(world: ConsumerWorld) -> Consumer:
-    """Return a member that waits for another that does not come."""
+    """Return a member whose join waits for a second member."""
     consumer = world.subscribed(heartbeat_interval_ms=100)
     world.broker.answers[ApiKey.JOIN_GROUP] = lambda *_: None
     world.broker.group.rebalancing = True
@@ -305,7 +303,7 @@ def stuck_in_join(world: ConsumerWorld) -> Consumer:
 
 
 @pytest.mark.fault("R21")
-def test_a_wakeup_ends_the_wait_for_a_rebalance(world: ConsumerWorld) -> None:
+def test_wakeup_ends_wait_for_rebalance(world: ConsumerWorld) -> None:
     consumer = stuck_in_join(world)
     world.clock.after(300, consumer.wakeup)
     before_ms = world.clock.now_ms
@@ -317,7 +315,7 @@ def test_a_wakeup_ends_the_wait_for_a_rebalance(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_close_in_a_join_leaves_the_group_in_time(world: ConsumerWorld) -> None:
+def test_close_while_joining_leaves_the_group(world: ConsumerWorld) -> None:
     consumer = stuck_in_join(world)
     before_ms = world.clock.now_ms
     consumer.close(timeout=2)

@@ -34,7 +34,7 @@ FENCED_INSTANCE = 82
 
 
 class Diary:
-    """Writes down what the callbacks are told."""
+    """Records the calls of the callbacks."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, list[int]]] = []
@@ -86,7 +86,7 @@ def test_a_member_joins_and_reads(world: ConsumerWorld, diary: Diary) -> None:
     assert (metadata.group_id, metadata.generation_id, metadata.member_id) == ("g", 1, "member-1")
 
 
-def test_the_leader_shares_with_the_others(world: ConsumerWorld, diary: Diary) -> None:
+def test_leader_assigns_partitions_to_all_members(world: ConsumerWorld, diary: Diary) -> None:
     world.broker.group.paper_members["member-2"] = encode_subscription(
         MemberSubscription(("orders",))
     )
@@ -96,14 +96,14 @@ def test_the_leader_shares_with_the_others(world: ConsumerWorld, diary: Diary) -
     assert given.partitions == (ORDERS_1,)
 
 
-def test_a_follower_takes_what_it_is_given(world: ConsumerWorld, diary: Diary) -> None:
+def test_follower_uses_the_assignment_of_the_leader(world: ConsumerWorld, diary: Diary) -> None:
     world.broker.group.leader = "member-2"
     world.broker.group.given = encode_assignment(Assignment((ORDERS_1,)))
     assert member(world, diary).assignment() == {ORDERS_1}
     assert world.broker.group.assignments == {}
 
 
-def test_reading_goes_on_at_the_committed_offset(world: ConsumerWorld) -> None:
+def test_reading_starts_at_the_committed_offset(world: ConsumerWorld) -> None:
     world.fill(10)
     world.broker.group.committed[ORDERS_0] = (6, "", -1)
     consumer = world.subscribed()
@@ -112,9 +112,7 @@ def test_reading_goes_on_at_the_committed_offset(world: ConsumerWorld) -> None:
 
 @pytest.mark.fault("R7")
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, COORDINATOR_LOADING, 15, 88, 7])
-def test_an_error_of_the_committed_offset_never_falls_back_to_the_policy(
-    world: ConsumerWorld, code: int
-) -> None:
+def test_failed_offset_fetch_does_not_reset_by_policy(world: ConsumerWorld, code: int) -> None:
     world.fill(10)
     world.broker.group.committed[ORDERS_0] = (6, "", -1)
     world.broker.fail(ApiKey.OFFSET_FETCH, *[code] * 5)
@@ -133,7 +131,7 @@ def test_an_error_of_the_committed_offset_never_falls_back_to_the_policy(
         (ApiKey.SYNC_GROUP, [UNKNOWN_MEMBER, ILLEGAL_GENERATION]),
     ],
 )
-def test_joining_is_tried_again(world: ConsumerWorld, api: ApiKey, codes: list[int]) -> None:
+def test_join_retries_retriable_errors(world: ConsumerWorld, api: ApiKey, codes: list[int]) -> None:
     world.broker.fail(api, *codes)
     assert world.subscribed().assignment() == {ORDERS_0, ORDERS_1}
 
@@ -148,7 +146,7 @@ def test_joining_is_tried_again(world: ConsumerWorld, api: ApiKey, codes: list[i
         (ApiKey.SYNC_GROUP, FENCED_INSTANCE, FencedInstanceIdError),
     ],
 )
-def test_joining_fails_for_good(
+def test_join_raises_fatal_errors(
     world: ConsumerWorld, api: ApiKey, code: int, error: type[KafkaError]
 ) -> None:
     world.broker.fail(api, code)
@@ -160,9 +158,7 @@ def test_joining_fails_for_good(
 
 
 @pytest.mark.fault("R9", "R11")
-def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
-    world: ConsumerWorld, diary: Diary
-) -> None:
+def test_rebalance_revokes_before_joining(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(*[5] * 20)
     consumer = member(world, diary, heartbeat_interval_ms=100)
     consumer.poll(1.0, max_records=7)
@@ -180,12 +176,12 @@ def test_a_rebalance_revokes_first_and_hands_out_nothing_afterwards(
 
 
 @pytest.mark.fault("R11")
-def test_positions_are_committed_before_a_rebalance(world: ConsumerWorld, diary: Diary) -> None:
+def test_auto_commit_runs_before_a_rebalance(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(10)
     consumer = member(world, diary, heartbeat_interval_ms=100)
-    handed_out = world.read(consumer, 1)
-    handed_out += consumer.poll(0.0, max_records=3)
-    last = max(record.offset for record in handed_out)
+    returned = world.read(consumer, 1)
+    returned += consumer.poll(0.0, max_records=3)
+    last = max(record.offset for record in returned)
     world.broker.group.rebalancing = True
     world.poll_until(consumer, lambda: len(diary.entries) == 3)
     commit = world.broker.group.commits[0]
@@ -194,7 +190,7 @@ def test_positions_are_committed_before_a_rebalance(world: ConsumerWorld, diary:
 
 
 @pytest.mark.fault("R11", "R16")
-def test_a_commit_within_the_revoked_callback_works(world: ConsumerWorld) -> None:
+def test_commit_in_on_revoked_succeeds(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.consumer(group_id="g", enable_auto_commit=False, heartbeat_interval_ms=100)
     consumer.subscribe("orders", on_revoked=lambda given: consumer.commit())
@@ -206,7 +202,7 @@ def test_a_commit_within_the_revoked_callback_works(world: ConsumerWorld) -> Non
 
 
 @pytest.mark.fault("R23")
-def test_heartbeats_go_on_while_the_application_works(world: ConsumerWorld, diary: Diary) -> None:
+def test_heartbeats_continue_between_polls(world: ConsumerWorld, diary: Diary) -> None:
     member(world, diary)
     before = world.broker.group.heartbeats
     world.background(60_000)
@@ -214,7 +210,7 @@ def test_heartbeats_go_on_while_the_application_works(world: ConsumerWorld, diar
 
 
 @pytest.mark.fault("R16")
-def test_heartbeats_go_on_within_callbacks(world: ConsumerWorld) -> None:
+def test_heartbeats_continue_during_callbacks(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     beats: list[int] = []
 
@@ -228,7 +224,7 @@ def test_heartbeats_go_on_within_callbacks(world: ConsumerWorld) -> None:
     assert beats[0] >= 5
 
 
-def test_the_loop_does_nothing_while_the_application_is_inside(world: ConsumerWorld) -> None:
+def test_heartbeat_task_does_nothing_during_a_call(world: ConsumerWorld) -> None:
     consumer = world.subscribed()
     started = world.tasks.started[0]
     assert started.name == "kclient-consumer-heartbeat"
@@ -239,7 +235,7 @@ def test_the_loop_does_nothing_while_the_application_is_inside(world: ConsumerWo
         assert len(world.broker.asked) == asked
 
 
-def test_no_loop_is_started_without_a_group(world: ConsumerWorld) -> None:
+def test_heartbeat_task_is_not_started_without_group(world: ConsumerWorld) -> None:
     world.fill(1)
     world.read(world.assigned(group_id="g"), 1)
     world.read(world.assigned(), 1)
@@ -247,13 +243,13 @@ def test_no_loop_is_started_without_a_group(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R14")
-def test_too_long_between_polls_leaves_the_group(world: ConsumerWorld, diary: Diary) -> None:
+def test_exceeding_max_poll_interval_leaves_the_group(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(10)
     consumer = member(world, diary, max_poll_interval_ms=10_000, enable_auto_commit=False)
     world.read(consumer, 1)
     world.background(11_000)
     assert world.broker.group.left == ["member-1"]
-    with pytest.raises(CommitFailedError, match="not part of the group"):
+    with pytest.raises(CommitFailedError, match="not a member of the group"):
         consumer.commit()
     consumer.poll(0.0)
     assert diary.entries[1] == ("lost", [0, 1])
@@ -263,9 +259,7 @@ def test_too_long_between_polls_leaves_the_group(world: ConsumerWorld, diary: Di
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION])
-def test_a_member_put_out_has_lost_its_partitions(
-    world: ConsumerWorld, diary: Diary, code: int
-) -> None:
+def test_removed_member_loses_its_partitions(world: ConsumerWorld, diary: Diary, code: int) -> None:
     consumer = member(world, diary)
     world.broker.fail(ApiKey.HEARTBEAT, code)
     world.background(3_500)
@@ -274,22 +268,20 @@ def test_a_member_put_out_has_lost_its_partitions(
 
 
 @pytest.mark.fault("R14")
-def test_silence_for_a_session_fences_the_member_locally(
-    world: ConsumerWorld, diary: Diary
-) -> None:
+def test_expired_session_ends_the_membership_locally(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(*[10] * 5)
     consumer = member(world, diary, session_timeout_ms=6_000, heartbeat_interval_ms=1_000)
     world.read(consumer, 1)
     world.broker.silent = True
     world.background(7_000)
-    assert not consumer.poll(0.0)  # what is buffered may be another's by now
+    assert not consumer.poll(0.0)  # another member may own the partition
     assert diary.entries[-1] == ("lost", [0, 1])
     world.broker.silent = False
     world.poll_until(consumer, lambda: diary.entries[-1] == ("assigned", [0, 1]))
 
 
 @pytest.mark.fault("R13")
-def test_a_coordinator_that_moves_is_found_again(world: ConsumerWorld, diary: Diary) -> None:
+def test_moved_coordinator_is_found(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary)
     world.broker.fail(ApiKey.HEARTBEAT, NOT_COORDINATOR)
     found = world.broker.asked_for(ApiKey.FIND_COORDINATOR)
@@ -300,7 +292,7 @@ def test_a_coordinator_that_moves_is_found_again(world: ConsumerWorld, diary: Di
 
 
 @pytest.mark.fault("R15")
-def test_a_fenced_static_member_hears_of_it(world: ConsumerWorld, diary: Diary) -> None:
+def test_fenced_static_member_raises(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary, group_instance_id="one")
     assert world.broker.group.joins[0].group_instance_id == "one"
     world.broker.fail(ApiKey.HEARTBEAT, FENCED_INSTANCE)
@@ -331,7 +323,7 @@ def test_close_commits_revokes_and_leaves(world: ConsumerWorld, diary: Diary) ->
 
 
 @pytest.mark.fault("R21")
-def test_close_ends_in_time_when_nobody_answers(world: ConsumerWorld, diary: Diary) -> None:
+def test_close_ends_within_timeout_without_brokers(world: ConsumerWorld, diary: Diary) -> None:
     world.fill(5)
     consumer = member(world, diary)
     world.read(consumer, 5)
@@ -341,7 +333,7 @@ def test_close_ends_in_time_when_nobody_answers(world: ConsumerWorld, diary: Dia
     assert world.clock.now_ms - before_ms <= 2_100
 
 
-def test_unsubscribe_leaves_and_forgets(world: ConsumerWorld, diary: Diary) -> None:
+def test_unsubscribe_leaves_the_group(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary)
     consumer.unsubscribe()
     assert consumer.assignment() == set()
@@ -355,7 +347,7 @@ def test_unsubscribe_leaves_and_forgets(world: ConsumerWorld, diary: Diary) -> N
     assert world.broker.group.left == ["member-1"]
 
 
-def test_subscribe_and_assign_exclude_each_other(world: ConsumerWorld) -> None:
+def test_subscribe_and_assign_are_exclusive(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders")
     with pytest.raises(IllegalStateError, match="unsubscribe"):
@@ -367,7 +359,7 @@ def test_subscribe_and_assign_exclude_each_other(world: ConsumerWorld) -> None:
         world.consumer().subscribe("orders")
 
 
-def test_a_changed_subscription_joins_again(world: ConsumerWorld, diary: Diary) -> None:
+def test_changed_subscription_rejoins(world: ConsumerWorld, diary: Diary) -> None:
     world.broker.add_topic("extra")
     consumer = member(world, diary)
     consumer.subscribe(["orders", "extra"])
@@ -377,7 +369,7 @@ def test_a_changed_subscription_joins_again(world: ConsumerWorld, diary: Diary) 
 
 
 @pytest.mark.fault("R20")
-def test_a_pattern_takes_in_topics_as_they_come(world: ConsumerWorld) -> None:
+def test_pattern_subscribes_to_new_topics(world: ConsumerWorld) -> None:
     world.broker.add_topic("orders-eu")
     world.broker.add_topic("reorders")
     consumer = world.consumer(group_id="g", metadata_max_age_ms=500)
@@ -390,7 +382,7 @@ def test_a_pattern_takes_in_topics_as_they_come(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R20")
-def test_more_partitions_make_the_leader_rebalance(world: ConsumerWorld, diary: Diary) -> None:
+def test_added_partitions_trigger_a_rebalance(world: ConsumerWorld, diary: Diary) -> None:
     consumer = member(world, diary, metadata_max_age_ms=500)
     world.broker.add_topic("orders", 3)
     world.poll_until(consumer, lambda: len(consumer.assignment()) == 3)
@@ -398,7 +390,7 @@ def test_more_partitions_make_the_leader_rebalance(world: ConsumerWorld, diary: 
 
 
 @pytest.mark.fault("R20")
-def test_a_topic_that_comes_to_exist_later_is_assigned(world: ConsumerWorld) -> None:
+def test_topic_created_later_is_assigned(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g", metadata_max_age_ms=500)
     consumer.subscribe("later")
     assert not consumer.poll(1.0)
@@ -408,9 +400,7 @@ def test_a_topic_that_comes_to_exist_later_is_assigned(world: ConsumerWorld) -> 
 
 @pytest.mark.fault("R16")
 @pytest.mark.parametrize("when", ["assigned", "revoked"])
-def test_a_callback_that_raises_is_raised_from_poll_and_all_is_well(
-    world: ConsumerWorld, when: str
-) -> None:
+def test_poll_raises_callback_error_and_continues(world: ConsumerWorld, when: str) -> None:
     world.fill(3)
     raised: list[str] = []
 
@@ -442,7 +432,7 @@ def test_a_callback_that_raises_is_raised_from_poll_and_all_is_well(
 
 
 @pytest.mark.fault("R16")
-def test_poll_within_a_callback_is_refused(world: ConsumerWorld) -> None:
+def test_poll_in_a_callback_is_rejected(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders", on_assigned=lambda _: consumer.poll(0.0) and None)
     with pytest.raises(IllegalStateError, match="from within"):
@@ -451,7 +441,7 @@ def test_poll_within_a_callback_is_refused(world: ConsumerWorld) -> None:
 
 
 class ShyAssignor(AbstractPartitionAssignor):
-    """Gives the last partition only, and remembers."""
+    """Assigns the last partition only, and keeps its assignment."""
 
     def __init__(self) -> None:
         self.given: Assignment | None = None
@@ -471,7 +461,7 @@ class ShyAssignor(AbstractPartitionAssignor):
         self.given = assignment
 
 
-def test_an_assignor_of_the_application(world: ConsumerWorld) -> None:
+def test_custom_assignor(world: ConsumerWorld) -> None:
     assignor = ShyAssignor()
     consumer = world.subscribed(partition_assignment_strategy=[assignor, "range"])
     assert consumer.assignment() == {ORDERS_1}
@@ -484,7 +474,7 @@ class BrokenAssignor(ShyAssignor):
         raise ZeroDivisionError("oh")
 
 
-def test_an_assignor_that_raises_is_an_error_of_poll(world: ConsumerWorld) -> None:
+def test_poll_raises_assignor_error(world: ConsumerWorld) -> None:
     consumer = world.consumer(group_id="g", partition_assignment_strategy=BrokenAssignor())
     consumer.subscribe("orders")
     with pytest.raises(KafkaError, match="assignor 'shy' failed") as caught:
@@ -492,7 +482,7 @@ def test_an_assignor_that_raises_is_an_error_of_poll(world: ConsumerWorld) -> No
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_an_unexpected_error_of_the_heartbeats_reaches_the_application(
+def test_unexpected_heartbeat_error_is_raised_by_poll(
     world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = world.subscribed()

@@ -1,4 +1,4 @@
-"""Batches that lie or are broken: a named error at their place, nothing of them, and a way past."""
+"""Corrupt and inconsistent batches: the error has partition and offset, and seek skips them."""
 
 import gzip
 import struct
@@ -45,7 +45,7 @@ def put(form: str, at: int, value: int) -> Change:
 
 
 def payload(codec: int, data: bytes) -> Change:
-    """Make the records a stream of a codec."""
+    """Compress the records with a codec."""
 
     def change(batch: bytearray) -> None:
         batch[RECORD_BATCH_OVERHEAD:] = data
@@ -56,7 +56,7 @@ def payload(codec: int, data: bytes) -> Change:
 
 
 def plant(world: ConsumerWorld, change: Change, *, checksum: bool = True) -> None:
-    """Let the batch at offsets 4 to 6, of three, be one that nobody wrote."""
+    """Replace the batch at offsets 4 to 6 by a corrupt one."""
     world.fill(4, 3, 2)
     base, end, batch = world.log().batches[1]
     changed = bytearray(batch)
@@ -66,37 +66,37 @@ def plant(world: ConsumerWorld, change: Change, *, checksum: bool = True) -> Non
     world.log().batches[1] = (base, end, bytes(changed))
 
 
-def check_told_and_passed(
+def check_error_and_seek(
     world: ConsumerWorld, consumer: Consumer, error: type[UnreadableBatchError], at: int = 4
 ) -> UnreadableBatchError:
-    """What is good first, then the error for as long as one stays, then what is behind."""
+    """Records before the batch, then the error until seek, then records after it."""
     assert offsets(world.read(consumer, at)) == list(range(at))
-    told: list[UnreadableBatchError] = []
+    raised: list[UnreadableBatchError] = []
     for _ in range(3):
-        told.clear()  # an error holds on to what was unfolded until it came up
+        raised.clear()  # the traceback keeps the decompressed data alive
         with pytest.raises(error, match=f"orders-0 at offset {at}: ") as caught:
             world.read(consumer, 1)
         assert (caught.value.topic_partition, caught.value.offset) == (ORDERS_0, at)
-        assert isinstance(caught.value.__cause__, KafkaError)  # what the reader of the bytes said
+        assert isinstance(caught.value.__cause__, KafkaError)  # error of the decoder
         assert consumer.position(ORDERS_0) == at
-        told.append(caught.value)
+        raised.append(caught.value)
     consumer.seek(ORDERS_0, 7)
     assert offsets(world.read(consumer, 2)) == [7, 8]
-    return told[-1]
+    return raised[-1]
 
 
 @pytest.mark.fault("R1")
-def test_a_wrong_checksum_is_told_with_its_place(world: ConsumerWorld) -> None:
+def test_wrong_checksum_error_has_partition_and_offset(world: ConsumerWorld) -> None:
     plant(world, put(">B", RECORD_BATCH_OVERHEAD + 3, 0x55), checksum=False)
-    error = check_told_and_passed(world, world.assigned(), CorruptBatchError)
+    error = check_error_and_seek(world, world.assigned(), CorruptBatchError)
     assert isinstance(error, CorruptRecordError)
     assert error.next_offset == 7
-    assert "seek to 7 to go on" in str(error)
+    assert "seek to 7 to continue" in str(error)
 
 
 @pytest.mark.fault("R1")
-def test_the_place_of_an_error_is_where_reading_stopped(world: ConsumerWorld) -> None:
-    """A position inside of the batch is not moved back to its begin."""
+def test_error_offset_is_where_reading_stopped(world: ConsumerWorld) -> None:
+    """A position inside a batch is not moved to the start of the batch."""
     plant(world, put(">B", RECORD_BATCH_OVERHEAD + 3, 0x55), checksum=False)
     consumer = world.assigned()
     consumer.seek(ORDERS_0, 5)
@@ -107,7 +107,7 @@ def test_the_place_of_an_error_is_where_reading_stopped(world: ConsumerWorld) ->
 
 
 @pytest.mark.fault("R1")
-def test_what_is_broken_on_the_way_only_is_read_in_the_end(world: ConsumerWorld) -> None:
+def test_data_corrupted_in_transit_is_read_later(world: ConsumerWorld) -> None:
     plant(world, put(">B", RECORD_BATCH_OVERHEAD + 3, 0x55), checksum=False)
     base, end, batch = world.log().batches[1]
     whole = bytearray(batch)
@@ -124,7 +124,7 @@ def test_what_is_broken_on_the_way_only_is_read_in_the_end(world: ConsumerWorld)
 
 
 @pytest.mark.fault("R1")
-def test_columns_tell_the_same(world: ConsumerWorld) -> None:
+def test_columns_raise_the_same_errors(world: ConsumerWorld) -> None:
     plant(world, put(">B", RECORD_BATCH_OVERHEAD + 3, 0x55), checksum=False)
     consumer = world.assigned()
     assert consumer.poll_columns(1.0).num_rows == 4
@@ -136,7 +136,7 @@ def test_columns_tell_the_same(world: ConsumerWorld) -> None:
 
 @pytest.mark.fault("R1")
 @pytest.mark.parametrize("way", ["iterating", "polling"])
-def test_an_error_costs_no_record_of_another_partition(world: ConsumerWorld, way: str) -> None:
+def test_error_loses_no_record_of_other_partitions(world: ConsumerWorld, way: str) -> None:
     plant(world, put(">B", RECORD_BATCH_OVERHEAD + 3, 0x55), checksum=False)
     world.fill(5, number=1)
     consumer = world.assigned(0, 1)
@@ -170,31 +170,31 @@ _LIES = {
 @pytest.mark.fault("R3")
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("lie", list(_LIES.values()), ids=list(_LIES))
-def test_a_batch_that_lies_is_told_and_takes_no_memory(
+def test_inconsistent_batch_raises_without_large_allocation(
     world: ConsumerWorld, lie: Change, checked: bool
 ) -> None:
     plant(world, lie)
     tracemalloc.start()
     try:
-        check_told_and_passed(world, world.assigned(check_crcs=checked), CorruptBatchError)
+        check_error_and_seek(world, world.assigned(check_crcs=checked), CorruptBatchError)
         assert tracemalloc.get_traced_memory()[1] < 4 * _MIB
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.fault("R3")
-def test_bytes_behind_the_last_record_claimed_are_told(world: ConsumerWorld) -> None:
-    """What is read before the lie comes to light is handed out."""
+def test_trailing_bytes_in_a_batch_raise(world: ConsumerWorld) -> None:
+    """Records before the error are returned."""
     plant(world, put(">i", COUNT_AT, 2))
-    error = check_told_and_passed(world, world.assigned(), CorruptBatchError, at=5)
+    error = check_error_and_seek(world, world.assigned(), CorruptBatchError, at=5)
     assert error.next_offset == 7
 
 
 @pytest.mark.fault("R3")
-def test_a_last_offset_too_far_ahead_is_found_out_by_the_end_of_the_log(
+def test_last_offset_beyond_the_log_end_is_detected(
     world: ConsumerWorld,
 ) -> None:
-    """The batch may be what compaction left of a larger one, so that alone is no error."""
+    """Compaction leaves such batches, so this alone is not an error."""
     plant(world, put(">i", LAST_OFFSET_DELTA_AT, 2**31 - 1))
     consumer = world.assigned(auto_offset_reset="none")
     consumer.seek(ORDERS_0, 0)
@@ -205,8 +205,8 @@ def test_a_last_offset_too_far_ahead_is_found_out_by_the_end_of_the_log(
 
 
 @pytest.mark.fault("R2", "R3")
-def test_a_length_beyond_the_answer_is_part_of_a_batch(world: ConsumerWorld) -> None:
-    """So it is asked for again, and told where a whole batch was owed."""
+def test_batch_length_beyond_the_response_is_an_incomplete_batch(world: ConsumerWorld) -> None:
+    """It is fetched again; it raises if it is the first batch of the response."""
     plant(world, put(">i", LENGTH_AT, 2**31 - 13))
     consumer = world.assigned()
     assert offsets(world.read(consumer, 4)) == [0, 1, 2, 3]
@@ -216,9 +216,9 @@ def test_a_length_beyond_the_answer_is_part_of_a_batch(world: ConsumerWorld) -> 
 
 
 @pytest.mark.fault("R3")
-def test_a_batch_from_before_kafka_0_11_is_told(world: ConsumerWorld) -> None:
+def test_old_message_format_raises(world: ConsumerWorld) -> None:
     plant(world, put(">b", _MAGIC_AT, 1))
-    error = check_told_and_passed(world, world.assigned(), UnsupportedBatchError)
+    error = check_error_and_seek(world, world.assigned(), UnsupportedBatchError)
     assert isinstance(error, UnsupportedForMessageFormatError)
 
 
@@ -240,13 +240,13 @@ _STREAMS = {
 
 @pytest.mark.fault("R5")
 @pytest.mark.parametrize(("codec", "stream"), list(_STREAMS.values()), ids=list(_STREAMS))
-def test_what_cannot_be_decompressed_is_told_within_bounds(
+def test_decompression_errors_raise_within_memory_bounds(
     world: ConsumerWorld, codec: int, stream: bytes
 ) -> None:
     plant(world, payload(codec, stream))
     tracemalloc.start()
     try:
-        error = check_told_and_passed(world, world.assigned(), UndecompressableBatchError)
+        error = check_error_and_seek(world, world.assigned(), UndecompressableBatchError)
         assert tracemalloc.get_traced_memory()[1] < _LIMIT + 32 * _MIB
     finally:
         tracemalloc.stop()
@@ -256,7 +256,7 @@ def test_what_cannot_be_decompressed_is_told_within_bounds(
 
 @pytest.mark.fault("R2")
 @pytest.mark.parametrize("cut", [1, 12, 17, 60, 61, 62, 90])
-def test_a_batch_cut_at_the_end_of_an_answer_is_fetched_again(
+def test_hostile_incomplete_batch_at_the_end_is_fetched_again(
     world: ConsumerWorld, cut: int
 ) -> None:
     world.fill(*[5] * 10)
@@ -266,7 +266,7 @@ def test_a_batch_cut_at_the_end_of_an_answer_is_fetched_again(
 
 
 @pytest.mark.fault("R4")
-def test_a_batch_larger_than_the_fetch_limits_is_read_all_the_same(world: ConsumerWorld) -> None:
+def test_batch_exceeding_fetch_limits_is_read(world: ConsumerWorld) -> None:
     for size in (5000, 10, 7000):
         world.log().append(bytes(size))
     world.broker.response_limit = 100
@@ -275,7 +275,7 @@ def test_a_batch_larger_than_the_fetch_limits_is_read_all_the_same(world: Consum
 
 
 @pytest.mark.fault("R4")
-def test_a_batch_larger_than_the_receive_limit_is_told_with_the_option(
+def test_batch_exceeding_receive_limit_raises_with_option_name(
     world: ConsumerWorld,
 ) -> None:
     world.fill(2)

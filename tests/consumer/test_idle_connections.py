@@ -1,4 +1,4 @@
-"""A broker that closes idle connections is no reason for a warning of `poll`."""
+"""Connections closed by brokers for being idle."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -100,7 +100,7 @@ def paused_member(consumer: Consumer) -> None:
     ],
 )
 @pytest.mark.parametrize("begin", [unassigned, idle, paused, member, paused_member])
-def test_connections_closed_for_being_idle_make_poll_log_nothing(
+def test_idle_connection_close_logs_no_warning(
     world: VirtualWorld,
     process: VirtualProcess,
     caplog: pytest.LogCaptureFixture,
@@ -118,7 +118,7 @@ def test_connections_closed_for_being_idle_make_poll_log_nothing(
     ("timeout", "work_s"), [(0.0, 0.01), (0.0, 0.4), (0.1, 0.4), (1.0, 0.01), (1.0, 2.0)]
 )
 @pytest.mark.parametrize("begin", [unassigned, idle, paused, member, paused_member])
-def test_connections_closed_all_at_once_make_poll_log_nothing(
+def test_closing_all_idle_connections_logs_no_warning(
     world: VirtualWorld,
     process: VirtualProcess,
     caplog: pytest.LogCaptureFixture,

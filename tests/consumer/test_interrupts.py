@@ -53,13 +53,13 @@ class Reader:
         }
 
 
-def seat_is_free(consumer: Consumer) -> bool:
-    """Returns whether the next call leaves the seat to the heartbeats."""
-    consumer.resume()  # a call that takes the lock
-    seat = consumer._parts.seat
-    free = seat.take_in_background(0.0)
+def lock_is_free(consumer: Consumer) -> bool:
+    """Return whether the next call releases the lock to the heartbeat task."""
+    consumer.resume()  # a call that acquires the lock
+    lock = consumer._parts.lock
+    free = lock.acquire_in_background(0.0)
     if free:
-        seat.give_up_in_background()
+        lock.release_in_background()
     return free
 
 
@@ -93,7 +93,7 @@ def test_reading(world: ConsumerWorld, read: Callable[[Reader], None], group: bo
         struck = interruption.during(lambda: read(reader))
         reader.take_what_came()
         assert reader.positions() == reader.next, interruption.place
-        assert seat_is_free(consumer), interruption.place
+        assert lock_is_free(consumer), interruption.place
         reader.read_all(interruption.place)
         return struck
 
@@ -105,18 +105,18 @@ def test_committing(world: ConsumerWorld) -> None:
     consumer = world.subscribed(enable_auto_commit=False)
     reader = Reader(world, consumer)
     committed = world.broker.group.committed
-    told: list[KafkaError | None] = []
+    events: list[KafkaError | None] = []
 
     def commit() -> None:
-        consumer.commit_async(None, lambda _, error: told.append(error))
+        consumer.commit_async(None, lambda _, error: events.append(error))
         consumer.commit()
 
     def attempt(interruption: Interruption) -> bool:
         reader.fill()
         reader.read_all("the beginning")
-        told.clear()
+        events.clear()
         struck = interruption.during(commit)
-        assert seat_is_free(consumer), interruption.place
+        assert lock_is_free(consumer), interruption.place
         assert reader.positions() == reader.next, interruption.place
         consumer.commit(timeout=5)
         assert {key: position[0] for key, position in committed.items()} == {
@@ -126,7 +126,7 @@ def test_committing(world: ConsumerWorld) -> None:
         coordinator = consumer._parts.coordinator
         assert coordinator is not None
         assert not coordinator.has_pending_commits(), interruption.place
-        assert len(told) <= 1
+        assert len(events) <= 1
         return struck
 
     assert at_every_place(attempt) >= 4
@@ -135,13 +135,13 @@ def test_committing(world: ConsumerWorld) -> None:
 @pytest.mark.fault("R11", "R21")
 def test_rebalancing(world: ConsumerWorld) -> None:
     """Callbacks come in pairs, and after the interruption the member is a member again."""
-    told: list[str] = []
+    events: list[str] = []
     consumer = world.consumer(group_id="g", heartbeat_interval_ms=50)
     consumer.subscribe(
         "orders",
-        on_assigned=lambda _: told.append("assigned"),
-        on_revoked=lambda _: told.append("revoked"),
-        on_lost=lambda _: told.append("lost"),
+        on_assigned=lambda _: events.append("assigned"),
+        on_revoked=lambda _: events.append("revoked"),
+        on_lost=lambda _: events.append("lost"),
     )
     reader = Reader(world, consumer)
     world.join(consumer)
@@ -156,19 +156,19 @@ def test_rebalancing(world: ConsumerWorld) -> None:
 
     def attempt(interruption: Interruption) -> bool:
         reader.fill()
-        told.clear()
+        events.clear()
         world.broker.group.rebalancing = True
         struck = interruption.during(rebalance)
         reader.take_what_came()  # where the application's own loop was struck before it began
-        assert seat_is_free(consumer), interruption.place
+        assert lock_is_free(consumer), interruption.place
         rebalance_ends(interruption.place)
         reader.read_all(interruption.place)
-        assert told[0] in {"revoked", "lost"}, (told, interruption.place)
+        assert events[0] in {"revoked", "lost"}, (events, interruption.place)
         return struck
 
     def rebalance_ends(place: str) -> None:
         deadline_ms = world.clock.now_ms + 5_000
-        while world.broker.group.rebalancing or not told or told[-1] != "assigned":
+        while world.broker.group.rebalancing or not events or events[-1] != "assigned":
             assert world.clock.now_ms < deadline_ms, f"no member any more after {place}"
             reader.take(list(consumer.poll(0.1)))
 

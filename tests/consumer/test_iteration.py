@@ -1,4 +1,4 @@
-"""Reading record by record, and as columns."""
+"""Iteration, columns and interceptors."""
 
 import sys
 from typing import Any
@@ -12,7 +12,7 @@ from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 
 
-def test_iteration_hands_out_one_record_at_a_time(world: ConsumerWorld) -> None:
+def test_iteration_returns_records_one_by_one(world: ConsumerWorld) -> None:
     world.fill(*[7] * 10)
     consumer = world.assigned(max_poll_records=5)
     seen = []
@@ -24,7 +24,7 @@ def test_iteration_hands_out_one_record_at_a_time(world: ConsumerWorld) -> None:
     assert seen == list(range(70))
 
 
-def test_a_commit_in_the_loop_covers_exactly_what_was_handed_out(world: ConsumerWorld) -> None:
+def test_commit_in_iteration_covers_returned_records(world: ConsumerWorld) -> None:
     world.fill(20)
     consumer = world.assigned(group_id="g", enable_auto_commit=False)
     for record in consumer:
@@ -35,7 +35,7 @@ def test_a_commit_in_the_loop_covers_exactly_what_was_handed_out(world: Consumer
     assert offsets(list(consumer.poll(1.0))) == list(range(7, 20))
 
 
-def test_automatic_commits_follow_a_slow_loop(world: ConsumerWorld) -> None:
+def test_auto_commit_during_slow_iteration(world: ConsumerWorld) -> None:
     world.fill(100)
     consumer = world.assigned(group_id="g", auto_commit_interval_ms=1000)
     for record in consumer:
@@ -47,7 +47,7 @@ def test_automatic_commits_follow_a_slow_loop(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R23")
-def test_a_slow_loop_stays_in_the_group(world: ConsumerWorld) -> None:
+def test_slow_iteration_stays_in_the_group(world: ConsumerWorld) -> None:
     consumer = world.subscribed(max_poll_interval_ms=10_000)
     world.fill(50)
     for record in consumer:
@@ -57,7 +57,7 @@ def test_a_slow_loop_stays_in_the_group(world: ConsumerWorld) -> None:
     assert world.broker.group.left == []
 
 
-def test_a_seek_in_the_loop_takes_effect_at_once(world: ConsumerWorld) -> None:
+def test_seek_during_iteration_takes_effect_at_once(world: ConsumerWorld) -> None:
     world.fill(20)
     consumer = world.assigned()
     seen = []
@@ -70,7 +70,7 @@ def test_a_seek_in_the_loop_takes_effect_at_once(world: ConsumerWorld) -> None:
     assert seen == [0, 1, 2, 3, 15, 16, 17, 18, 19]
 
 
-def test_a_pause_in_the_loop_takes_effect_at_once(world: ConsumerWorld) -> None:
+def test_pause_during_iteration_takes_effect_at_once(world: ConsumerWorld) -> None:
     world.fill(10)
     world.fill(10, number=1)
     consumer = world.assigned(0, 1)
@@ -82,7 +82,7 @@ def test_a_pause_in_the_loop_takes_effect_at_once(world: ConsumerWorld) -> None:
     assert offsets([next(consumer) for _ in range(9)]) == list(range(1, 10))
 
 
-def test_iteration_ends_with_the_consumer(world: ConsumerWorld) -> None:
+def test_iteration_stops_when_closed(world: ConsumerWorld) -> None:
     world.fill(3)
     consumer = world.assigned()
     seen = []
@@ -103,7 +103,7 @@ def test_iteration_waits_for_records(world: ConsumerWorld) -> None:
         next(consumer)
 
 
-def test_columns_hold_what_records_hold(world: ConsumerWorld) -> None:
+def test_columns_equal_records(world: ConsumerWorld) -> None:
     world.fill(3)
     world.log().append(b"x", offsets=[7])
     batch = world.assigned().poll_columns(1.0)
@@ -123,7 +123,7 @@ def test_columns_hold_what_records_hold(world: ConsumerWorld) -> None:
     assert batch.column("timestamp").cast(pa.int64()).to_pylist() == [1000, 1001, 1002, 1007]
 
 
-def test_no_rows_are_an_empty_batch_of_the_same_columns(world: ConsumerWorld) -> None:
+def test_empty_columns_have_the_schema(world: ConsumerWorld) -> None:
     world.fill(1)
     consumer = world.assigned()
     full = consumer.poll_columns(1.0)
@@ -132,7 +132,7 @@ def test_no_rows_are_an_empty_batch_of_the_same_columns(world: ConsumerWorld) ->
     assert empty.schema == full.schema
 
 
-def test_columns_and_records_take_turns(world: ConsumerWorld) -> None:
+def test_columns_and_records_alternate(world: ConsumerWorld) -> None:
     world.fill(*[10] * 3)
     consumer = world.assigned()
     assert offsets(list(consumer.poll(1.0, max_records=4))) == [0, 1, 2, 3]
@@ -151,7 +151,7 @@ def test_columns_of_several_partitions(world: ConsumerWorld) -> None:
     world.fill(5, number=1)
     consumer = world.assigned(0, 1)
     first = consumer.poll_columns(1.0)
-    assert first.num_rows == 5  # one answer of one partition
+    assert first.num_rows == 5  # one response of one partition
     consumer.seek_to_beginning()
     world.poll_until(consumer, lambda: len(world.broker.fetches) > 3)
     consumer.seek_to_beginning()
@@ -162,7 +162,7 @@ def test_columns_of_several_partitions(world: ConsumerWorld) -> None:
     assert rows == 10
 
 
-def test_columns_without_pyarrow_are_refused_clearly(
+def test_columns_without_pyarrow_raise(
     world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.fill(1)
@@ -186,7 +186,7 @@ class CountingInterceptor(ConsumerInterceptor):
         return ConsumerRecords({ORDERS_0: changed})
 
 
-def test_interceptors_and_deserializers_see_each_record_of_a_slow_loop_once(
+def test_slow_iteration_decodes_and_intercepts_once(
     world: ConsumerWorld,
 ) -> None:
     world.fill(10, 10)
@@ -210,7 +210,7 @@ def test_interceptors_and_deserializers_see_each_record_of_a_slow_loop_once(
     assert deserialized == [b"%d" % number for number in range(20)]
 
 
-def test_what_columns_leave_of_records_put_back_is_not_intercepted_again(
+def test_records_put_back_are_not_intercepted_again(
     world: ConsumerWorld,
 ) -> None:
     world.fill(*[5] * 4)
@@ -228,7 +228,7 @@ def test_what_columns_leave_of_records_put_back_is_not_intercepted_again(
     ]
 
 
-def test_a_record_is_counted_once_when_it_was_returned(world: ConsumerWorld) -> None:
+def test_returned_record_is_counted_once(world: ConsumerWorld) -> None:
     world.fill(20)
     consumer = world.assigned()
     for record in consumer:
@@ -242,7 +242,7 @@ def test_a_record_is_counted_once_when_it_was_returned(world: ConsumerWorld) -> 
     assert consumer.metrics()["records-consumed-total"] == 20
 
 
-def test_a_position_put_back_has_the_epoch_of_the_record_before_it(world: ConsumerWorld) -> None:
+def test_position_put_back_has_the_previous_epoch(world: ConsumerWorld) -> None:
     world.broker.epoch = 3
     for epoch in (1, 2, 3):
         first = world.log().end_offset
@@ -267,7 +267,7 @@ class Raising(ConsumerInterceptor):
         raise RuntimeError("goes no further")
 
 
-def test_an_interceptor_that_fails_changes_nothing(
+def test_failing_interceptor_is_ignored(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.fill(3)

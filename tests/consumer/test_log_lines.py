@@ -1,4 +1,4 @@
-"""What a consumer logs: a normal life reads as normal, an outage has a beginning and an end."""
+"""Log lines of a consumer in normal operation and in outages."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ class Log:
         self.caplog = caplog
 
     def lines(self, level: int = logging.INFO) -> list[str]:
-        """Return the new lines without their prefix, which each has."""
+        """Return the new lines without their common prefix."""
         found = []
         for record in self.caplog.records:
             if record.name.startswith("kclient.consumer") and record.levelno >= level:
@@ -42,7 +42,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Log:
     return Log(caplog)
 
 
-def test_a_normal_life_reads_as_normal(world: ConsumerWorld, log: Log) -> None:
+def test_normal_operation_logs_no_warning(world: ConsumerWorld, log: Log) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=100)
     for _ in range(3):
         consumer.poll(0.1)
@@ -80,7 +80,7 @@ def test_a_normal_life_reads_as_normal(world: ConsumerWorld, log: Log) -> None:
 
 
 @pytest.mark.parametrize("api", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
-def test_a_rebalance_while_joining_is_no_failure(
+def test_rebalance_while_joining_is_not_a_failure(
     world: ConsumerWorld, log: Log, api: ApiKey
 ) -> None:
     world.broker.fail(api, _REBALANCE_IN_PROGRESS)
@@ -88,7 +88,7 @@ def test_a_rebalance_while_joining_is_no_failure(
     assert not [line for line in log.lines() if "failed" in line.lower()]
 
 
-def test_a_lost_membership_has_its_reason(world: ConsumerWorld, log: Log) -> None:
+def test_lost_membership_is_logged_with_reason(world: ConsumerWorld, log: Log) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=100)
     consumer.poll(0.1)
     log.lines()
@@ -104,9 +104,7 @@ def test_a_lost_membership_has_its_reason(world: ConsumerWorld, log: Log) -> Non
     ]
 
 
-def test_a_request_that_is_retried_logs_its_first_failure_and_its_success(
-    world: ConsumerWorld, log: Log
-) -> None:
+def test_retried_request_logs_first_failure_and_success(world: ConsumerWorld, log: Log) -> None:
     consumer = world.subscribed(enable_auto_commit=False)
     log.lines()
     world.broker.fail(ApiKey.OFFSET_COMMIT, *[_COORDINATOR_LOAD_IN_PROGRESS] * 5)
@@ -127,7 +125,7 @@ def test_a_request_that_is_retried_logs_its_first_failure_and_its_success(
     ]
 
 
-def test_an_outage_is_logged_and_its_end(world: ConsumerWorld, log: Log) -> None:
+def test_outage_and_its_end_are_logged(world: ConsumerWorld, log: Log) -> None:
     consumer = world.subscribed()
     log.lines()
     peers = dict(world.net.peers)
@@ -143,9 +141,7 @@ def test_an_outage_is_logged_and_its_end(world: ConsumerWorld, log: Log) -> None
     assert "INFO Brokers can be reached again" in log.lines()
 
 
-def test_a_connection_that_is_being_opened_is_not_worth_a_warning(
-    world: ConsumerWorld, log: Log
-) -> None:
+def test_opening_connection_logs_no_warning(world: ConsumerWorld, log: Log) -> None:
     consumer = world.consumer(group_id="g")
     consumer.subscribe("orders")
     for _ in range(10):
@@ -153,7 +149,7 @@ def test_a_connection_that_is_being_opened_is_not_worth_a_warning(
     assert log.lines(logging.WARNING) == []
 
 
-def test_two_consumers_can_be_told_apart(
+def test_log_lines_identify_the_consumer(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")
@@ -165,7 +161,7 @@ def test_two_consumers_can_be_told_apart(
 
 
 def test_every_module_logs_with_the_prefix() -> None:
-    """A module that got its logger itself would leave the client out of its lines."""
+    """Loggers created without the log context would omit the client id."""
     package = Path(kclient.consumer.__file__).parent
     with_own_logger = [
         path.name

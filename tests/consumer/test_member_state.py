@@ -1,4 +1,4 @@
-"""The transition table of a member, and what hangs on it."""
+"""State transitions, generation and heartbeat timers of a member."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from kclient.consumer.coordinator.membership import (
 )
 
 
-def test_a_member_goes_round() -> None:
+def test_member_passes_through_all_states() -> None:
     membership = Membership()
     seen = []
     for event in (
@@ -51,26 +51,26 @@ def test_a_member_goes_round() -> None:
 
 @pytest.mark.parametrize("state", MemberState)
 @pytest.mark.parametrize("event", MemberEvent)
-def test_what_the_table_does_not_name_cannot_happen(state: MemberState, event: MemberEvent) -> None:
+def test_transition_outside_the_table_raises(state: MemberState, event: MemberEvent) -> None:
     if (state, event) in TRANSITIONS:
         assert next_state(state, event) is TRANSITIONS[state, event]
     else:
-        with pytest.raises(IllegalStateError, match=f"{event.name} cannot happen"):
+        with pytest.raises(IllegalStateError, match=f"no transition for {event.name}"):
             next_state(state, event)
 
 
-def test_a_member_may_leave_from_anywhere() -> None:
+def test_member_can_leave_in_any_state() -> None:
     for state in MemberState:
         assert next_state(state, MemberEvent.LEFT) is MemberState.UNJOINED
 
 
-def test_only_assignment_makes_a_member_stable() -> None:
+def test_only_an_assignment_makes_a_member_stable() -> None:
     ways = [event for (_, event), target in TRANSITIONS.items() if target is MemberState.STABLE]
     assert ways == [MemberEvent.ASSIGNED]
 
 
 @given(st.lists(st.sampled_from(MemberEvent), max_size=30))
-def test_a_generation_to_commit_under_exists_only_while_stable(events: list[MemberEvent]) -> None:
+def test_commit_generation_exists_only_while_stable(events: list[MemberEvent]) -> None:
     membership = Membership()
     membership.generation = Generation(3, "m", "range")
     for event in events:
@@ -82,7 +82,7 @@ def test_a_generation_to_commit_under_exists_only_while_stable(events: list[Memb
 
 
 @pytest.mark.parametrize(("keep", "member_id"), [(True, "m"), (False, "")])
-def test_what_is_left_after_losing_the_membership(keep: bool, member_id: str) -> None:
+def test_lost_membership_resets_the_generation(keep: bool, member_id: str) -> None:
     membership = Membership()
     membership.rejoin_needed = False
     membership.generation = Generation(3, "m", "range")
@@ -91,7 +91,7 @@ def test_what_is_left_after_losing_the_membership(keep: bool, member_id: str) ->
     assert (membership.rejoin_needed, membership.rejoin_reason) == (True, "why")
 
 
-def test_the_clocks_of_a_membership() -> None:
+def test_heartbeat_timers() -> None:
     heartbeat = Heartbeat(
         interval_ms=100,
         session_timeout_ms=1000,
@@ -107,7 +107,7 @@ def test_the_clocks_of_a_membership() -> None:
     assert heartbeat.wait_ms(500.0) == 500.0
     assert not heartbeat.session_expired(999.0)
     assert heartbeat.session_expired(1000.0)
-    heartbeat.answered(600.0)
+    heartbeat.acknowledged(600.0)
     assert not heartbeat.session_expired(1599.0)
     assert heartbeat.session_expired(1600.0)
     heartbeat.sent(600.0)

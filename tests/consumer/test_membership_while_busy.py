@@ -1,4 +1,4 @@
-"""A member stays in its group while a call waits and while code of the application runs."""
+"""Heartbeats during waiting calls and during code of the application."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ _FEWEST_BEATS = 17  # one each second, and a little latency
 
 
 class Member:
-    """A member of the group, and what its callbacks reported."""
+    """A member of the group and the calls of its callbacks."""
 
     def __init__(self, world: ConsumerWorld, **options: object) -> None:
         self.world = world
@@ -84,10 +84,10 @@ WAITS: dict[str, tuple[Prepare, Wait]] = {
         lambda consumer: consumer.close(timeout=_BUSY_S),
     ),
 }
-"""Each public call that may wait: what keeps it waiting, and the call."""
+"""Each public call that may wait, with the condition that makes it wait."""
 
 
-def test_the_table_names_every_call_that_may_wait() -> None:
+def test_table_has_every_call_that_may_wait() -> None:
     waiting = {
         name
         for name, call in inspect.getmembers(Consumer, inspect.isfunction)
@@ -98,7 +98,7 @@ def test_the_table_names_every_call_that_may_wait() -> None:
 
 @pytest.mark.fault("R16", "R23")
 @pytest.mark.parametrize("call", WAITS)
-def test_heartbeats_are_sent_while_a_call_waits(world: ConsumerWorld, call: str) -> None:
+def test_waiting_call_sends_heartbeats(world: ConsumerWorld, call: str) -> None:
     prepare, wait = WAITS[call]
     member = Member(world, retry_backoff_ms=500)
     if call in {"position", "lag"}:
@@ -119,7 +119,7 @@ def test_heartbeats_are_sent_while_a_call_waits(world: ConsumerWorld, call: str)
 
 
 @pytest.mark.fault("R14")
-def test_a_call_that_waits_is_not_a_poll(world: ConsumerWorld) -> None:
+def test_waiting_call_does_not_count_as_poll(world: ConsumerWorld) -> None:
     member = Member(world, max_poll_interval_ms=10_000)
     consumer = member.join()
     no_offsets(world)
@@ -134,7 +134,7 @@ def test_a_call_that_waits_is_not_a_poll(world: ConsumerWorld) -> None:
 
 
 class Slow:
-    """Runs for long once, when armed, and counts the heartbeats that are sent during that time."""
+    """Takes long once, when armed, and counts the heartbeats sent during that time."""
 
     def __init__(self, world: ConsumerWorld) -> None:
         self.world = world
@@ -275,7 +275,7 @@ HOOKS: dict[str, Callable[[ConsumerWorld, Slow], None]] = {
     "assign": assign_by("assign"),
     "on_assignment": assign_by("on_assignment"),
 }
-"""Each kind of code of the application that runs inside of a call of a member."""
+"""Each kind of application code that runs inside a call of a member."""
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def slow(world: ConsumerWorld) -> Iterator[Slow]:
 
 @pytest.mark.fault("R16", "R23")
 @pytest.mark.parametrize("hook", HOOKS)
-def test_heartbeats_are_sent_while_code_of_the_application_runs(
+def test_heartbeats_are_sent_during_application_code(
     world: ConsumerWorld, slow: Slow, hook: str
 ) -> None:
     HOOKS[hook](world, slow)
@@ -299,7 +299,7 @@ def test_heartbeats_are_sent_while_code_of_the_application_runs(
 @pytest.mark.fault("R14")
 @pytest.mark.parametrize("iterating", [False, True])
 @pytest.mark.parametrize("why", ["put out by the broker", "max.poll.interval.ms"])
-def test_records_of_partitions_lost_during_their_deserialization_are_not_handed_out(
+def test_records_of_partitions_lost_while_decoding_are_not_returned(
     world: ConsumerWorld, slow: Slow, why: str, iterating: bool
 ) -> None:
     world.fill(3)
@@ -318,9 +318,7 @@ def test_records_of_partitions_lost_during_their_deserialization_are_not_handed_
 
 
 @pytest.mark.fault("R16")
-def test_fetched_data_that_arrives_during_a_deserialization_is_read_in_order(
-    world: ConsumerWorld, slow: Slow
-) -> None:
+def test_data_arriving_while_decoding_is_read_in_order(world: ConsumerWorld, slow: Slow) -> None:
     world.fill(*[2] * 10)
     member = Member(
         world,
@@ -333,8 +331,8 @@ def test_fetched_data_that_arrives_during_a_deserialization_is_read_in_order(
 
 
 @pytest.mark.fault("R16")
-def test_a_deserializer_may_use_the_consumer(world: ConsumerWorld, slow: Slow) -> None:
-    """A call inside a deserializer keeps the heartbeat loop out; afterwards it goes on."""
+def test_deserializer_may_call_the_consumer(world: ConsumerWorld, slow: Slow) -> None:
+    """A call inside a deserializer blocks the heartbeat task until it returns."""
     world.fill(3)
     seen: list[object] = []
 

@@ -1,4 +1,4 @@
-"""What a consumer measures, under the names of the Java client."""
+"""Consumer metrics."""
 
 import math
 
@@ -10,7 +10,7 @@ from tests.consumer.conftest import ConsumerWorld
 ILLEGAL_GENERATION = 22
 
 
-def test_a_member_counts_its_requests_and_how_long_they_took(world: ConsumerWorld) -> None:
+def test_group_requests_are_counted_and_timed(world: ConsumerWorld) -> None:
     world.fill(5)
     consumer = world.subscribed(enable_auto_commit=False, heartbeat_interval_ms=1000)
     world.read(consumer, 5)
@@ -22,7 +22,7 @@ def test_a_member_counts_its_requests_and_how_long_they_took(world: ConsumerWorl
     assert 4 <= heartbeats <= 6
     assert metrics["commit-total"] == 3
     assert metrics["heartbeat-total"] == heartbeats
-    assert metrics["join-total"] == 2  # the first tells the member its id
+    assert metrics["join-total"] == 2  # the first returns the member id
     assert metrics["sync-total"] == 1
     for name in ("commit-latency-avg", "commit-latency-max", "heartbeat-response-time-max"):
         assert 0 < metrics[name] < 100, name
@@ -50,7 +50,7 @@ def test_rebalances_are_counted(world: ConsumerWorld) -> None:
     assert metrics["assigned-partitions"] == 2
 
 
-def test_nothing_is_measured_that_never_was(world: ConsumerWorld) -> None:
+def test_metrics_without_events_are_nan_or_zero(world: ConsumerWorld) -> None:
     consumer = world.assigned(group_id="g")
     metrics = consumer.metrics()
     for name in ("last-poll-seconds-ago", "last-heartbeat-seconds-ago", "records-lag-max"):
@@ -58,7 +58,7 @@ def test_nothing_is_measured_that_never_was(world: ConsumerWorld) -> None:
     assert not any(name.startswith("heartbeat") for name in world.assigned().metrics())
 
 
-def test_the_lag_is_that_of_the_partition_furthest_behind(world: ConsumerWorld) -> None:
+def test_records_lag_max_is_the_largest_lag(world: ConsumerWorld) -> None:
     world.fill(10)
     world.fill(4, number=1)
     consumer = world.assigned(0, 1, max_poll_records=3)

@@ -1,4 +1,4 @@
-"""Topics and partitions that do not exist: calls fail soon with the cause, which is logged."""
+"""Topics and partitions that do not exist."""
 
 import logging
 import re
@@ -40,7 +40,7 @@ CALLS["seek_to_end"] = seek_to_end
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("call", CALLS)
-def test_a_partition_number_that_is_too_high_fails_at_once(
+def test_nonexistent_partition_number_fails_at_once(
     world: ConsumerWorld, call: str, known: bool
 ) -> None:
     consumer = world.consumer(group_id="g")
@@ -58,7 +58,7 @@ def test_a_partition_number_that_is_too_high_fails_at_once(
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_topic_that_does_not_exist_fails_soon(world: ConsumerWorld, call: str) -> None:
+def test_missing_topic_fails_within_two_seconds(world: ConsumerWorld, call: str) -> None:
     consumer = world.consumer(group_id="g")
     consumer.assign([ORDERS_0, NOWHERE_0])
     world.broker.fail(ApiKey.OFFSET_COMMIT, *[_UNKNOWN_TOPIC_OR_PARTITION] * 100)
@@ -71,7 +71,7 @@ def test_a_topic_that_does_not_exist_fails_soon(world: ConsumerWorld, call: str)
     assert 2_000 <= world.clock.now_ms - before_ms <= 5_000
 
 
-def test_a_topic_that_is_being_created_is_waited_for(world: ConsumerWorld) -> None:
+def test_topic_under_creation_is_awaited(world: ConsumerWorld) -> None:
     consumer = world.consumer()
 
     def created() -> None:
@@ -81,14 +81,14 @@ def test_a_topic_that_is_being_created_is_waited_for(world: ConsumerWorld) -> No
     assert consumer.end_offsets([NOWHERE_0]) == {NOWHERE_0: 0}
 
 
-def test_partitions_that_are_added_during_the_call_are_found(world: ConsumerWorld) -> None:
+def test_partitions_added_during_the_call_are_found(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.position(ORDERS_0)
     world.broker.add_topic("orders", 10)
     assert consumer.end_offsets([ORDERS_9]) == {ORDERS_9: 0}
 
 
-def test_a_commit_that_is_refused_for_an_existing_partition_is_retried(
+def test_commit_to_existing_partition_is_retried(
     world: ConsumerWorld,
 ) -> None:
     """The coordinator's metadata may be older than that of the other brokers."""
@@ -98,7 +98,7 @@ def test_a_commit_that_is_refused_for_an_existing_partition_is_retried(
     assert consumer.committed([ORDERS_1]) == {ORDERS_1: OffsetAndMetadata(7)}
 
 
-def test_a_short_timeout_names_the_cause(world: ConsumerWorld) -> None:
+def test_timeout_error_has_the_cause(world: ConsumerWorld) -> None:
     with pytest.raises(KafkaTimeoutError, match="topic nowhere does not exist"):
         world.consumer().end_offsets([NOWHERE_0], timeout=1.0)
     world.broker.topics["orders"] = [1, -1]
@@ -110,7 +110,7 @@ def test_a_short_timeout_names_the_cause(world: ConsumerWorld) -> None:
 
 
 def lines(caplog: pytest.LogCaptureFixture, about: str) -> list[tuple[str, str]]:
-    """Return levels and messages that name a topic or partition that did not exist."""
+    """Return levels and messages about missing topics and partitions."""
     found = [
         (record.levelname, re.sub(r"^\[.*?\] ", "", record.getMessage()))
         for record in caplog.records
@@ -121,7 +121,7 @@ def lines(caplog: pytest.LogCaptureFixture, about: str) -> list[tuple[str, str]]
 
 
 @pytest.mark.parametrize("partition", [ORDERS_9, NOWHERE_0])
-def test_an_assigned_partition_that_does_not_exist_is_logged_once_a_minute(
+def test_missing_partition_is_logged_once_a_minute(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture, partition: TopicPartition
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")
@@ -144,7 +144,7 @@ def test_an_assigned_partition_that_does_not_exist_is_logged_once_a_minute(
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_each_member_logs_the_missing_topics_of_its_subscription(
+def test_member_logs_missing_topics_of_its_subscription(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture, leads: bool
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")
@@ -162,7 +162,7 @@ def test_each_member_logs_the_missing_topics_of_its_subscription(
     assert lines(caplog, "nowhere") == [("INFO", "nowhere exists now")]
 
 
-def test_a_topic_that_is_not_read_any_more_is_not_logged(
+def test_unsubscribed_topic_is_not_logged(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kclient")

@@ -1,4 +1,4 @@
-"""The consumer over real sockets, with real threads, against the companion broker."""
+"""Consumer over real sockets and threads, against the companion broker."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def heartbeat_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if "heartbeat" in thread.name]
 
 
-def test_every_record_is_read_once_by_every_way(cluster: EmbeddedCluster) -> None:
+def test_each_record_is_read_once(cluster: EmbeddedCluster) -> None:
     expected = sorted(range(COUNT))
     with everything(cluster, max_partition_fetch_bytes=4000) as consumer:
         polled: list[int] = []
@@ -68,7 +68,7 @@ def test_every_record_is_read_once_by_every_way(cluster: EmbeddedCluster) -> Non
     assert heartbeat_threads() == []
 
 
-def test_two_members_share_and_one_takes_over(cluster: EmbeddedCluster) -> None:
+def test_remaining_member_takes_over_partitions(cluster: EmbeddedCluster) -> None:
     seen: list[int] = []
     first = make(cluster, group_id="pair", heartbeat_interval_ms=100, session_timeout_ms=6000)
     second = make(cluster, group_id="pair", heartbeat_interval_ms=100, session_timeout_ms=6000)
@@ -91,7 +91,7 @@ def test_two_members_share_and_one_takes_over(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.fault("R23")
-def test_a_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None:
+def test_busy_application_stays_in_the_group(cluster: EmbeddedCluster) -> None:
     lost: list[object] = []
     with make(
         cluster, group_id="busy", heartbeat_interval_ms=100, session_timeout_ms=1000
@@ -113,7 +113,7 @@ def poll_for(consumer: Consumer, seconds: float) -> None:
 
 
 @pytest.mark.fault("R15")
-def test_a_static_member_whose_place_was_taken_leaves_it_to_the_other(
+def test_fenced_static_member_does_not_rejoin(
     cluster: EmbeddedCluster,
 ) -> None:
     options = {"group_id": "fenced", "group_instance_id": "one", "heartbeat_interval_ms": 50}
@@ -125,7 +125,7 @@ def test_a_static_member_whose_place_was_taken_leaves_it_to_the_other(
         while not second.assignment():
             second.poll(0.05)
         generation = second.group_metadata().generation_id
-        for _ in range(3):  # whatever the application makes of the error
+        for _ in range(3):  # the application may ignore the error
             with pytest.raises(FencedInstanceIdError, match="'one'"):
                 poll_for(first, 10.0)
         second.commit()
@@ -151,7 +151,7 @@ def test_wakeup_from_another_thread(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
+def test_call_from_another_thread_is_rejected(cluster: EmbeddedCluster) -> None:
     with make(cluster) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
         consumer.seek_to_end()
@@ -174,7 +174,7 @@ def test_another_thread_is_turned_away(cluster: EmbeddedCluster) -> None:
 
 
 @pytest.mark.fault("R21")
-def test_ctrl_c_ends_a_poll_and_costs_nothing(cluster: EmbeddedCluster) -> None:
+def test_ctrl_c_ends_poll_without_losing_records(cluster: EmbeddedCluster) -> None:
     with everything(cluster) as consumer:
         seen = [int(record.value) for record in consumer.poll(5.0)]
         for delay in (0.05, 0.1, 0.2):
@@ -191,7 +191,7 @@ def test_ctrl_c_ends_a_poll_and_costs_nothing(cluster: EmbeddedCluster) -> None:
         assert sorted(seen) == list(range(COUNT))
 
 
-def test_a_forked_child_is_turned_away(cluster: EmbeddedCluster) -> None:
+def test_forked_child_is_rejected(cluster: EmbeddedCluster) -> None:
     with everything(cluster) as consumer:
         consumer.poll(1.0)
         child = os.fork()
@@ -205,7 +205,7 @@ def test_a_forked_child_is_turned_away(cluster: EmbeddedCluster) -> None:
         assert len(consumer.poll(5.0)) > 0
 
 
-def test_nobody_there_is_told_in_time() -> None:
+def test_unreachable_brokers_are_reported_within_timeout() -> None:
     with Consumer(bootstrap_servers="127.0.0.1:1", group_id="g") as consumer:
         consumer.assign([TopicPartition("orders", 0)])
         before = time.monotonic()
@@ -230,7 +230,7 @@ def _by_columns(consumer: Consumer) -> list[int]:
 
 
 @pytest.mark.parametrize("read", [_by_iteration, _by_poll, _by_columns])
-def test_two_threads_never_share_records_and_one_of_them_is_refused(
+def test_records_of_concurrent_polls_go_to_one_thread(
     cluster: EmbeddedCluster, read: Callable[[Consumer], list[int]]
 ) -> None:
     with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:

@@ -1,4 +1,4 @@
-"""What moves a position, or must not: lost answers, replicas that die, topics that go away."""
+"""Positions with lost responses, dead replicas and deleted topics."""
 
 import pytest
 
@@ -22,7 +22,7 @@ _SESSION = 7
 
 
 def second_broker(world: ConsumerWorld) -> VirtualLogBroker:
-    """A replica of everything, which leads nothing."""
+    """A broker that is a follower of all partitions."""
     other = VirtualLogBroker(Node(2, _OTHER, 9092), world.clock)
     other.logs, other.topics = world.broker.logs, world.broker.topics
     other.topic_ids = world.broker.topic_ids
@@ -37,9 +37,7 @@ def second_broker(world: ConsumerWorld) -> VirtualLogBroker:
 
 @pytest.mark.fault("R7")
 @pytest.mark.parametrize("fault", ["hangs up", "is silent"])
-def test_a_lost_answer_about_the_committed_position_is_asked_for_again(
-    world: ConsumerWorld, fault: str
-) -> None:
+def test_lost_offset_fetch_response_is_retried(world: ConsumerWorld, fault: str) -> None:
     world.fill(10)
     world.broker.group.committed[ORDERS_0] = (6, "", -1)
     consumer = world.consumer(group_id="g", request_timeout_ms=2000)
@@ -58,9 +56,7 @@ def test_a_lost_answer_about_the_committed_position_is_asked_for_again(
 
 @pytest.mark.fault("R7")
 @pytest.mark.parametrize("code", [_GROUP_AUTHORIZATION_FAILED, _UNKNOWN_SERVER_ERROR])
-def test_a_refusal_of_the_committed_position_is_raised_and_resets_nothing(
-    world: ConsumerWorld, code: int
-) -> None:
+def test_fatal_offset_fetch_error_is_raised_without_reset(world: ConsumerWorld, code: int) -> None:
     world.fill(10)
     world.broker.group.committed[ORDERS_0] = (6, "", -1)
     world.broker.fail(ApiKey.OFFSET_FETCH, code)
@@ -72,11 +68,11 @@ def test_a_refusal_of_the_committed_position_is_raised_and_resets_nothing(
     assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
 
 
-# --- R9: answers that land too late
+# --- R9: late responses
 
 
 @pytest.mark.fault("R9")
-def test_an_answer_that_lands_in_a_pause_waits_for_its_end(world: ConsumerWorld) -> None:
+def test_response_during_a_pause_is_kept(world: ConsumerWorld) -> None:
     world.fill(*[5] * 4)
     consumer = world.assigned(0, 1)
     consumer.poll(0.0)
@@ -93,8 +89,8 @@ def test_an_answer_that_lands_in_a_pause_waits_for_its_end(world: ConsumerWorld)
 
 
 @pytest.mark.fault("R8", "R9")
-def test_an_answer_that_lands_during_a_validation_is_fetched_again(world: ConsumerWorld) -> None:
-    """What was fetched from the old leader may be what the new one does not have."""
+def test_response_during_validation_is_fetched_again(world: ConsumerWorld) -> None:
+    """Records fetched from the old leader may not be in the log of the new one."""
     world.fill(2, 2)
     consumer = world.assigned(max_partition_fetch_bytes=150)
     assert offsets(world.read(consumer, 2)) == [0, 1]
@@ -113,9 +109,7 @@ def test_an_answer_that_lands_during_a_validation_is_fetched_again(world: Consum
 
 @pytest.mark.fault("R9")
 @pytest.mark.parametrize("polls", range(1, 6))
-def test_nothing_of_an_assignment_that_was_replaced_is_handed_out(
-    world: ConsumerWorld, polls: int
-) -> None:
+def test_records_of_a_replaced_assignment_are_dropped(world: ConsumerWorld, polls: int) -> None:
     world.fill(*[5] * 4)
     world.fill(*[5] * 4, number=1)
     consumer = world.assigned(0)
@@ -131,7 +125,7 @@ def test_nothing_of_an_assignment_that_was_replaced_is_handed_out(
 
 
 @pytest.mark.fault("R10")
-def test_a_preferred_replica_that_dies_is_left_for_the_leader(world: ConsumerWorld) -> None:
+def test_dead_preferred_replica_falls_back_to_leader(world: ConsumerWorld) -> None:
     other = second_broker(world)
     world.fill(5)
     world.log().preferred_replica = 2
@@ -150,8 +144,8 @@ def test_a_preferred_replica_that_dies_is_left_for_the_leader(world: ConsumerWor
 
 
 @pytest.mark.fault("R6", "R10")
-def test_a_replica_that_lags_behind_costs_no_position(world: ConsumerWorld) -> None:
-    """Its end of the log is not the log's: the leader is asked before a position is reset."""
+def test_lagging_replica_keeps_the_position(world: ConsumerWorld) -> None:
+    """The log end of a follower is behind: the leader is asked before a position is reset."""
     other = second_broker(world)
     world.fill(5)
     world.log().preferred_replica = 2
@@ -171,11 +165,11 @@ def test_a_replica_that_lags_behind_costs_no_position(world: ConsumerWorld) -> N
     "code",
     [_FETCH_SESSION_ID_NOT_FOUND, _INVALID_FETCH_SESSION_EPOCH, _FETCH_SESSION_TOPIC_ID_ERROR],
 )
-def test_a_lost_fetch_session_is_opened_again(world: ConsumerWorld, code: int) -> None:
+def test_lost_fetch_session_is_reopened(world: ConsumerWorld, code: int) -> None:
     world.fill(3)
     asked: list[FetchRequest] = []
 
-    def answer(header: RequestHeader, request: Request) -> Response:
+    def response(header: RequestHeader, request: Request) -> Response:
         assert isinstance(request, FetchRequest)
         asked.append(request)
         if len(asked) == 1:
@@ -185,7 +179,7 @@ def test_a_lost_fetch_session_is_opened_again(world: ConsumerWorld, code: int) -
         del world.broker.answers[ApiKey.FETCH]
         return FetchResponse(error_code=code)
 
-    world.broker.answers[ApiKey.FETCH] = answer
+    world.broker.answers[ApiKey.FETCH] = response
     consumer = world.assigned(0, 1)
     assert offsets(world.read(consumer, 3)) == [0, 1, 2]
     world.poll_until(consumer, lambda: len(asked) == 2)
@@ -198,12 +192,12 @@ def test_a_lost_fetch_session_is_opened_again(world: ConsumerWorld, code: int) -
     assert sum(len(topic.partitions) for topic in again.topics) == 2
 
 
-# --- R19: what compaction leaves
+# --- R19: compacted batches
 
 
 @pytest.mark.fault("R19")
-def test_a_batch_without_any_record_moves_the_position_behind_it(world: ConsumerWorld) -> None:
-    """Compaction keeps the last batch of a producer, be it empty."""
+def test_position_moves_past_an_empty_batch(world: ConsumerWorld) -> None:
+    """Compaction keeps the last batch of a producer even if it is empty."""
     world.fill(2, 3, 1)
     batches = world.log().batches
     batches[1] = (2, 5, without_records(batches[1][2]))
@@ -216,12 +210,12 @@ def test_a_batch_without_any_record_moves_the_position_behind_it(world: Consumer
     assert len(world.broker.fetches) < 12, "it was fetched over and over"
 
 
-# --- R20: topics that go and come
+# --- R20: deleted and recreated topics
 
 
 @pytest.mark.fault("R20")
 @pytest.mark.parametrize("policy", ["earliest", "latest"])
-def test_a_topic_made_anew_is_read_by_policy(world: ConsumerWorld, policy: str) -> None:
+def test_recreated_topic_is_read_by_policy(world: ConsumerWorld, policy: str) -> None:
     world.fill(8)
     consumer = world.assigned(auto_offset_reset=policy, metadata_max_age_ms=300)
     consumer.seek(ORDERS_0, 0)
@@ -230,7 +224,7 @@ def test_a_topic_made_anew_is_read_by_policy(world: ConsumerWorld, policy: str) 
     for _ in range(5):
         assert not consumer.poll(0.2)
     world.broker.add_topic("orders", 2)
-    world.broker.topic_ids["orders"] = b"orders, made anew".ljust(16)[:16]
+    world.broker.topic_ids["orders"] = b"orders, recreated".ljust(16)[:16]
     if policy == "earliest":
         world.fill(3)
         assert offsets(world.read(consumer, 3)) == [0, 1, 2]
@@ -257,7 +251,7 @@ def test_a_position_is_kept_when_its_topic_is_recreated(world: ConsumerWorld) ->
 
 
 @pytest.mark.fault("R20")
-def test_a_deleted_topic_hinders_neither_others_nor_close(world: ConsumerWorld) -> None:
+def test_deleted_topic_blocks_neither_others_nor_close(world: ConsumerWorld) -> None:
     extra = world.broker.add_topic("extra")[0]
     world.fill(2)
     consumer = world.consumer(metadata_max_age_ms=300)
@@ -274,14 +268,14 @@ def test_a_deleted_topic_hinders_neither_others_nor_close(world: ConsumerWorld) 
     assert world.clock.now_ms - before_ms < 500
 
 
-def test_the_id_of_a_topic_tells_one_that_was_made_anew(world: ConsumerWorld) -> None:
+def test_recreated_topic_has_another_id(world: ConsumerWorld) -> None:
     world.fill(2)
     consumer = world.consumer(metadata_max_age_ms=300)
-    assert consumer.topic_id("orders") is None  # nobody was asked yet
+    assert consumer.topic_id("orders") is None  # no metadata yet
     consumer.assign([ORDERS_0])
     world.read(consumer, 2)
     before = consumer.topic_id("orders")
-    world.broker.topic_ids["orders"] = b"orders, made anew".ljust(16)[:16]
+    world.broker.topic_ids["orders"] = b"orders, recreated".ljust(16)[:16]
     world.poll_until(consumer, lambda: consumer.topic_id("orders") != before)
     assert before is not None
     assert consumer.topic_id("orders") is not None

@@ -1,4 +1,4 @@
-"""Positions: found, sought, validated, looked up; in virtual time."""
+"""Positions in virtual time: reset, seek, validation, offset lookup."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -23,13 +23,13 @@ from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
     # The record at offset n has the timestamp 1000 + n, which is 1.7e12 ms ago.
     [("earliest", 3), ("latest", 10), ("by_duration:P1D", 10), ("by_duration:P99999D", 3)],
 )
-def test_the_policy_says_where_to_start(world: ConsumerWorld, policy: str, position: int) -> None:
+def test_reading_starts_by_reset_policy(world: ConsumerWorld, policy: str, position: int) -> None:
     world.fill(10)
     world.log().start_offset = 3
     assert world.assigned(auto_offset_reset=policy).position(ORDERS_0) == position
 
 
-def test_without_a_policy_a_position_is_demanded(world: ConsumerWorld) -> None:
+def test_missing_position_raises_without_policy(world: ConsumerWorld) -> None:
     consumer = world.assigned(auto_offset_reset="none")
     with pytest.raises(NoOffsetForPartitionError, match="orders-0"):
         consumer.poll(1.0)
@@ -38,13 +38,13 @@ def test_without_a_policy_a_position_is_demanded(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 1)) == [0]
 
 
-def test_a_failed_look_up_is_tried_again(world: ConsumerWorld) -> None:
+def test_failed_lookup_is_retried(world: ConsumerWorld) -> None:
     world.fill(3)
     world.broker.fail(ApiKey.LIST_OFFSETS, 6, 3, 5)
     assert offsets(world.read(world.assigned(), 3)) == [0, 1, 2]
 
 
-def test_a_silent_broker_makes_position_time_out(world: ConsumerWorld) -> None:
+def test_position_times_out_without_response(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     consumer.beginning_offsets([ORDERS_0])
     world.broker.silent = True
@@ -54,7 +54,7 @@ def test_a_silent_broker_makes_position_time_out(world: ConsumerWorld) -> None:
     assert world.clock.now_ms - before_ms <= 2010
 
 
-def test_an_unreachable_cluster_is_named_with_its_cause(world: ConsumerWorld) -> None:
+def test_unreachable_cluster_is_reported_with_cause(world: ConsumerWorld) -> None:
     consumer = world.assigned()
     world.net.peers.clear()
     with pytest.raises(KafkaTimeoutError, match=r"10\.0\.0\.1:9092.*refused") as caught:
@@ -62,7 +62,7 @@ def test_an_unreachable_cluster_is_named_with_its_cause(world: ConsumerWorld) ->
     assert isinstance(caught.value.__cause__, BootstrapError)
 
 
-def test_seek_to_the_ends(world: ConsumerWorld) -> None:
+def test_seek_to_beginning_and_end(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
     consumer.seek_to_end(ORDERS_0)
@@ -73,7 +73,7 @@ def test_seek_to_the_ends(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R9")
-def test_a_seek_while_a_look_up_is_under_way_wins(world: ConsumerWorld) -> None:
+def test_seek_overrides_a_lookup_in_flight(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned(auto_offset_reset="latest")
     for _ in range(4):
@@ -83,7 +83,7 @@ def test_a_seek_while_a_look_up_is_under_way_wins(world: ConsumerWorld) -> None:
     assert offsets(world.read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
 
 
-def test_look_ups_need_no_assignment(world: ConsumerWorld) -> None:
+def test_lookups_need_no_assignment(world: ConsumerWorld) -> None:
     world.fill(7)
     world.log().start_offset = 2
     consumer = world.consumer()
@@ -96,7 +96,7 @@ def test_look_ups_need_no_assignment(world: ConsumerWorld) -> None:
     assert consumer.beginning_offsets([]) == {}
 
 
-def test_a_look_up_of_an_unknown_topic_times_out(world: ConsumerWorld) -> None:
+def test_lookup_of_unknown_topic_times_out(world: ConsumerWorld) -> None:
     with pytest.raises(KafkaTimeoutError, match="nowhere-0"):
         world.consumer().end_offsets([TopicPartition("nowhere", 0)], timeout=1.5)
 
@@ -109,7 +109,7 @@ def test_lag_counts_to_the_end_of_the_log(world: ConsumerWorld) -> None:
     assert consumer.lag(ORDERS_0) == 0
 
 
-def test_unassigned_partitions_are_refused(world: ConsumerWorld) -> None:
+def test_unassigned_partitions_are_rejected(world: ConsumerWorld) -> None:
     consumer = world.assigned(0)
     for call in (
         lambda: consumer.seek(ORDERS_1, 0),
@@ -126,11 +126,11 @@ def test_unassigned_partitions_are_refused(world: ConsumerWorld) -> None:
         consumer.seek(ORDERS_0, "5")  # type: ignore[arg-type]  # the wrong use under test
 
 
-# --- truncation, as KIP-320 finds it
+# --- truncation detection by KIP-320
 
 
 @pytest.mark.fault("R8")
-def test_a_new_leader_epoch_is_validated_before_reading_on(world: ConsumerWorld) -> None:
+def test_new_leader_epoch_is_validated_before_fetching(world: ConsumerWorld) -> None:
     world.fill(6)
     consumer = world.assigned(metadata_max_age_ms=200)
     world.read(consumer, 6)
@@ -153,7 +153,7 @@ def truncate(world: ConsumerWorld, end: int) -> None:
 
 
 @pytest.mark.fault("R8")
-def test_truncation_moves_the_position_to_where_the_logs_part(
+def test_truncation_moves_position_to_divergence(
     world: ConsumerWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.fill(2, 2, 2)
@@ -166,7 +166,7 @@ def test_truncation_moves_the_position_to_where_the_logs_part(
 
 
 @pytest.mark.fault("R8")
-def test_truncation_without_a_policy_is_raised(world: ConsumerWorld) -> None:
+def test_truncation_raises_without_policy(world: ConsumerWorld) -> None:
     world.fill(2, 2, 2)
     consumer = world.assigned(auto_offset_reset="none", metadata_max_age_ms=200)
     consumer.seek(ORDERS_0, 0)
@@ -181,7 +181,7 @@ def test_truncation_without_a_policy_is_raised(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R8")
-def test_a_committed_offset_beyond_a_truncated_log_is_found_out(world: ConsumerWorld) -> None:
+def test_committed_offset_beyond_truncated_log_is_detected(world: ConsumerWorld) -> None:
     world.fill(2, 2, 2)
     truncate(world, 4)
     world.broker.group.committed[ORDERS_0] = (6, "", 1)
@@ -189,7 +189,7 @@ def test_a_committed_offset_beyond_a_truncated_log_is_found_out(world: ConsumerW
     assert consumer.position(ORDERS_0) == 4
 
 
-def test_a_broker_without_epoch_look_ups_is_trusted(world: ConsumerWorld) -> None:
+def test_validation_is_skipped_without_broker_support(world: ConsumerWorld) -> None:
     del world.broker.versions[ApiKey.OFFSET_FOR_LEADER_EPOCH]
     world.fill(6)
     consumer = world.assigned()
@@ -198,7 +198,7 @@ def test_a_broker_without_epoch_look_ups_is_trusted(world: ConsumerWorld) -> Non
 
 
 @pytest.mark.fault("R8")
-def test_validation_is_tried_again(world: ConsumerWorld) -> None:
+def test_validation_is_retried(world: ConsumerWorld) -> None:
     world.fill(6)
     world.broker.fail(ApiKey.OFFSET_FOR_LEADER_EPOCH, 6, 74, 75)
     consumer = world.assigned()
@@ -208,7 +208,7 @@ def test_validation_is_tried_again(world: ConsumerWorld) -> None:
     assert world.broker.asked_for(ApiKey.OFFSET_FOR_LEADER_EPOCH) == 4
 
 
-def test_a_time_may_be_a_datetime_and_what_is_found_is_sought(world: ConsumerWorld) -> None:
+def test_lookup_by_datetime_result_can_be_sought(world: ConsumerWorld) -> None:
     world.fill(10)
     consumer = world.assigned()
     moment = datetime(1970, 1, 1, 0, 0, 1, 4_999, tzinfo=UTC)  # the record at 4 has 1004 ms

@@ -1,4 +1,4 @@
-"""Consumers whose process is killed, ends without close, or forks."""
+"""Consumers in processes that are killed, exit without close, or fork."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture
 def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic of one partition, full of records; the group is empty again afterwards."""
+    """A topic with one partition and records; the group is empty afterwards."""
     name = request.node.name
     with AdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(name, 1, 1)])
@@ -60,23 +60,23 @@ Start = Callable[[str], "subprocess.Popen[str]"]
 
 
 @pytest.mark.fault("R22")
-def test_a_kill_between_processing_and_commit_repeats_what_was_not_committed_and_skips_nothing(
+def test_kill_before_commit_repeats_records_and_loses_none(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("die")
     assert process.stdout is not None
-    told = json.loads(process.stdout.readline())
+    outcomes = json.loads(process.stdout.readline())
     process.kill()
-    assert told["processed"] == list(range(3 * AT_MOST))
-    assert told["committed"] == 2 * AT_MOST
+    assert outcomes["processed"] == list(range(3 * AT_MOST))
+    assert outcomes["committed"] == 2 * AT_MOST
     with member(cluster.bootstrap_servers, topic) as heir:
         again: list[int] = []
-        while len(again) < COUNT - told["committed"]:
+        while len(again) < COUNT - outcomes["committed"]:
             again += some(heir)
-    assert again == list(range(told["committed"], COUNT))
+    assert again == list(range(outcomes["committed"], COUNT))
 
 
-def test_a_consumer_left_open_at_exit_is_told_and_does_not_hold_it_up(
+def test_open_consumer_at_exit_warns_and_does_not_block(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("exit")
@@ -92,15 +92,15 @@ def test_a_consumer_left_open_at_exit_is_told_and_does_not_hold_it_up(
 
 
 @pytest.mark.fault("W19")
-def test_the_child_of_a_fork_is_told_at_every_call_and_costs_the_parent_nothing(
+def test_every_call_in_a_forked_child_raises(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     process = start("fork")
     out, complaint = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, complaint
     child, parent = (json.loads(line) for line in out.splitlines())
-    for call, said in child["child"].items():
-        assert "this consumer was created in process" in said, call
+    for call, output in child["child"].items():
+        assert "this consumer was created in process" in output, call
     assert parent["code"] == 0
     assert parent["parent"] == list(range(22))
     assert parent["same_generation"], "the child took the parent out of its group"
@@ -108,7 +108,7 @@ def test_the_child_of_a_fork_is_told_at_every_call_and_costs_the_parent_nothing(
 
 
 @pytest.mark.fault("W19")
-def test_the_group_is_left_by_the_parent_alone(
+def test_only_the_parent_leaves_the_group(
     cluster: EmbeddedCluster, topic: str, start: Start
 ) -> None:
     start("fork").communicate(timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Transactions as a reader sees them, in virtual time."""
+"""Transactional records under both isolation levels, in virtual time."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ def reader(world: ConsumerWorld, isolation: str = "read_committed") -> Consumer:
 
 
 @pytest.mark.fault("R18")
-def test_aborted_records_are_left_out(world: ConsumerWorld) -> None:
+def test_aborted_records_are_not_returned(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"kept")
     log.append(b"gone", b"gone", producer_id=5)
@@ -35,7 +35,7 @@ def test_aborted_records_are_left_out(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R18")
-def test_read_uncommitted_sees_all_but_the_markers(world: ConsumerWorld) -> None:
+def test_read_uncommitted_returns_all_but_control_records(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a", producer_id=5)
     abort(log, 5, 0)
@@ -44,7 +44,7 @@ def test_read_uncommitted_sees_all_but_the_markers(world: ConsumerWorld) -> None
 
 
 @pytest.mark.fault("R18")
-def test_a_list_out_of_order_and_several_producers(world: ConsumerWorld) -> None:
+def test_unordered_aborted_list_of_several_producers(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"x5", producer_id=5)
     log.append(b"x6", producer_id=6)
@@ -57,7 +57,7 @@ def test_a_list_out_of_order_and_several_producers(world: ConsumerWorld) -> None
 
 
 @pytest.mark.fault("R18")
-def test_a_solitary_marker_hides_nothing(world: ConsumerWorld) -> None:
+def test_single_abort_marker_hides_no_record(world: ConsumerWorld) -> None:
     log = world.log()
     end(log, 5, ControlRecordType.ABORT)
     log.append(b"kept", producer_id=5)
@@ -68,7 +68,7 @@ def test_a_solitary_marker_hides_nothing(world: ConsumerWorld) -> None:
 
 
 @pytest.mark.fault("R18")
-def test_a_run_of_aborted_records_longer_than_a_fetch_is_passed_without_spinning(
+def test_long_aborted_transaction_is_skipped(
     world: ConsumerWorld,
 ) -> None:
     log = world.log()
@@ -83,7 +83,7 @@ def test_a_run_of_aborted_records_longer_than_a_fetch_is_passed_without_spinning
 
 
 @pytest.mark.fault("R18")
-def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> None:
+def test_records_after_last_stable_offset_are_not_read(world: ConsumerWorld) -> None:
     log = world.log()
     log.append(b"a")
     log.append(b"open", producer_id=5)
@@ -101,7 +101,7 @@ def test_nothing_beyond_the_last_stable_offset_is_read(world: ConsumerWorld) -> 
 
 @pytest.mark.fault("R18")
 @pytest.mark.parametrize("columns", [False, True])
-def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns: bool) -> None:
+def test_columns_omit_aborted_records(world: ConsumerWorld, columns: bool) -> None:
     log = world.log()
     log.append(b"a")
     log.append(b"b", b"c", producer_id=5)
@@ -124,7 +124,7 @@ def test_columns_leave_out_what_records_leave_out(world: ConsumerWorld, columns:
     ),
     limit=st.integers(100, 2000),
 )
-def test_exactly_the_committed_records_are_read(steps: list[tuple[int, str]], limit: int) -> None:
+def test_only_committed_records_are_read(steps: list[tuple[int, str]], limit: int) -> None:
     world = ConsumerWorld()
     writer = TransactionWriter(world.log())
     for producer, action in [*steps, (1, "abort"), (2, "commit"), (3, "abort")]:
@@ -143,7 +143,7 @@ def test_exactly_the_committed_records_are_read(steps: list[tuple[int, str]], li
 
 
 @pytest.mark.fault("R18")
-def test_a_batch_that_was_put_back_is_not_taken_for_a_later_transaction(
+def test_batch_put_back_keeps_its_transaction_state(
     world: ConsumerWorld,
 ) -> None:
     writer = TransactionWriter(world.log())
@@ -158,7 +158,7 @@ def test_a_batch_that_was_put_back_is_not_taken_for_a_later_transaction(
     assert [0, *read] == writer.visible(committed_only=True)
 
 
-def test_lag_is_counted_to_what_the_isolation_level_lets_through(world: ConsumerWorld) -> None:
+def test_lag_ends_at_last_stable_offset(world: ConsumerWorld) -> None:
     writer = TransactionWriter(world.log())
     writer.write(4)
     writer.write(3, 5)

@@ -1,4 +1,4 @@
-"""Every way to read, in any order, over logs with transactions: compared with a simple model."""
+"""Random sequences of reading calls over transactional logs, compared with a model."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ NUMBERS = st.integers(0, PARTITIONS - 1)
 
 
 class Marking:
-    """Changes every value, so that one that was changed twice, or not at all, is seen."""
+    """Changes every value, to detect values that were changed twice or not at all."""
 
     def on_consume(self, records: ConsumerRecords) -> ConsumerRecords:
         return ConsumerRecords(
@@ -234,7 +234,7 @@ class ReadingModel(RuleBasedStateMachine):
 
 
 @pytest.mark.fault("R18")
-def test_every_way_to_read_gives_each_record_once() -> None:
+def test_mixed_reading_returns_each_record_once() -> None:
     run_state_machine_as_test(
         ReadingModel, settings=settings(max_examples=100, stateful_step_count=40, deadline=None)
     )

@@ -1,4 +1,4 @@
-"""Requests that fail again and again are retried with a backoff that grows, by every API."""
+"""Retry backoff of every API."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -27,7 +27,7 @@ _MEMBER_ID_REQUIRED = 79
 
 _WATCHED_S = 30.0
 # With retry.backoff.ms=100 and retry.backoff.max.ms=1000, with jitter: 7 in the first 2 s, then one
-# in at least 0.8 s; and one that may follow at once.
+# per 0.8 s at most; and one immediate retry.
 _MOST = 7 + 35 + 2
 
 Work = Callable[[ConsumerWorld], None]
@@ -156,7 +156,7 @@ CASES: list[tuple[ApiKey, list[int], Work]] = [
         for code in codes
     ],
 )
-def test_a_request_that_keeps_failing_is_sent_ever_more_rarely(
+def test_backoff_grows_for_every_api(
     world: ConsumerWorld, api: ApiKey, code: int, work: Work
 ) -> None:
     world.broker.fail(api, *[code] * 5_000)
@@ -167,7 +167,7 @@ def test_a_request_that_keeps_failing_is_sent_ever_more_rarely(
 
 
 def fetch_times(world: ConsumerWorld, consumer: Consumer, count: int) -> list[float]:
-    """Poll until so many more fetches were received; return when, milliseconds."""
+    """Poll until the broker has received more fetches; return their times, milliseconds."""
     times: list[float] = []
     before = world.broker.asked_for(ApiKey.FETCH)
     deadline_ms = world.clock.now_ms + 20_000
@@ -179,7 +179,7 @@ def fetch_times(world: ConsumerWorld, consumer: Consumer, count: int) -> list[fl
     return times
 
 
-def test_the_backoff_of_fetches_starts_over_after_a_success(world: ConsumerWorld) -> None:
+def test_fetch_backoff_resets_after_success(world: ConsumerWorld) -> None:
     world.fill(1)
     consumer = world.assigned(fetch_max_wait_ms=10)
     for _ in range(2):
@@ -192,7 +192,7 @@ def test_the_backoff_of_fetches_starts_over_after_a_success(world: ConsumerWorld
 
 
 @pytest.mark.parametrize("code", [_UNKNOWN_SERVER_ERROR, 70, 71, 106])
-def test_fetches_that_fail_as_a_whole_are_sent_ever_more_rarely(code: int) -> None:
+def test_backoff_grows_for_failed_fetches(code: int) -> None:
     with VirtualWorld(seed=1, latency_ms=(0.1, 1.0)) as virtual:
         broker = VirtualBroker(virtual)
         process = virtual.machine("reader").process("reader")
@@ -213,14 +213,14 @@ def test_fetches_that_fail_as_a_whole_are_sent_ever_more_rarely(code: int) -> No
         assert 15 <= len(fetches) <= _MOST
 
 
-def test_a_member_joins_without_a_wait(world: ConsumerWorld) -> None:
-    """The first MEMBER_ID_REQUIRED is part of every join, and is not waited for."""
+def test_member_joins_without_backoff(world: ConsumerWorld) -> None:
+    """The first MEMBER_ID_REQUIRED is part of every join and causes no backoff."""
     consumer = world.consumer(group_id="g", retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
     consumer.subscribe("orders")
     world.poll_until(consumer, lambda: bool(consumer.assignment()), within_s=5)
 
 
-def test_a_member_that_is_given_what_it_did_not_subscribe_to_joins_ever_more_rarely(
+def test_backoff_grows_for_unwanted_assignments(
     world: ConsumerWorld,
 ) -> None:
     world.broker.add_topic("others")
@@ -245,7 +245,7 @@ def heartbeat_gaps(world: ConsumerWorld, consumer: Consumer, count: int) -> list
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def test_the_backoff_starts_over_after_a_success(world: ConsumerWorld) -> None:
+def test_backoff_resets_after_success(world: ConsumerWorld) -> None:
     consumer = world.subscribed(heartbeat_interval_ms=500)
     for _ in range(2):
         world.broker.fail(ApiKey.HEARTBEAT, *[_COORDINATOR_LOAD_IN_PROGRESS] * 5)

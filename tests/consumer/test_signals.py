@@ -1,4 +1,4 @@
-"""Exceptions of a real signal handler at random times, with real sockets and threads."""
+"""Exceptions of a signal handler at random times, with real sockets and threads."""
 
 import logging
 import os
@@ -20,11 +20,11 @@ _RETRY_S = 1e-4
 
 
 class StruckError(BaseException):
-    """What Ctrl-C raises, but nothing else does."""
+    """Exception of the signal handler."""
 
 
 class Striker:
-    """Strikes once, a short time after it was armed."""
+    """Sends a signal once, a short time after it was armed."""
 
     def __init__(self, seed: int) -> None:
         self.armed = False
@@ -71,10 +71,10 @@ def striker(request: pytest.FixtureRequest) -> Iterator[Striker]:
     signal.signal(signal.SIGALRM, before)
 
 
-# Python cannot but ignore what strikes a finalizer, and says so.
+# Python ignores an exception in a finalizer and warns about it.
 @pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.fault("R21")
-def test_records_come_once_whatever_strikes(striker: Striker) -> None:
+def test_each_record_is_returned_once_despite_signals(striker: Striker) -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=servers) as admin:

@@ -1,4 +1,4 @@
-"""What type checkers find out about keys and values; ``make lint`` checks it, too."""
+"""Types of keys and values for type checkers; ``make lint`` checks them, too."""
 
 from typing import assert_type
 
@@ -17,7 +17,7 @@ def to_text_of_three(_topic: str, _headers: object, data: bytes) -> str:
     return data.decode()
 
 
-def test_without_deserializers_keys_and_values_are_bytes(world: ConsumerWorld) -> None:
+def test_types_are_bytes_without_deserializers(world: ConsumerWorld) -> None:
     world.fill(2)
     with Consumer(
         {"auto.offset.reset": "earliest"}, runtime=world.runtime, bootstrap_servers=SERVERS
@@ -32,7 +32,7 @@ def test_without_deserializers_keys_and_values_are_bytes(world: ConsumerWorld) -
         assert_type([each.value for each in records], list[bytes | None])
 
 
-def test_deserializers_give_the_types(world: ConsumerWorld) -> None:
+def test_deserializers_set_the_types(world: ConsumerWorld) -> None:
     world.fill(2)
     with Consumer(
         runtime=world.runtime,
@@ -53,7 +53,7 @@ def test_deserializers_give_the_types(world: ConsumerWorld) -> None:
         assert [each.value for each in records] == [1]
 
 
-def test_one_deserializer_gives_one_type(world: ConsumerWorld) -> None:
+def test_one_deserializer_sets_one_type(world: ConsumerWorld) -> None:
     keys = Consumer(
         runtime=world.runtime, bootstrap_servers=SERVERS, key_deserializer=to_text_of_three
     )
@@ -64,7 +64,7 @@ def test_one_deserializer_gives_one_type(world: ConsumerWorld) -> None:
         consumer.close()
 
 
-def test_annotations_with_types_exist_at_run_time() -> None:
+def test_type_annotations_exist_at_run_time() -> None:
     def handle(record: ConsumerRecord[str, dict[str, int]]) -> int:
         return record.value["n"]
 

@@ -1,4 +1,4 @@
-"""Writes transactions of several producers into one log, and knows what a reader may see of it."""
+"""Writer of transactions into a scripted log, with the offsets visible per isolation level."""
 
 from bisect import bisect_left
 
@@ -49,7 +49,7 @@ class TransactionWriter:
         self._move_last_stable_offset()
 
     def end(self, producer_id: int, kind: ControlRecordType) -> None:
-        """End a producer's transaction; one without records leaves a marker alone."""
+        """Append an end marker; for a transaction without records, only the marker."""
         offsets = self._pending.pop(producer_id, [])
         if kind is ControlRecordType.COMMIT:
             end(self.log, producer_id, kind)
@@ -61,7 +61,7 @@ class TransactionWriter:
         self._move_last_stable_offset()
 
     def visible(self, *, committed_only: bool) -> list[int]:
-        """Return the offsets that a reader of an isolation level may see now."""
+        """Return the offsets visible under an isolation level."""
         if not committed_only:
             return self.written
         return self.committed[: bisect_left(self.committed, self.log.stable_end(1))]

@@ -27,9 +27,9 @@ from kclient.client.last_seen_epochs import LastSeenEpochs
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.consumer.completed_fetch import CompletedFetch
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.rebalance import Rebalance
-from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.poll_loop import PollLoop
@@ -298,7 +298,7 @@ def _wait_without_heartbeats(replace: Replace) -> None:
 
 
 def _keep_the_lock(replace: Replace) -> None:
-    replace(DriveLock, "lend", lambda _, code: code())
+    replace(ConsumerLock, "run_user_code", lambda _, code: code())
 
 
 BUGS: dict[str, PlantedBug] = {

@@ -1,4 +1,4 @@
-"""How the leader of a group spreads partitions over its members."""
+"""Partition assignors, run by the leader of a group."""
 
 from kclient.consumer.assignors.abstract_partition_assignor import AbstractPartitionAssignor
 from kclient.consumer.assignors.partition_assignor import (

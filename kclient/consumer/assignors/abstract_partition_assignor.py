@@ -1,4 +1,4 @@
-"""What the assignors here have in common (Kafka: AbstractPartitionAssignor)."""
+"""Base class of the built-in assignors (Kafka: AbstractPartitionAssignor)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from kclient.consumer.assignors.partition_assignor import Assignment, MemberSubs
 
 
 class AbstractPartitionAssignor(ABC):
-    """An assignor without user data; a derived class says how to spread the partitions."""
+    """An assignor without user data; a subclass implements `spread`."""
 
     @property
     @abstractmethod
@@ -22,18 +22,18 @@ class AbstractPartitionAssignor(ABC):
         """Return the partitions of each member, by member id."""
 
     def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """Return None: nothing is sent along."""
+        """Return None: no user data."""
         return None
 
     def assign(
         self, partition_counts: Mapping[str, int], members: Mapping[str, MemberSubscription]
     ) -> dict[str, Assignment]:
-        """Return each member's share."""
+        """Return the assignment of each member."""
         shares = self.spread(partition_counts, members)
         return {member: Assignment(tuple(shares.get(member, ()))) for member in members}
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:  # noqa: B027 (optional)
-        """Keep nothing; a derived class may."""
+        """Ignore the assignment; a subclass may keep it."""
 
 
 def in_member_order(members: Mapping[str, MemberSubscription]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an assignor is (Kafka: ConsumerPartitionAssignor)."""
+"""Interface of partition assignors (Kafka: ConsumerPartitionAssignor)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -7,10 +7,10 @@ from kclient.common.types import TopicPartition
 
 
 class MemberSubscription(NamedTuple):
-    """What one member told the group when it joined (Kafka: Subscription).
+    """Subscription that a member sent when it joined the group (Kafka: Subscription).
 
     Attributes:
-        topics: Topics the member wants.
+        topics: Topics the member subscribes to.
         user_data: Bytes of the member's assignor, None where it sent none.
         owned_partitions: Partitions the member held when it joined.
         generation_id: Generation in which it held them, -1 if unknown.
@@ -27,7 +27,7 @@ class MemberSubscription(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What one member is given (Kafka: Assignment)."""
+    """Assignment of one member (Kafka: Assignment)."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None
@@ -35,15 +35,15 @@ class Assignment(NamedTuple):
 
 @runtime_checkable
 class PartitionAssignor(Protocol):
-    """Spreads partitions over members; pass an object of this form as an assignment strategy."""
+    """Assigns partitions to members; ``partition_assignment_strategy`` accepts such an object."""
 
     @property
     def name(self) -> str:
-        """The protocol name that every member of the group must offer."""
+        """The protocol name, which every member of the group must support."""
         ...
 
     def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """Return bytes to send along with this member's subscription, or None."""
+        """Return the user data of this member's subscription, or None."""
         ...
 
     def assign(
@@ -51,7 +51,7 @@ class PartitionAssignor(Protocol):
         partition_counts: Mapping[str, int],
         members: Mapping[str, MemberSubscription],
     ) -> Mapping[str, Assignment]:
-        """Return each member's share; called on the leader only.
+        """Return the assignment of each member; called on the leader only.
 
         Args:
             partition_counts: Partitions of each topic that exists, by name.
@@ -60,5 +60,5 @@ class PartitionAssignor(Protocol):
         ...
 
     def on_assignment(self, assignment: Assignment, generation_id: int) -> None:
-        """Take note of what this member was given."""
+        """Receive the assignment of this member."""
         ...

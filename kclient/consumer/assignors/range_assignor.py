@@ -1,4 +1,4 @@
-"""Each topic's partitions in contiguous ranges (Kafka: RangeAssignor)."""
+"""Assignor of contiguous partition ranges per topic (Kafka: RangeAssignor)."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from kclient.consumer.assignors.partition_assignor import MemberSubscription
 
 
 class RangeAssignor(AbstractPartitionAssignor):
-    """Splits every topic by itself, so that equal topics are split alike (co-partitioning).
+    """Splits each topic separately, so that topics of equal size are co-partitioned.
 
-    The first members of the order get one partition more where the division leaves a rest.
+    If the partitions do not divide evenly, the first members get one partition more.
     """
 
     @property

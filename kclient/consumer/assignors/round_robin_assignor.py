@@ -1,4 +1,4 @@
-"""All partitions dealt out in turn (Kafka: RoundRobinAssignor)."""
+"""Assignor that distributes all partitions in turn (Kafka: RoundRobinAssignor)."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from kclient.consumer.assignors.partition_assignor import MemberSubscription
 
 
 class RoundRobinAssignor(AbstractPartitionAssignor):
-    """Deals the partitions of all topics to the members in turn, passing over the unsubscribed.
+    """Assigns the partitions of all topics to the subscribed members in turn.
 
-    Members with equal subscriptions end within one partition of each other.
+    The assignments of members with equal subscriptions differ by at most one partition.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Commits positions from time to time (Kafka: ConsumerCoordinator's auto-commit)."""
+"""Automatic commits (Kafka: ConsumerCoordinator.maybeAutoCommitOffsetsAsync)."""
 
 import logging
 
@@ -8,15 +8,15 @@ from kclient.consumer.coordinator.offset_committer import OffsetCommitter
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 
-# An interval of 0 commits at every poll, which is no reason to wake up all the time.
+# Lower bound of the wait: an interval of 0 commits at every poll.
 _SHORTEST_WAIT_MS = 100.0
 
 
 class AutoCommit:
-    """Commits what earlier polls handed out, every so often.
+    """Commits the positions of earlier polls periodically.
 
-    Runs only inside the application's own calls: when it polls again, the records of the poll
-    before count as processed.
+    Runs only in calls of the application: a poll marks the records of the previous poll as
+    processed.
     """
 
     def __init__(
@@ -40,16 +40,16 @@ class AutoCommit:
         self._in_flight: RequestFuture[None] | None = None
 
     def restart(self, now_ms: float) -> None:
-        """Let a whole interval pass before the next commit."""
+        """Start a new interval."""
         self._next_ms = now_ms + self._interval_ms
 
     def step(self, now_ms: float) -> float:
-        """Commit if that is due; return how long to wait for the next step."""
+        """Commit if the interval has passed; return the time until the next step."""
         if not self.enabled:
             return float("inf")
         if self._next_ms is None:
             self.restart(now_ms)
-        self._look_at_outcome(now_ms)
+        self._check_outcome(now_ms)
         due_ms = self._next_ms if self._next_ms is not None else now_ms
         if self._in_flight is None and now_ms >= due_ms:
             self._in_flight = self.commit_now()
@@ -57,15 +57,15 @@ class AutoCommit:
             due_ms = now_ms + self._interval_ms
         return max(_SHORTEST_WAIT_MS, due_ms - now_ms)
 
-    def mend(self) -> None:
-        """Wait for no outcome any more."""
+    def reset_after_interrupt(self) -> None:
+        """Discard the commit in flight."""
         self._in_flight = None
 
     def commit_now(self) -> RequestFuture[None]:
         """Queue one attempt to commit every position."""
         return self._committer.commit(self._subscriptions.all_consumed())
 
-    def _look_at_outcome(self, now_ms: float) -> None:
+    def _check_outcome(self, now_ms: float) -> None:
         future = self._in_flight
         if future is None or not future.done:
             return
@@ -73,7 +73,7 @@ class AutoCommit:
         if future.error is None:
             self._failures = 0
             return
-        # The broker may have closed an idle connection just then: the next attempt shows more.
+        # The broker may have closed an idle connection; only a repeated failure is a warning.
         is_first = future.error.retriable and not self._failures
         level = logging.DEBUG if is_first else logging.WARNING
         self._log.log(level, "Auto-commit failed: %s", future.error)

@@ -1,4 +1,4 @@
-"""Reads a group's committed positions (Kafka: ConsumerCoordinator.fetchCommittedOffsets)."""
+"""Lookup of committed offsets (Kafka: ConsumerCoordinator.fetchCommittedOffsets)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -37,7 +37,7 @@ _LATEST_WITH_NAMES = 9
 
 
 class _Builder:
-    """Names one group in fields of its own or in a list, by version."""
+    """Puts the group in top-level fields or in a list, by version."""
 
     api_key = ApiKey.OFFSET_FETCH
     request_type = OffsetFetchRequest
@@ -51,7 +51,7 @@ class _Builder:
             self._topics.setdefault(partition.topic, []).append(partition.partition)
 
     def build(self, version: int) -> OffsetFetchRequest:
-        # Offsets that an open transaction may still change are waited for.
+        # The broker reports partitions with pending transactional commits as unstable.
         stable = version >= _FIRST_WITH_STABLE
         if version >= _FIRST_WITH_GROUPS:
             group = OffsetFetchRequestGroup(
@@ -73,12 +73,10 @@ class _Builder:
 
 
 class CommittedLookup:
-    """A look-up of committed positions that is repeated until it succeeds.
-
-    An error that may pass is never taken for "nothing committed": the look-up goes on.
+    """A lookup of committed offsets that is retried until it succeeds or fails fatally.
 
     Attributes:
-        partitions: What is looked up.
+        partitions: Partitions to look up.
     """
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
@@ -92,18 +90,18 @@ class CommittedLookup:
 
     @property
     def done(self) -> bool:
-        """Whether the answer is here, or an error that no retry heals."""
+        """Whether it succeeded or failed with a fatal error."""
         return self._outcome.done
 
     @property
     def value(self) -> Committed:
-        """The positions, None where there is none; raise the error of a look-up that failed."""
+        """The offsets, None for partitions without; raise the error if the lookup failed."""
         return self._outcome.value
 
     def step(
         self, offsets: "CommittedOffsets", backoff: ExponentialBackoff, now_ms: float
     ) -> float:
-        """Ask if that is due; return how long to wait for the next step."""
+        """Send a request if one is due; return the time until the next step."""
         if self.done or self._in_flight:
             return float("inf")
         if now_ms < self._next_attempt_ms:
@@ -126,7 +124,7 @@ class CommittedLookup:
 
 
 class CommittedOffsets:
-    """Asks the coordinator for positions."""
+    """Sends OffsetFetch requests to the coordinator."""
 
     def __init__(
         self,
@@ -141,21 +139,21 @@ class CommittedOffsets:
         self._finder = finder
 
     def find_coordinator(self, now_ms: float) -> float:
-        """Look for the coordinator; return how long to wait for the next step.
+        """Find the coordinator; return the time until the next step.
 
         Raises:
-            GroupAuthorizationError: The group may not be used.
+            GroupAuthorizationError: Not authorized to access the group.
         """
         return self._finder.step(now_ms)
 
     def fetch(self, partitions: Sequence[TopicPartition]) -> RequestFuture[Committed] | None:
-        """Ask once; return None while the coordinator is unknown."""
+        """Send one request; return None while the coordinator is unknown."""
         coordinator: Node | None = self._finder.coordinator()
         if coordinator is None:
             return None
         builder = _Builder(self._group_id, partitions)
         return self._network.send(coordinator, builder).then(
-            lambda response: self._read(response, partitions), self._mind_coordinator
+            lambda response: self._read(response, partitions), self._note_lost_coordinator
         )
 
     def _read(self, response: ClientResponse, partitions: Sequence[TopicPartition]) -> Committed:
@@ -171,7 +169,7 @@ class CommittedOffsets:
                     missing.discard(partition)
                     found[partition] = self._position(partition, data)
         if missing:
-            raise CoordinatorNotAvailableError("the answer leaves partitions out")
+            raise CoordinatorNotAvailableError("the response does not contain all partitions")
         self._failures.succeeded()
         return found
 
@@ -182,7 +180,7 @@ class CommittedOffsets:
     ) -> OffsetAndMetadata | None:
         error = error_for_code(data.error_code)
         if isinstance(error, TopicAuthorizationError):
-            raise TopicAuthorizationError(f"{partition.topic}: may not be read")
+            raise TopicAuthorizationError(f"not authorized to read topic {partition.topic!r}")
         if error is not None:
             raise error
         if data.committed_offset < 0:
@@ -194,13 +192,13 @@ class CommittedOffsets:
     def _check(self, code: int) -> None:
         error = error_for_code(code)
         if isinstance(error, GroupAuthorizationError):
-            raise GroupAuthorizationError(f"group {self._group_id!r} may not be used")
+            raise GroupAuthorizationError(f"not authorized to access group {self._group_id!r}")
         if error is not None:
             raise error
 
-    def _mind_coordinator(self, error: KafkaError) -> None:
+    def _note_lost_coordinator(self, error: KafkaError) -> None:
         self._failures.failed(error)
-        self._network.note_trouble(error)
+        self._network.record_error(error)
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
             self._finder.mark_unknown(str(error))

@@ -1,4 +1,4 @@
-"""A consumer's part in its group (Kafka: ConsumerCoordinator)."""
+"""Coordination of membership, rebalances and commits (Kafka: ConsumerCoordinator)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from kclient.consumer.coordinator.offset_committer import Offsets
 from kclient.consumer.request_future import RequestFuture
 
 CommitCallback = Callable[[Offsets, KafkaError | None], object]
-"""Told of the outcome of an asynchronous commit: what was committed, and the error if any."""
+"""Called with the offsets of an asynchronous commit and its error or None."""
 
 
 class ConsumerCoordinator:
-    """Membership, rebalances and commits, moved on by steps that never wait.
+    """Membership, rebalances and commits, in steps that never wait.
 
-    `step` belongs to the application's `poll`; `background_step` to the heartbeat loop, which must
-    run neither callbacks nor rebalances.
+    The application's `poll` calls `step`. The heartbeat task calls `background_step`, which runs
+    no callbacks and no rebalances.
     """
 
     def __init__(self, parts: GroupParts, log_context: LogContext = NO_LOG_CONTEXT) -> None:
@@ -35,14 +35,13 @@ class ConsumerCoordinator:
         self._background_error: KafkaError | None = None
         self._metadata_version = -1
 
-    # --- moving on
+    # --- steps
 
     def step(self, now_ms: float) -> float:
-        """Do what is due, callbacks of the application included; return how long to wait.
+        """Run everything that is due, including callbacks; return the time until the next step.
 
         Raises:
-            KafkaError: Something the application must know: the group may not be used, the static
-                member was fenced, and so on.
+            KafkaError: An error for the application, for example FencedInstanceIdError.
         """
         self.run_commit_callbacks()
         self._raise_background_error()
@@ -63,13 +62,13 @@ class ConsumerCoordinator:
         return min(wait_ms, parts.auto_commit.step(now_ms))
 
     def background_step(self, now_ms: float) -> float:
-        """Keep the membership alive while the application does not poll.
+        """Send heartbeats, and leave the group if the application does not poll.
 
-        For the heartbeat loop, and for calls of the application other than `poll` that wait. Errors
-        are kept for the next poll.
+        Called by the heartbeat task and by calls other than `poll` that wait. Errors are kept for
+        the next poll.
 
         Returns:
-            How long to wait for the next step, milliseconds.
+            Time until the next step, milliseconds.
         """
         parts = self._parts
         if not self._subscriptions.is_group_managed():
@@ -78,7 +77,7 @@ class ConsumerCoordinator:
             if parts.membership.heartbeats() and parts.heartbeat.poll_expired(now_ms):
                 self._log.warning(
                     "no poll() within max.poll.interval.ms (%d ms): leaving the group; poll more "
-                    "often, take fewer records at a time or raise the interval",
+                    "often, reduce max_poll_records or raise the interval",
                     parts.settings.max_poll_interval_ms,
                 )
                 parts.leaver.leave("max.poll.interval.ms exceeded")
@@ -94,54 +93,54 @@ class ConsumerCoordinator:
         """Keep an error for the application's next poll."""
         self._background_error = error
 
-    def awaits_heartbeat_answer(self) -> bool:
-        """Return whether an answer of the broker is on its way."""
+    def has_heartbeat_in_flight(self) -> bool:
+        """Return whether a heartbeat is in flight."""
         return self._parts.heartbeat.in_flight
 
     def holds_back(self) -> bool:
-        """Return whether no records may be handed out, since partitions are being given up."""
+        """Return whether records must not be returned: the group is rebalancing."""
         return self._subscriptions.is_group_managed() and (
             self._parts.rebalance.is_under_way() or not self._parts.membership.is_stable()
         )
 
-    def mend(self) -> None:
-        """Start over with what was under way; a member that holds its partitions keeps them."""
+    def reset_after_interrupt(self) -> None:
+        """Reset requests and rebalances after an interrupted call; a stable member stays stable."""
         parts = self._parts
         parts.joiner.cancel()
-        if parts.rebalance.mend() or not parts.membership.is_stable():
+        if parts.rebalance.reset_after_interrupt() or not parts.membership.is_stable():
             parts.membership.lose("interrupted while joining", keep_member_id=True)
-        parts.finder.mend()
-        parts.heartbeat.mend()
-        parts.committer.mend()
-        parts.auto_commit.mend()
+        parts.finder.reset_after_interrupt()
+        parts.heartbeat.reset_after_interrupt()
+        parts.committer.reset_after_interrupt()
+        parts.auto_commit.reset_after_interrupt()
         self._cluster_seen = None
 
     # --- subscription
 
     def subscribed(self, metadata_version: int) -> None:
-        """Take note of a subscription, whose topics an answer later than this tells of.
+        """Set the metadata version after which the subscribed topics are known.
 
-        A member joins again when the next step finds that the topics are others.
+        The member rejoins when the next step finds that the topics have changed.
         """
         self._metadata_version = metadata_version
 
     def rejoin(self, reason: str) -> None:
-        """Join again at the next step."""
+        """Rejoin at the next step."""
         self._parts.membership.request_rejoin(reason)
 
     def report_given_up(self) -> None:
-        """Tell the application that it gives its partitions up, or has lost them, and take them."""
+        """Call the rebalance listener for revoked or lost partitions, and remove them."""
         self._parts.rebalance.report_given_up()
 
     def leave(self, reason: str) -> RequestFuture[None]:
-        """Leave the group; return when the broker has been told."""
-        told = self._parts.leaver.leave(reason)
+        """Leave the group; the future completes with the response."""
+        left = self._parts.leaver.leave(reason)
         self._parts.rebalance.cancel()
         self._parts.leader.step_down()
-        return told
+        return left
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Return what a transactional producer needs to commit on this consumer's behalf."""
+        """Return the group metadata for a transactional producer."""
         generation = self._parts.membership.generation
         return ConsumerGroupMetadata(
             self._parts.settings.group_id,
@@ -154,16 +153,16 @@ class ConsumerCoordinator:
 
     @property
     def committed(self) -> CommittedOffsets:
-        """Reads the group's committed positions."""
+        """Lookup of committed offsets."""
         return self._parts.committed
 
     @property
     def auto_commits(self) -> bool:
-        """Whether positions are committed without being asked to."""
+        """Whether automatic commits are enabled."""
         return self._parts.auto_commit.enabled
 
     def may_commit(self) -> bool:
-        """Return whether a commit can succeed: the membership, if there must be one, stands."""
+        """Return whether a commit can succeed: outside group management, or while stable."""
         return not self._subscriptions.is_group_managed() or self._parts.membership.is_stable()
 
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
@@ -171,20 +170,20 @@ class ConsumerCoordinator:
         return self._parts.committer.commit(offsets)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Queue one attempt to commit; a later call of the application runs the callback."""
+        """Queue one attempt to commit; a later call runs the callback."""
         self._asynchronous.append((callback, offsets, self._parts.committer.commit(offsets)))
 
     def commit_step(self, now_ms: float) -> float:
-        """Look for the coordinator and send what waits; for calls that wait outside of poll."""
+        """Find the coordinator and send queued commits; for waiting calls other than poll."""
         wait_ms = self._parts.committer.step(now_ms)
         return min(wait_ms, self._parts.finder.step(now_ms))
 
     def has_pending_commits(self) -> bool:
-        """Return whether commits wait or are in flight."""
+        """Return whether commits are queued or in flight."""
         return self._parts.committer.has_pending()
 
     def run_commit_callbacks(self) -> None:
-        """Run the callbacks of commits that have ended, in the order of the commits."""
+        """Run the callbacks of completed commits, in the order of the commits."""
         while self._asynchronous and self._asynchronous[0][2].done:
             callback, offsets, future = self._asynchronous.popleft()
             error = future.error
@@ -209,9 +208,9 @@ class ConsumerCoordinator:
             raise error
 
     def _knows_topics(self) -> bool:
-        """Return whether the brokers have told of the topics subscribed to, or that they are not.
+        """Return whether the metadata has the subscribed topics, or was updated since `subscribe`.
 
-        A leader that joins before would have nothing to assign.
+        A leader that joins before has nothing to assign.
         """
         cluster = self._metadata.cluster()
         if cluster.is_bootstrap:

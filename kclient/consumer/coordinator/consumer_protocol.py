@@ -1,6 +1,6 @@
-"""Subscriptions and assignments as the members of a group exchange them (Kafka: ConsumerProtocol).
+"""Encoding of subscriptions and assignments (Kafka: ConsumerProtocol).
 
-They are written in the newest version, as Kafka's own consumer does, and read in any.
+They are written in the latest version, as by Kafka's consumer, and read in any version.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ PROTOCOL_TYPE = "consumer"
 
 
 def encode_subscription(subscription: MemberSubscription) -> bytes:
-    """Return the bytes of a subscription."""
+    """Encode a subscription."""
     return ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=subscription.user_data,
@@ -32,10 +32,10 @@ def encode_subscription(subscription: MemberSubscription) -> bytes:
 
 
 def decode_subscription(data: bytes, group_instance_id: str | None) -> MemberSubscription:
-    """Read a member's subscription.
+    """Decode the subscription of a member.
 
     Raises:
-        ProtocolError: The bytes are no subscription.
+        ProtocolError: The bytes are not a valid subscription.
     """
     message = ConsumerProtocolSubscription.decode_versioned(data)
     return MemberSubscription(
@@ -53,7 +53,7 @@ def decode_subscription(data: bytes, group_instance_id: str | None) -> MemberSub
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """Return the bytes of an assignment."""
+    """Encode an assignment."""
     return ConsumerProtocolAssignment(
         assigned_partitions=[
             AssignedTopicPartitions(topic=topic, partitions=numbers)
@@ -64,10 +64,10 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read an assignment; no bytes at all are no partitions.
+    """Decode an assignment; empty bytes are an empty assignment.
 
     Raises:
-        ProtocolError: The bytes are no assignment.
+        ProtocolError: The bytes are not a valid assignment.
     """
     if not data:
         return Assignment(())

@@ -1,4 +1,4 @@
-"""Finds the broker in charge of a group (Kafka: AbstractCoordinator.lookupCoordinator)."""
+"""Lookup of the group coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
 import math
 
@@ -23,7 +23,7 @@ _SETTLED_MS = 2000.0
 
 
 class CoordinatorFinder:
-    """Knows the coordinator, or looks for it."""
+    """Finds the coordinator and keeps it until it is lost."""
 
     def __init__(
         self,
@@ -47,26 +47,26 @@ class CoordinatorFinder:
         self._error: KafkaError | None = None
 
     def coordinator(self) -> Node | None:
-        """Return the coordinator if it is known and can be reached; send group requests there."""
+        """Return the coordinator if it is known and available; group requests go there."""
         if self._node is not None and self._network.is_unavailable(self._node):
             self.mark_unknown("the connection failed")
         return self._node
 
-    def side_door(self) -> Node | None:
-        """Return the coordinator by the connection of its other requests, such as fetches.
+    def broker_node(self) -> Node | None:
+        """Return the coordinator by its broker id, whose connection is that of fetches.
 
-        A broker answers the requests of a connection one after the other, and holds a JoinGroup
-        back until all members have joined: what must not wait for that goes here.
+        A broker responds to the requests of a connection in order, and delays a JoinGroup until all
+        members have joined. Requests that must not wait for that use this node.
         """
         node = self.coordinator()
         return None if node is None else node._replace(id=COORDINATOR_ID_BASE - node.id)
 
     def step(self, now_ms: float) -> float:
-        """Look for the coordinator if it is unknown; return how long to wait for the next step.
+        """Look up the coordinator if it is unknown; return the time until the next step.
 
         Raises:
-            GroupAuthorizationError: The group may not be used.
-            KafkaError: The look-up failed in a way that no retry heals.
+            GroupAuthorizationError: Not authorized to access the group.
+            KafkaError: The lookup failed with a fatal error.
         """
         if self._error is not None:
             error, self._error = self._error, None
@@ -83,7 +83,7 @@ class CoordinatorFinder:
         return self._next_attempt_ms - now_ms
 
     def mark_unknown(self, reason: str) -> None:
-        """Look again: the coordinator moved, or cannot be reached."""
+        """Discard the coordinator: it moved or is unavailable."""
         if self._node is not None:
             node, self._node = self._node, None
             self._log.info(
@@ -93,12 +93,12 @@ class CoordinatorFinder:
                 reason,
             )
             if self._clock.monotonic_ms() - self._found_ms > _SETTLED_MS:
-                self._attempts = 0  # else it is found and lost over and over: wait longer
-            # What is in flight there would be answered by a broker that is not in charge.
+                self._attempts = 0  # otherwise the backoff continues to grow
+            # What is in flight there would be acknowledged by a broker that is not in charge.
             self._network.disconnect(node)
 
-    def mend(self) -> None:
-        """Wait for no answer any more: it went down with its connection."""
+    def reset_after_interrupt(self) -> None:
+        """Discard the request in flight after an interrupted call."""
         self._in_flight = False
         self._next_attempt_ms = 0.0
 
@@ -107,16 +107,18 @@ class CoordinatorFinder:
         try:
             node = coordinator_of(future.value.body(FindCoordinatorResponse), self._group_id)
             if not node.host:
-                raise CoordinatorNotAvailableError("the answer names no broker")
+                raise CoordinatorNotAvailableError("the response contains no broker")
             self._node = node._replace(id=COORDINATOR_ID_BASE - node.id)
             self._found_ms = self._clock.monotonic_ms()
             self._failures.succeeded()
             self._log.info("Discovered group coordinator %s", node)
         except GroupAuthorizationError:
-            self._error = GroupAuthorizationError(f"group {self._group_id!r} may not be used")
+            self._error = GroupAuthorizationError(
+                f"not authorized to access group {self._group_id!r}"
+            )
         except KafkaError as error:
             self._failures.failed(error)
-            self._network.note_trouble(_of_group(self._group_id, error))
+            self._network.record_error(_of_group(self._group_id, error))
             if not error.retriable:
                 self._error = error
 
@@ -126,6 +128,8 @@ class CoordinatorFinder:
 
 
 def _of_group(group_id: str, error: KafkaError) -> KafkaError:
-    told = CoordinatorNotAvailableError(f"no coordinator was found for group {group_id!r}: {error}")
-    told.__cause__ = error
-    return told
+    found = CoordinatorNotAvailableError(
+        f"no coordinator was found for group {group_id!r}: {error}"
+    )
+    found.__cause__ = error
+    return found

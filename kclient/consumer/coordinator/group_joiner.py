@@ -1,4 +1,4 @@
-"""JoinGroup and SyncGroup, one after the other (Kafka: AbstractCoordinator's handlers of both)."""
+"""JoinGroup and SyncGroup (Kafka: AbstractCoordinator.JoinGroupResponseHandler and others)."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -42,24 +42,24 @@ from kclient.protocol.messages.sync_group import (
     SyncGroupResponse,
 )
 
-# The broker may hold a join back for the whole rebalance timeout; the answer takes a little longer.
+# The broker may delay a join by the rebalance timeout; added to it for the request timeout.
 _JOIN_MARGIN_MS = 5_000
 
 _WITH_MEMBER_ID = "need to re-join with the given member-id"
 
-LeaderDuty = Callable[[str, Sequence[JoinGroupResponseMember]], dict[str, bytes]]
-"""Given the protocol chosen and the members, returns the assignment of each."""
+Assign = Callable[[str, Sequence[JoinGroupResponseMember]], dict[str, bytes]]
+"""Returns the assignment of each member, given the chosen protocol and the members."""
 
 
-class Offer(NamedTuple):
-    """An assignor this member knows, with its subscription."""
+class GroupProtocol(NamedTuple):
+    """An assignor that this member supports, with its encoded subscription."""
 
     name: str
     metadata: bytes
 
 
 class GroupJoiner:
-    """Takes a member from the wish to join to its assignment."""
+    """Joins the group and receives the assignment."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class GroupJoiner:
         membership: Membership,
         heartbeat: Heartbeat,
         clock: Clock,
-        lead: LeaderDuty,
+        lead: Assign,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
@@ -82,11 +82,12 @@ class GroupJoiner:
         self._lead = lead
         self._current: RequestFuture[bytes] | None = None
 
-    def join(self, coordinator: Node, offers: Sequence[Offer]) -> RequestFuture[bytes]:
-        """Ask to join; return the assignment to come.
+    def join(
+        self, coordinator: Node, group_protocols: Sequence[GroupProtocol]
+    ) -> RequestFuture[bytes]:
+        """Send JoinGroup, then SyncGroup; the future completes with the assignment.
 
-        The future fails with the broker's error; the membership then stands so that another
-        attempt may follow, where one makes sense.
+        The future fails with the broker's error; the membership is then ready for another attempt.
         """
         membership, settings = self._membership, self._settings
         outcome = self._current = RequestFuture[bytes]()
@@ -100,24 +101,26 @@ class GroupJoiner:
             group_instance_id=settings.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[
-                JoinGroupRequestProtocol(name=offer.name, metadata=offer.metadata)
-                for offer in offers
+                JoinGroupRequestProtocol(name=protocol.name, metadata=protocol.metadata)
+                for protocol in group_protocols
             ],
             reason=membership.rejoin_reason[:255] or None,
         )
-        known = membership.rejoin_reason == _WITH_MEMBER_ID  # the first request only gave the id
+        known = membership.rejoin_reason == _WITH_MEMBER_ID  # second request of the same join
         level = logging.DEBUG if known else logging.INFO
         self._log.log(level, "(Re-)joining group%s", _due_to(membership.rejoin_reason))
         timeout_ms = max(
             settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
         )
         self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
-            lambda future: self._joined(outcome, ", ".join(offer.name for offer in offers), future)
+            lambda future: self._joined(
+                outcome, ", ".join(protocol.name for protocol in group_protocols), future
+            )
         )
         return outcome
 
     def cancel(self) -> None:
-        """Forget a join under way."""
+        """Discard a join in progress."""
         self._current = None
 
     # --- JoinGroup
@@ -142,15 +145,15 @@ class GroupJoiner:
             if not self._is_over(outcome):
                 self._failed(error, outcome)
             return
-        # The membership may end while the assignor runs.
+        # The membership may have ended while the assignor ran.
         if not self._is_over(outcome):
             self._sync(assignments, outcome)
 
     def _take_generation(self, response: JoinGroupResponse) -> None:
         if response.protocol_type not in {None, PROTOCOL_TYPE}:
             raise InconsistentGroupProtocolError(
-                f"group {self._settings.group_id!r} speaks {response.protocol_type!r}, "
-                f"not {PROTOCOL_TYPE!r}"
+                f"protocol type of group {self._settings.group_id!r}: got "
+                f"{response.protocol_type!r}, expected {PROTOCOL_TYPE!r}"
             )
         self._membership.apply(MemberEvent.JOINED)
         self._membership.generation = Generation(
@@ -220,7 +223,8 @@ class GroupJoiner:
                 raise error
             if response.protocol_name not in {None, generation.protocol_name}:
                 raise InconsistentGroupProtocolError(
-                    f"joined with {generation.protocol_name!r}, given {response.protocol_name!r}"
+                    f"protocol of the assignment: got {response.protocol_name!r}, expected "
+                    f"{generation.protocol_name!r}"
                 )
         except KafkaError as error:
             self._failed(error, outcome)
@@ -232,7 +236,7 @@ class GroupJoiner:
     # --- both
 
     def _is_over(self, outcome: RequestFuture[bytes]) -> bool:
-        """Return whether the member left, or began anew, since the question was asked."""
+        """Return whether the member left or rejoined since the request, and fail `outcome` then."""
         if self._current is outcome and self._membership.is_rebalancing():
             return False
         outcome.fail(RebalanceInProgressError("left the group while joining it"))
@@ -248,18 +252,18 @@ class GroupJoiner:
             membership.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
             error = fenced(self._settings)
-        self._mind_coordinator(error)
+        self._note_lost_coordinator(error)
         membership.request_rejoin(_reason(error), level=logging.DEBUG)
         outcome.fail(error)
 
-    def _mind_coordinator(self, error: KafkaError) -> None:
+    def _note_lost_coordinator(self, error: KafkaError) -> None:
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
             self._finder.mark_unknown(str(error))
 
 
 def _reason(error: KafkaError) -> str:
-    """Return why to join again after an attempt failed."""
+    """Return the rejoin reason after a failed attempt."""
     if isinstance(error, MemberIdRequiredError):
         return _WITH_MEMBER_ID
     if isinstance(error, RebalanceInProgressError):

@@ -1,4 +1,4 @@
-"""The leader's duty: to run the assignor (Kafka: ConsumerCoordinator.onLeaderElected)."""
+"""Assignment by the group leader (Kafka: ConsumerCoordinator.onLeaderElected)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,17 +12,17 @@ from kclient.consumer.assignors.partition_assignor import (
     MemberSubscription,
     PartitionAssignor,
 )
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.coordinator.consumer_protocol import decode_subscription, encode_assignment
-from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.join_group import JoinGroupResponseMember
 
 
 class GroupLeader:
-    """Assigns partitions and watches for reasons to do it again.
+    """Runs the assignor and detects changes that require a rebalance.
 
-    A leader watches the topics of all members: when one gains or loses partitions, the group must
-    rebalance.
+    The leader requests metadata of the topics of all members: if the number of partitions of one
+    changes, the group must rebalance.
     """
 
     def __init__(
@@ -41,14 +41,17 @@ class GroupLeader:
         self._assigned_counts: dict[str, int] | None = None
 
     def assignor(self, name: str | None) -> PartitionAssignor:
-        """Return the assignor that the group agreed on.
+        """Return the assignor that the group has chosen.
 
         Raises:
-            InconsistentGroupProtocolError: It was not among those offered.
+            InconsistentGroupProtocolError: This member does not support it.
         """
         found = self._assignors.get(name or "")
         if found is None:
-            raise InconsistentGroupProtocolError(f"the group chose {name!r}, which is not known")
+            known = ", ".join(map(repr, self._assignors))
+            raise InconsistentGroupProtocolError(
+                f"assignor of the group: got {name!r}, expected one of {known}"
+            )
         return found
 
     def lead(
@@ -57,7 +60,7 @@ class GroupLeader:
         """Return the assignment of each member.
 
         Raises:
-            KafkaError: A member sent no subscription, or the assignor failed.
+            KafkaError: A subscription is invalid, or the assignor raised.
         """
         assignor = self.assignor(protocol_name)
         subscribed = {
@@ -68,7 +71,7 @@ class GroupLeader:
         if self._subscriptions.group_subscribe(topics):
             self._metadata.set_topics(self._subscriptions.metadata_topics())
         counts = self._counts()
-        # Each member logs the missing topics of its own subscription.
+        # Each member logs missing topics of its own subscription.
         missing = topics - counts.keys() - self._subscriptions.topics
         if missing:
             self._log.warning(
@@ -81,11 +84,11 @@ class GroupLeader:
         return {member: encode_assignment(share) for member, share in shares.items()}
 
     def has_news(self) -> bool:
-        """Return whether the topics look other than when the leader assigned them."""
+        """Return whether partition counts have changed since the assignment."""
         return self._assigned_counts is not None and self._assigned_counts != self._counts()
 
     def step_down(self) -> None:
-        """Be a follower."""
+        """Stop watching topics: this member is not the leader any more."""
         self._assigned_counts = None
         self._subscriptions.reset_group_subscription()
 

@@ -1,4 +1,4 @@
-"""Leaves the group (Kafka: AbstractCoordinator.maybeLeaveGroup)."""
+"""Leaving of a group (Kafka: AbstractCoordinator.maybeLeaveGroup)."""
 
 from kclient.client.client_response import ClientResponse
 from kclient.common.broker_errors import error_for_code
@@ -21,7 +21,7 @@ _FIRST_WITH_LIST = 3
 
 
 class _Builder:
-    """Names one member in a field of its own or in a list, by version."""
+    """Puts the member in a top-level field or in a list, by version."""
 
     api_key = ApiKey.LEAVE_GROUP
     request_type = LeaveGroupRequest
@@ -41,7 +41,7 @@ class _Builder:
 
 
 class GroupLeaver:
-    """Tells the broker that a member goes, so that the others need not wait for its session."""
+    """Sends LeaveGroup, so that the group need not wait for the session timeout."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class GroupLeaver:
         self._membership = membership
 
     def leave(self, reason: str) -> RequestFuture[None]:
-        """Leave the group; the future ends with the response, at once if no request is needed.
+        """Leave the group; the future completes with the response, or now without a request.
 
-        A static member keeps its place: it may be back before its session ends (KIP-345).
+        A static member sends no request: it may return within its session timeout (KIP-345).
         """
         membership = self._membership
         generation = membership.generation
         rebalancing = membership.is_rebalancing()
-        coordinator = self._finder.side_door() if rebalancing else self._finder.coordinator()
+        coordinator = self._finder.broker_node() if rebalancing else self._finder.coordinator()
         response: RequestFuture[None] = RequestFuture.of(None)
         if (
             self._settings.group_instance_id is None

@@ -1,4 +1,4 @@
-"""Wires the parts of a membership together."""
+"""Wiring of a group membership."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,12 +12,13 @@ from kclient.consumer.assignors.partition_assignor import (
     MemberSubscription,
     PartitionAssignor,
 )
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.committed_offsets import CommittedOffsets
 from kclient.consumer.coordinator.consumer_protocol import encode_subscription
 from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
-from kclient.consumer.coordinator.group_joiner import GroupJoiner, Offer
+from kclient.consumer.coordinator.group_joiner import GroupJoiner, GroupProtocol
 from kclient.consumer.coordinator.group_leader import GroupLeader
 from kclient.consumer.coordinator.group_leaver import GroupLeaver
 from kclient.consumer.coordinator.group_settings import GroupSettings
@@ -26,16 +27,15 @@ from kclient.consumer.coordinator.heartbeat_sender import HeartbeatSender
 from kclient.consumer.coordinator.membership import Membership
 from kclient.consumer.coordinator.offset_committer import OffsetCommitter, Offsets
 from kclient.consumer.coordinator.rebalance import Rebalance, RebalanceHooks
-from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.subscription_state import SubscriptionState
 
 
 class GroupCallbacks(NamedTuple):
-    """What a membership calls outside of its own parts.
+    """Callbacks of a membership.
 
     Attributes:
         run_callback: Runs a callback of the application.
-        on_committed: Called with each commit that the group has taken.
+        on_committed: Called with the offsets of each successful commit.
     """
 
     run_callback: RunUserCode
@@ -43,7 +43,7 @@ class GroupCallbacks(NamedTuple):
 
 
 class GroupParts:
-    """What a coordinator is made of; see the class of each."""
+    """Objects of a group membership."""
 
     def __init__(
         self,
@@ -129,18 +129,18 @@ class GroupParts:
             self.subscriptions,
             self.auto_commit,
             backoff,
-            RebalanceHooks(self.offers, self.run_callback, self.assigned),
+            RebalanceHooks(self.group_protocols, self.run_callback, self.assigned),
             self._log_context,
         )
 
-    def offers(self) -> list[Offer]:
-        """Return the assignors this member knows, each with its subscription."""
+    def group_protocols(self) -> list[GroupProtocol]:
+        """Return the assignors that this member supports, each with its subscription."""
         topics = self.subscriptions.topics
         self.joined_topics = topics
-        # Watching for others begins anew if this member is made the leader again.
+        # If this member becomes the leader again, it watches topics again.
         self.leader.step_down()
         return [
-            Offer(
+            GroupProtocol(
                 assignor.name,
                 encode_subscription(
                     MemberSubscription(
@@ -156,7 +156,7 @@ class GroupParts:
         ]
 
     def assigned(self, assignment: Assignment) -> None:
-        """Tell the assignor in use what this member was given."""
+        """Pass the assignment of this member to the assignor."""
         generation = self.membership.generation
         assignor = self.leader.assignor(generation.protocol_name)
         self.run_callback(lambda: assignor.on_assignment(assignment, generation.generation_id))

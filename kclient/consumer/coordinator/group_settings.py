@@ -1,25 +1,25 @@
-"""The numbers and names of a membership (Kafka: GroupRebalanceConfig)."""
+"""Configuration of group membership (Kafka: GroupRebalanceConfig)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """How a consumer takes part in its group; times in milliseconds.
+    """Options of group membership and commits; times in milliseconds.
 
     Attributes:
         group_id: Group, ``group.id``.
         group_instance_id: Name of a static member, ``group.instance.id``; None for a dynamic one.
-        session_timeout_ms: Silence after which the broker puts the member out.
+        session_timeout_ms: Time without heartbeats after which the broker removes the member.
         heartbeat_interval_ms: Time between heartbeats.
-        max_poll_interval_ms: Time between polls after which the member leaves; also how long the
-            broker waits for members at a rebalance.
-        request_timeout_ms: How long an answer may take that the broker does not hold back.
-        rack_id: Rack of this client, told to the leader.
-        auto_commit: Whether positions are committed without being asked to.
-        auto_commit_interval_ms: How often.
-        retry_backoff_ms: Wait before a failed request is tried again.
-        retry_backoff_max_ms: Longest such wait.
+        max_poll_interval_ms: Time between polls after which the member leaves; also the rebalance
+            timeout of the group.
+        request_timeout_ms: Request timeout, except for JoinGroup and SyncGroup.
+        rack_id: Rack of this client, part of its subscription.
+        auto_commit: Whether automatic commits are enabled.
+        auto_commit_interval_ms: Time between automatic commits.
+        retry_backoff_ms: Time before a failed request is retried.
+        retry_backoff_max_ms: Upper bound of the retry backoff.
     """
 
     group_id: str

@@ -1,4 +1,4 @@
-"""Heartbeats and what their answers mean (Kafka: AbstractCoordinator.HeartbeatResponseHandler)."""
+"""Heartbeat requests and responses (Kafka: AbstractCoordinator.HeartbeatResponseHandler)."""
 
 from kclient.client.client_response import ClientResponse
 from kclient.client.request_builder import SimpleBuilder
@@ -26,7 +26,7 @@ from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 
 
 class HeartbeatSender:
-    """Keeps a membership alive, step by step."""
+    """Sends heartbeats and handles their responses."""
 
     def __init__(
         self,
@@ -48,22 +48,22 @@ class HeartbeatSender:
         self._error: KafkaError | None = None
 
     def raise_error(self) -> None:
-        """Raise what a heartbeat brought that no retry heals.
+        """Raise a fatal error of an earlier heartbeat.
 
         Raises:
-            FencedInstanceIdError: Another consumer took the static member's place.
-            KafkaError: Something else that the application must know.
+            FencedInstanceIdError: Another consumer uses the same ``group.instance.id``.
+            KafkaError: Another fatal error.
         """
         if self._error is not None:
             error, self._error = self._error, None
             raise error
 
     def step(self, now_ms: float) -> float:
-        """Send a heartbeat if one is due; return how long to wait for the next step."""
+        """Send a heartbeat if one is due; return the time until the next step."""
         if not self._membership.heartbeats():
             return float("inf")
         if self._heartbeat.session_expired(now_ms):
-            # The broker has put this member out by now: what it held may belong to others.
+            # The broker has removed this member: others may own its partitions.
             self._finder.mark_unknown("no response to heartbeats within session.timeout.ms")
             self._membership.lose("session timed out", keep_member_id=True)
             return 0.0
@@ -93,12 +93,12 @@ class HeartbeatSender:
             error = error_for_code(future.value.body(HeartbeatResponse).error_code)
         except KafkaError as failure:
             self._heartbeat.failed(now_ms)
-            self._mind_coordinator(failure)
+            self._note_lost_coordinator(failure)
             return
         if self._membership.generation != generation:
-            return  # of a generation that is over
+            return  # response of an earlier generation
         if error is None or isinstance(error, RebalanceInProgressError):
-            self._heartbeat.answered(now_ms)
+            self._heartbeat.acknowledged(now_ms)
             self._failures.succeeded()
         else:
             self._heartbeat.failed(now_ms)
@@ -115,15 +115,15 @@ class HeartbeatSender:
         elif isinstance(error, IllegalGenerationError):
             membership.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
-            # With its old id it is refused again when it joins, instead of driving the other out.
+            # With its member id it is fenced again when it joins, instead of fencing the other.
             membership.lose("another consumer has the same group.instance.id", keep_member_id=True)
             self._error = fenced(self._settings)
         elif isinstance(error, NotCoordinatorError | CoordinatorNotAvailableError):
-            self._mind_coordinator(error)
+            self._note_lost_coordinator(error)
         elif not error.retriable:
             self._error = error
 
-    def _mind_coordinator(self, error: KafkaError) -> None:
+    def _note_lost_coordinator(self, error: KafkaError) -> None:
         self._failures.failed(error)
         lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
         if isinstance(error, lost):
@@ -131,7 +131,7 @@ class HeartbeatSender:
 
 
 def fenced(settings: GroupSettings) -> FencedInstanceIdError:
-    """Return the error of a static member whose place was taken."""
+    """Return the error of a fenced static member."""
     return FencedInstanceIdError(
         f"group.instance.id {settings.group_instance_id!r} of group {settings.group_id!r} "
         "is used by another consumer now"

@@ -1,33 +1,33 @@
-"""The loop that keeps a membership alive while the application works (Kafka: HeartbeatThread)."""
+"""Task that sends heartbeats between calls of the application (Kafka: HeartbeatThread)."""
 
 from kclient.common.errors import FatalError, KafkaError
 from kclient.common.runtime import Clock, Task, Tasks
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-from kclient.consumer.drive_lock import DriveLock
 
 _FIRST_LOOK_MS = 5.0
 _LONGEST_LOOK_MS = 200.0
 
 
 class HeartbeatTask:
-    """Takes the seat when nobody drives, moves the membership on by one step, leaves again.
+    """Runs one heartbeat step whenever the application thread does not hold the lock.
 
-    It never waits for the network: an answer that is on its way is looked for after a short wait,
-    which doubles while none comes.
+    It never waits for the network. While a heartbeat is in flight it polls after a short wait,
+    which doubles each time.
     """
 
     def __init__(
         self,
         coordinator: ConsumerCoordinator,
         network: ConsumerNetworkClient,
-        seat: DriveLock,
+        lock: ConsumerLock,
         clock: Clock,
         longest_wait_ms: float,
     ) -> None:
         self._coordinator = coordinator
         self._network = network
-        self._seat = seat
+        self._lock = lock
         self._clock = clock
         self._longest_wait_ms = longest_wait_ms
         self._wait_ms = _LONGEST_LOOK_MS
@@ -35,30 +35,30 @@ class HeartbeatTask:
         self._task: Task | None = None
 
     def start(self, tasks: Tasks, name: str) -> None:
-        """Start the loop, unless it runs already."""
+        """Start the task, unless it is running."""
         if self._task is None:
             self._task = tasks.spawn(name, self.step)
 
     def step(self) -> bool:
-        """Wait, then drive once if the seat is free; return whether to be called again."""
-        if self._seat.stopped:
+        """Wait, then run one heartbeat step if the lock is free; return whether to continue."""
+        if self._lock.stopped:
             return False
-        if not self._seat.take_in_background(self._wait_ms):
-            # The application drives, and keeps the membership alive itself.
+        if not self._lock.acquire_in_background(self._wait_ms):
+            # The application is in a call, which sends heartbeats itself.
             self._wait_ms = _LONGEST_LOOK_MS
-            return not self._seat.stopped
+            return not self._lock.stopped
         try:
             self._wait_ms = self._drive()
-        except Exception as error:  # noqa: BLE001 (the application hears of it in its next poll)
+        except Exception as error:  # noqa: BLE001 (the next poll raises it)
             self._coordinator.fail_in_background(_stopped_by(error))
             return False
         finally:
-            self._seat.give_up_in_background()
+            self._lock.release_in_background()
         return True
 
     def stop(self, timeout: float) -> bool:
-        """End the loop; return whether it has ended within `timeout` seconds."""
-        self._seat.stop()
+        """Stop the task; return whether it has ended within `timeout` seconds."""
+        self._lock.stop()
         return self._task is None or self._task.is_current() or self._task.join(timeout)
 
     def _drive(self) -> float:
@@ -67,7 +67,7 @@ class HeartbeatTask:
             self._network.poll(0.0, membership_only=True)
         except KafkaError as error:
             self._coordinator.fail_in_background(error)
-        if self._coordinator.awaits_heartbeat_answer():
+        if self._coordinator.has_heartbeat_in_flight():
             self._look_ms = min(self._look_ms * 2, _LONGEST_LOOK_MS)
             return min(wait_ms, self._look_ms) if wait_ms > 0 else self._look_ms
         self._look_ms = _FIRST_LOOK_MS

@@ -1,4 +1,4 @@
-"""The states of a member and every way from one to another (Kafka: MemberState).
+"""States of a group member and their transitions (Kafka: MemberState).
 
 ::
 
@@ -10,8 +10,8 @@
        |                       PREPARING <-------------------------------------------+ |
        +------------------------------ LEFT, from anywhere ----------------------------+
 
-A member that is STABLE and has heard of a rebalance stays STABLE, and goes on with its heartbeats,
-until its application has given its partitions up and it asks to join again.
+A STABLE member that learns of a rebalance stays STABLE and continues to send heartbeats until its
+partitions are revoked and it sends JoinGroup.
 """
 
 from enum import Enum
@@ -20,23 +20,23 @@ from kclient.common.errors import IllegalStateError
 
 
 class MemberState(Enum):
-    """Where a member stands."""
+    """State of a group member."""
 
     UNJOINED = "not in the group"
-    PREPARING_REBALANCE = "asked to join, waits for the other members"
-    COMPLETING_REBALANCE = "joined, waits for its partitions"
-    STABLE = "joined, with its partitions"
+    PREPARING_REBALANCE = "JoinGroup sent"
+    COMPLETING_REBALANCE = "joined, awaiting the assignment"
+    STABLE = "joined, with an assignment"
 
 
 class MemberEvent(Enum):
-    """What happens to a member."""
+    """Event that changes the state of a group member."""
 
-    JOIN_SENT = "asked to join"
-    JOINED = "the group has formed"
-    JOIN_FAILED = "the request to join failed"
-    ASSIGNED = "the partitions came"
-    SYNC_FAILED = "the request for the partitions failed"
-    LEFT = "left the group, or was put out of it"
+    JOIN_SENT = "JoinGroup was sent"
+    JOINED = "JoinGroup succeeded"
+    JOIN_FAILED = "JoinGroup failed"
+    ASSIGNED = "SyncGroup succeeded"
+    SYNC_FAILED = "SyncGroup failed"
+    LEFT = "the member left the group, or was removed"
 
 
 _S = MemberState
@@ -57,12 +57,12 @@ TRANSITIONS: dict[tuple[MemberState, MemberEvent], MemberState] = {
 
 
 def next_state(state: MemberState, event: MemberEvent) -> MemberState:
-    """Return the state that an event leads to.
+    """Return the state after an event.
 
     Raises:
-        IllegalStateError: The event cannot happen in this state.
+        IllegalStateError: There is no such transition.
     """
     following = TRANSITIONS.get((state, event))
     if following is None:
-        raise IllegalStateError(f"group member: {event.name} cannot happen while {state.name}")
+        raise IllegalStateError(f"group member: no transition for {event.name} in {state.name}")
     return following

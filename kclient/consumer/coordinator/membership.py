@@ -1,4 +1,4 @@
-"""A consumer's membership in its group (Kafka: AbstractCoordinator.Generation and its state)."""
+"""Membership of a consumer in its group (Kafka: AbstractCoordinator.Generation and its state)."""
 
 import logging
 from typing import NamedTuple
@@ -11,14 +11,14 @@ NO_MEMBER_ID = ""
 
 
 class Generation(NamedTuple):
-    """Who a member is in which generation of the group."""
+    """Member id, generation and protocol of a member."""
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = NO_MEMBER_ID
     protocol_name: str | None = None
 
     def has_member_id(self) -> bool:
-        """Return whether the broker has given an id."""
+        """Return whether the broker has assigned a member id."""
         return self.member_id != NO_MEMBER_ID
 
 
@@ -26,13 +26,13 @@ NO_GENERATION = Generation()
 
 
 class Membership:
-    """State, generation and the wish to join again.
+    """State and generation of a member, and whether it must rejoin.
 
     Attributes:
-        state: Where the member stands.
-        generation: Its generation, or NO_GENERATION outside the group.
-        rejoin_needed: Whether the member must join again.
-        rejoin_reason: Why, in words that the broker may log.
+        state: State of the member.
+        generation: Its generation, NO_GENERATION outside the group.
+        rejoin_needed: Whether the member must rejoin.
+        rejoin_reason: Reason sent to the broker.
     """
 
     def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
@@ -46,16 +46,16 @@ class Membership:
         """Move to the next state.
 
         Raises:
-            IllegalStateError: The event cannot happen now.
+            IllegalStateError: There is no such transition.
         """
         self.state = next_state(self.state, event)
 
     def is_stable(self) -> bool:
-        """Return whether the member holds its partitions."""
+        """Return whether the member has joined and has its assignment."""
         return self.state is MemberState.STABLE
 
     def is_rebalancing(self) -> bool:
-        """Return whether a join is under way."""
+        """Return whether a join is in progress."""
         return self.state in {MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE}
 
     def heartbeats(self) -> bool:
@@ -63,14 +63,14 @@ class Membership:
         return self.state in {MemberState.COMPLETING_REBALANCE, MemberState.STABLE}
 
     def commit_generation(self) -> Generation | None:
-        """Return the generation to commit under, None while there is none."""
+        """Return the generation for commits, None if the member is not stable."""
         return self.generation if self.is_stable() else None
 
     def request_rejoin(self, reason: str, *, level: int = logging.INFO) -> None:
-        """Join again as soon as the application polls.
+        """Rejoin at the next poll.
 
         Args:
-            reason: Why, in words that the broker may log.
+            reason: Reason sent to the broker.
             level: Level of the log line.
         """
         if not self.rejoin_needed:
@@ -79,11 +79,11 @@ class Membership:
         self.rejoin_reason = reason
 
     def lose(self, reason: str, *, keep_member_id: bool = False) -> None:
-        """Stand outside the group: the generation is gone, and with it the partitions.
+        """Reset the generation: the member is not in the group any more.
 
         Args:
-            reason: Why, in words.
-            keep_member_id: Whether the broker still knows the member by its id.
+            reason: Reason for the log and the broker.
+            keep_member_id: Whether the member id is still valid.
         """
         if self.state is not MemberState.UNJOINED:
             self._log.info(
@@ -95,7 +95,7 @@ class Membership:
         self.left(reason, keep_member_id=keep_member_id)
 
     def left(self, reason: str, *, keep_member_id: bool = False) -> None:
-        """Do as `lose` without a line in the log: the member left on its own account."""
+        """Reset the generation without a log line: the member left by itself."""
         member_id = self.generation.member_id if keep_member_id else NO_MEMBER_ID
         self.apply(MemberEvent.LEFT)
         self.generation = Generation(member_id=member_id)

@@ -1,4 +1,4 @@
-"""Commits of positions, in the order they were asked for (Kafka: ConsumerCoordinator's commits)."""
+"""Queue of offset commits (Kafka: ConsumerCoordinator.sendOffsetCommitRequest)."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -57,7 +57,7 @@ class _Commit:
 
 
 class OffsetCommitter:
-    """Sends commits to the coordinator, first come first sent."""
+    """Sends commits to the coordinator in order."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class OffsetCommitter:
         if (given_up := self._given_up(commit)) is not None:
             commit.future.fail(given_up)
         elif offsets:
-            self._make_room()
+            self._discard_oldest()
             self._waiting.append(commit)
             self._flush()
         else:
@@ -93,20 +93,20 @@ class OffsetCommitter:
         return commit.future
 
     def has_pending(self) -> bool:
-        """Return whether commits wait or are in flight; not those that were given up."""
+        """Return whether commits are queued or in flight, except failed ones."""
         return bool(self._sent) or any(not commit.future.done for commit in self._waiting)
 
     def step(self, now_ms: float) -> float:
-        """Send what waits; return how long to wait for the next step."""
+        """Send queued commits; return the time until the next step."""
         if not self._waiting:
             return float("inf")
         wait_ms = self._finder.step(now_ms)
         self._flush()
         return wait_ms
 
-    def mend(self) -> None:
-        """Fail what was sent, as if the connection had broken."""
-        interrupted = DisconnectedError("the call that would have taken the answer was interrupted")
+    def reset_after_interrupt(self) -> None:
+        """Fail commits in flight after an interrupted call."""
+        interrupted = DisconnectedError("the call that waited for the response was interrupted")
         while self._sent:
             commit = next(iter(self._sent.values()))
             if self._waiting and self._waiting[0] is commit:
@@ -116,21 +116,23 @@ class OffsetCommitter:
 
     # --- inside
 
-    def _make_room(self) -> None:
-        """Give up the oldest commits where many wait for a coordinator that nobody can find."""
+    def _discard_oldest(self) -> None:
+        """Fail the oldest commits if too many wait for an unknown coordinator."""
         while self._waiting:
             oldest = self._waiting[0].future
             if not oldest.done:
                 if len(self._waiting) < _MOST_WAITING:
                     return
-                oldest.fail(CoordinatorNotAvailableError(f"{_MOST_WAITING} later commits wait"))
+                oldest.fail(
+                    CoordinatorNotAvailableError(f"more than {_MOST_WAITING} commits are queued")
+                )
             self._waiting.popleft()
 
     def _flush(self) -> None:
         coordinator = self._finder.coordinator()
         while coordinator is not None and self._waiting:
             commit = self._waiting[0]
-            if not commit.future.done:  # else the caller has given up on it
+            if not commit.future.done:  # otherwise its call has timed out
                 self._send(coordinator, commit)
             self._waiting.popleft()
 
@@ -163,25 +165,25 @@ class OffsetCommitter:
         return self._membership.commit_generation()
 
     def _given_up(self, commit: _Commit) -> KafkaError | None:
-        """Return the error of a commit that would overwrite the positions of other members."""
+        """Return the error of a commit that would overwrite the offsets of other members."""
         partitions = self._subscriptions.given_up.intersection(commit.offsets)
         if not partitions or not self._membership.is_stable():
             return None
         shown = ", ".join(map(str, sorted(partitions)))
         return CommitFailedError(
-            f"commit: got {shown}, which this member has given up, expected assigned partitions; "
-            "nothing was committed. Commit in on_revoked what was processed; to set positions "
-            "deliberately, use a consumer with assign() while the group has no members"
+            f"commit: got {shown}, revoked from this member, expected assigned partitions; "
+            "nothing was committed. Commit processed offsets in on_revoked; to set offsets of the "
+            "group, use a consumer with assign() while the group has no members"
         )
 
     def _outside_group(self) -> KafkaError:
         if self._membership.is_rebalancing():
             return RebalanceInProgressError(
-                "the group is rebalancing: poll() until it is over, then commit again"
+                "the group is rebalancing: call poll() until it has finished, then commit again"
             )
         return CommitFailedError(
-            "this consumer is not part of the group now, its partitions may belong to another; "
-            "poll() joins again (a poll longer than max_poll_interval_ms apart leads here)"
+            "this consumer is not a member of the group now, its partitions may be owned by "
+            "another; poll() rejoins (polls may have been more than max_poll_interval_ms apart)"
         )
 
     def _take(
@@ -204,37 +206,36 @@ class OffsetCommitter:
         self, response: OffsetCommitResponse, commit: _Commit, generation: Generation
     ) -> None:
         unauthorized: set[str] = set()
-        answered: set[TopicPartition] = set()
+        acknowledged: set[TopicPartition] = set()
         for topic in response.topics:
             for data in topic.partitions:
-                answered.add(TopicPartition(topic.name, data.partition_index))
+                acknowledged.add(TopicPartition(topic.name, data.partition_index))
                 error = error_for_code(data.error_code, f"{topic.name}-{data.partition_index}")
                 if isinstance(error, TopicAuthorizationError):
                     unauthorized.add(topic.name)
                 elif error is not None:
                     raise self._meaning(error, generation)
         if unauthorized:
-            raise TopicAuthorizationError(f"{', '.join(sorted(unauthorized))}: may not be read")
-        if not answered.issuperset(commit.offsets):
-            raise CoordinatorNotAvailableError("the answer leaves partitions out")
+            topics = ", ".join(map(repr, sorted(unauthorized)))
+            raise TopicAuthorizationError(f"not authorized to read topic {topics}")
+        if not acknowledged.issuperset(commit.offsets):
+            raise CoordinatorNotAvailableError("the response does not contain all partitions")
 
     def _meaning(self, error: KafkaError, generation: Generation) -> KafkaError:
-        """Return what an error code means for the caller, and take note of it."""
+        """Return the error for the caller, and update the membership."""
         membership = self._membership
         same = membership.generation == generation
         if isinstance(error, RebalanceInProgressError):
-            membership.request_rejoin("a commit met a rebalance")
-            return RebalanceInProgressError(
-                "the group is rebalancing: poll() to give the partitions up and join again"
-            )
+            membership.request_rejoin("commit failed: the group is rebalancing")
+            return RebalanceInProgressError("the group is rebalancing: call poll() to rejoin")
         if isinstance(error, UnknownMemberIdError | IllegalGenerationError):
             if same and generation != NO_GENERATION:
                 membership.lose(
                     str(error), keep_member_id=isinstance(error, IllegalGenerationError)
                 )
             return CommitFailedError(
-                f"{error.error_name}: the group has moved on without this consumer, its partitions "
-                "may belong to another; nothing was committed"
+                f"{error.error_name}: this consumer is not a member of the group any more, its "
+                "partitions may be owned by another; nothing was committed"
             )
         if isinstance(error, FencedInstanceIdError):
             if same:
@@ -243,7 +244,9 @@ class OffsetCommitter:
                 )
             return fenced(self._settings)
         if isinstance(error, GroupAuthorizationError):
-            return GroupAuthorizationError(f"group {self._settings.group_id!r} may not be used")
+            return GroupAuthorizationError(
+                f"not authorized to access group {self._settings.group_id!r}"
+            )
         return error
 
 

@@ -1,4 +1,4 @@
-"""Giving partitions up and getting new ones, step by step (Kafka: joinGroupIfNeeded)."""
+"""Rebalance of a member (Kafka: AbstractCoordinator.joinGroupIfNeeded)."""
 
 import logging
 import math
@@ -17,11 +17,11 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.assignors.partition_assignor import Assignment
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.coordinator.auto_commit import AutoCommit
 from kclient.consumer.coordinator.consumer_protocol import decode_assignment
-from kclient.consumer.coordinator.group_joiner import GroupJoiner, Offer
+from kclient.consumer.coordinator.group_joiner import GroupJoiner, GroupProtocol
 from kclient.consumer.coordinator.membership import NO_GENERATION_ID, Membership
-from kclient.consumer.drive_lock import RunUserCode
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
@@ -30,39 +30,39 @@ _RETRY_AT_ONCE = (MemberIdRequiredError, UnknownMemberIdError, IllegalGeneration
 
 
 class RebalancePhase(Enum):
-    """How far a rebalance has come on this side."""
+    """Phase of a rebalance on the member."""
 
     NONE = "no rebalance"
-    COMMITTING = "last positions are being committed"
-    JOINING = "partitions given up, joining"
+    COMMITTING = "waiting for the last commit"
+    JOINING = "partitions revoked, joining"
 
 
 class RebalanceHooks(NamedTuple):
-    """What a rebalance calls.
+    """Callbacks of a rebalance.
 
     Attributes:
-        offers: Returns the assignors this member knows, each with its subscription.
+        group_protocols: Returns the assignors that this member supports, with its subscription.
         run_callback: Runs a callback of the application.
-        on_assignment: Passes this member's assignment to the assignor in use.
+        on_assignment: Passes the assignment of this member to the assignor.
     """
 
-    offers: Callable[[], Sequence[Offer]]
+    group_protocols: Callable[[], Sequence[GroupProtocol]]
     run_callback: RunUserCode
     on_assignment: Callable[[Assignment], None]
 
 
 class Rebalance:
-    """The member's part in a rebalance, by the eager protocol: all partitions are given up first.
+    """Rebalance by the eager protocol: all partitions are revoked first.
 
-    The application's callbacks run within `step`. One that raises does not stop the rebalance; its
-    error is raised once the step has left everything in order.
+    Callbacks of the application run within `step`. An error of a callback does not stop the
+    rebalance; it is raised when the state is consistent.
 
     Attributes:
-        phase: How far it has come.
-        completed: Number of rebalances that ended with an assignment.
-        failed: Number of attempts to join that failed.
-        took_ms: Time that the completed ones took together.
-        ended_ms: When the last one was completed, NaN if none was.
+        phase: Current phase.
+        completed: Number of completed rebalances.
+        failed: Number of failed joins.
+        took_ms: Total time of the completed rebalances.
+        ended_ms: Time when the last one was completed, NaN if none was.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._auto_commit = auto_commit
         self._backoff = backoff
-        self._offers = hooks.offers
+        self._group_protocols = hooks.group_protocols
         self._run_callback = hooks.run_callback
         self._on_assignment = hooks.on_assignment
         self.phase = RebalancePhase.NONE
@@ -98,16 +98,16 @@ class Rebalance:
         self.ended_ms = math.nan
 
     def is_under_way(self) -> bool:
-        """Return whether partitions are being given up or waited for."""
+        """Return whether a rebalance is in progress."""
         return self.phase is not RebalancePhase.NONE
 
     def step(self, coordinator: Node | None, now_ms: float, commit_limit_ms: float) -> float:
-        """Go on as far as possible without waiting; return how long to wait for the next step.
+        """Run as far as possible without waiting; return the time until the next step.
 
         Args:
-            coordinator: Broker in charge, None while unknown.
-            now_ms: The time now.
-            commit_limit_ms: How long the commit before the rebalance may take.
+            coordinator: Group coordinator, None while unknown.
+            now_ms: Current time.
+            commit_limit_ms: Longest time of the commit before the rebalance.
         """
         if self.phase is RebalancePhase.NONE:
             self._begin(now_ms, commit_limit_ms)
@@ -121,25 +121,25 @@ class Rebalance:
             if now_ms < self._next_attempt_ms:
                 return self._next_attempt_ms - now_ms
             if coordinator is not None:
-                self._join = self._joiner.join(coordinator, self._offers())
+                self._join = self._joiner.join(coordinator, self._group_protocols())
         return float("inf")
 
     def cancel(self) -> None:
-        """Forget a rebalance under way."""
+        """Discard a rebalance in progress."""
         self.phase = RebalancePhase.NONE
         self._commit = self._join = None
         self._next_attempt_ms = 0.0
 
-    def mend(self) -> bool:
-        """Begin anew what was under way; return whether the membership must be, too."""
+    def reset_after_interrupt(self) -> bool:
+        """Discard the rebalance of an interrupted call; return whether it was joining."""
         joining = self.phase is RebalancePhase.JOINING
         if self.phase is RebalancePhase.COMMITTING:
-            self._membership.request_rejoin("interrupted while giving partitions up")
+            self._membership.request_rejoin("interrupted while revoking partitions")
         self.cancel()
         return joining
 
     def report_given_up(self) -> None:
-        """Remove the partitions and call the listener, as revoked or as lost already."""
+        """Call the rebalance listener for revoked or lost partitions, and remove them."""
         gone = self._membership.generation.generation_id == NO_GENERATION_ID
         if gone:
             self._take_away("Lost", RebalanceListener.lost)
@@ -187,7 +187,7 @@ class Rebalance:
         except Exception:
             self._drop_partitions()
             raise
-        # Ctrl-C keeps them until the callback has had its turn, at the next poll.
+        # An interrupt keeps them: the next poll runs the callback again.
         self._drop_partitions()
 
     def _drop_partitions(self) -> None:
@@ -200,8 +200,8 @@ class Rebalance:
             self._join_failed(join.error, now_ms)
             return
         if not self._membership.is_stable():
-            # The heartbeat loop gave the membership up after it had read the answer: the partitions
-            # are others' by now. `step` joins again.
+            # The heartbeat task left the group after the response: others own the partitions.
+            # `step` joins again.
             self._put_off(now_ms)
             return
         self.completed += 1
@@ -228,15 +228,15 @@ class Rebalance:
         except Exception:
             self.phase = RebalancePhase.NONE
             raise
-        self.phase = RebalancePhase.NONE  # only now: Ctrl-C before it makes the member join anew
+        self.phase = RebalancePhase.NONE  # last: after an interrupt before it the member rejoins
 
     def _join_failed(self, error: KafkaError, now_ms: float) -> None:
         expected = isinstance(error, MemberIdRequiredError | RebalanceInProgressError)
         level = logging.DEBUG if expected else logging.INFO
         self._log.log(level, "Join group failed: %s", error)
-        if not isinstance(error, MemberIdRequiredError):  # which only tells the member its id
+        if not isinstance(error, MemberIdRequiredError):  # first step of a regular join
             self.failed += 1
-        # Once: an error that comes again is not healed by the next attempt.
+        # Retry without backoff once per kind of error.
         if isinstance(error, _RETRY_AT_ONCE) and type(error) not in self._retried_at_once:
             self._retried_at_once.add(type(error))
         else:

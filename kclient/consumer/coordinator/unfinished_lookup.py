@@ -1,4 +1,4 @@
-"""A look-up of committed positions that outlives the call that began it."""
+"""Lookup of committed offsets that continues in the next call."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,17 @@ from kclient.consumer.coordinator.committed_offsets import CommittedLookup
 
 
 class UnfinishedLookup:
-    """Keeps the look-up of a call that timed out (Kafka: PendingCommittedOffsetRequest).
+    """Keeps the lookup of a call that timed out (Kafka: PendingCommittedOffsetRequest).
 
-    The next call for the same partitions goes on with it, so that calls with a timeout of 0 get the
-    response in the end.
+    The next call for the same partitions continues it, so that repeated calls with a timeout of 0
+    return the response.
     """
 
     def __init__(self, max_age_ms: float) -> None:
-        """Take the limit.
+        """Initialize.
 
         Args:
-            max_age_ms: How old a look-up may be, so that its response is not out of date.
+            max_age_ms: Age after which a lookup is discarded.
         """
         self._max_age_ms = max_age_ms
         self._lookup: CommittedLookup | None = None
@@ -28,12 +28,12 @@ class UnfinishedLookup:
     def begin(
         self, partitions: Sequence[TopicPartition], member: ConsumerGroupMetadata, now_ms: float
     ) -> CommittedLookup:
-        """Return the look-up that was kept, or a new one if that one is of no use.
+        """Return the lookup that was kept, or a new one if it does not apply.
 
         Args:
-            partitions: What to look up.
-            member: The consumer's membership; in another generation others may have committed.
-            now_ms: The present time.
+            partitions: Partitions to look up.
+            member: Current membership; in another generation other members may have committed.
+            now_ms: Current time.
         """
         kept = self._lookup
         is_fresh = now_ms < self._began_ms + self._max_age_ms and member == self._member
@@ -43,5 +43,5 @@ class UnfinishedLookup:
         return self._lookup
 
     def discard(self) -> None:
-        """Drop what is kept: it is finished, or a commit makes it out of date."""
+        """Discard the lookup: it is complete, or a commit changes its result."""
         self._lookup = None

@@ -19,6 +19,7 @@ from kclient.common.types import TopicPartition
 from kclient.consumer.assignors import Assignment, RangeAssignor, RoundRobinAssignor
 from kclient.consumer.assignors.partition_assignor import MemberSubscription
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.coordinator.consumer_protocol import (
     decode_assignment,
     decode_subscription,
@@ -26,7 +27,6 @@ from kclient.consumer.coordinator.consumer_protocol import (
     encode_subscription,
 )
 from kclient.consumer.coordinator.group_leader import GroupLeader
-from kclient.consumer.drive_lock import DriveLock
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.message import VersionedRecord
@@ -102,9 +102,9 @@ def _lead(data: bytes) -> None:
     subscriptions.subscribe([TOPIC], RebalanceListener())
     metadata.set_topics([TOPIC])
     metadata.update(metadata.next_request(0.0), _cluster(), 0.0)
-    lock = DriveLock(runtime.tasks)
+    lock = ConsumerLock(runtime.tasks)
     leader = GroupLeader(
-        [RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata, lock.lend
+        [RangeAssignor(), RoundRobinAssignor()], subscriptions, metadata, lock.run_user_code
     )
     members = [
         JoinGroupResponseMember(

@@ -1,4 +1,4 @@
-"""Answers that come after the application went elsewhere change nothing."""
+"""Responses that arrive after a seek."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
 @pytest.mark.fault("R9")
 @pytest.mark.parametrize("policy", ["earliest", "latest", "by_duration:PT1S"])
 @pytest.mark.parametrize("polls", range(1, 14))
-def test_a_seek_wins_over_every_look_up_under_way(
+def test_seek_overrides_all_lookups_in_flight(
     world: ConsumerWorld, policy: str, polls: int
 ) -> None:
     world.fill(10)
