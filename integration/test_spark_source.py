@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient as ForeignAdmin
 
 from integration.harness.running_kafka import RunningKafka
 from kclient import AdminClient, NewTopic, TopicPartition
-from kclient.spark.errors import DataLossError
-from kclient.spark.options import SourceOptions
+from kclient.spark.common.errors import DataLossError
+from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
 from tests.support.desk import Desk

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.flights_pipeline.figures import LATE_MINUTES
-from kclient.spark.spark_version import supports
+from kclient.spark.common.installed_spark import supports
 
 SCHEMA = "id string, scheduled timestamp, carrier string, origin string, departure_delay int"
 WINDOW = timedelta(days=1)

@@ -18,8 +18,8 @@ from integration.harness.running_kafka import RunningKafka
 from integration.harness.spark_standalone import WORKERS, StandaloneCluster
 from integration.spark.sessions import built
 from kclient.spark.environment.java_home import find_java
-from kclient.spark.environment.local_machine import LocalMachine
 from kclient.spark.environment.local_session import plan_local_session
+from kclient.spark.environment.machine import LocalMachine
 from tests.support.foreign_confluent import ConfluentClient
 
 _HERE = Path(__file__).parent

@@ -12,10 +12,13 @@ from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from integration.spark_kills.crashing_delivery import CrashingDelivery
 from kclient.spark.data_source import KclientDataSource
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.sink.batch_writer import BatchWriter
-from kclient.spark.sink.commit_message import reports_of
-from kclient.spark.sink.source_writer import WriterPlan, planned
-from kclient.spark.sink.stream_writer import StreamWriter
+from kclient.spark.sink.source_writers import (
+    BatchWriter,
+    StreamWriter,
+    WritePlan,
+    plan_write,
+    reports_of,
+)
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
 from kclient.spark.source.stream_reader import StoredOffset
@@ -53,8 +56,8 @@ class CrashingDataSource(KclientDataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
         return CrashingStreamWriter(self._plan(schema), self._points)
 
-    def _plan(self, schema: StructType) -> WriterPlan:
-        plan = planned(self.options, schema)
+    def _plan(self, schema: StructType) -> WritePlan:
+        plan = plan_write(self.options, schema)
         return plan._replace(delivery=CrashingDelivery(plan.delivery, self._points))
 
 
@@ -95,7 +98,7 @@ class CrashingStreamReader(LimitedStreamReader):
 class CrashingBatchWriter(BatchWriter):
     """May be killed before and behind its commit."""
 
-    def __init__(self, plan: WriterPlan, points: CrashPoints) -> None:
+    def __init__(self, plan: WritePlan, points: CrashPoints) -> None:
         super().__init__(plan)
         self._points = points
 
@@ -108,7 +111,7 @@ class CrashingBatchWriter(BatchWriter):
 class CrashingStreamWriter(StreamWriter):
     """May be killed before and behind the commit of a micro-batch."""
 
-    def __init__(self, plan: WriterPlan, points: CrashPoints) -> None:
+    def __init__(self, plan: WritePlan, points: CrashPoints) -> None:
         super().__init__(plan)
         self._points = points
 

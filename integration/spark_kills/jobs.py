@@ -14,8 +14,8 @@ from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from integration.spark_kills.crashing_delivery import CrashingDelivery
 from integration.spark_kills.crashing_source import FORMAT, POINTS
 from kclient.spark import foreach_batch_sink, foreach_partition_sink, write_partitions
+from kclient.spark.sink.at_least_once import delivery_for
 from kclient.spark.sink.delivery import Delivery
-from kclient.spark.sink.delivery_modes import delivery_of
 
 
 class Kind(StrEnum):
@@ -128,14 +128,14 @@ def _batch(source: DataFrame, job: Job) -> None:
 
 def _foreach_partition(source: DataFrame, job: Job) -> None:
     conf = {"bootstrap.servers": job.bootstrap}
-    with _crashing("foreach_partition_sink", job.points):
+    with _crashing(job.points):
         sink = foreach_partition_sink(conf, topic=job.output)
     source.select("key", "value").foreachPartition(sink)
 
 
 def _write_partitions(source: DataFrame, job: Job) -> None:
     rows = source.select("key", "value")
-    with _crashing("partition_writer", job.points):
+    with _crashing(job.points):
         write_partitions(rows, {"bootstrap.servers": job.bootstrap}, job.output)
 
 
@@ -147,11 +147,11 @@ def _sink_options(job: Job) -> dict[str, str]:
     }
 
 
-def _crashing(module: str, points: CrashPoints) -> "mock._patch[Callable[..., Delivery]]":
-    """Have a sink made here, in the driver, that travels to the workers with crash points."""
+def _crashing(points: CrashPoints) -> "mock._patch[Callable[..., Delivery]]":
+    """Add crash points to the delivery of sinks created in the block; workers get them pickled."""
 
     def crashing(*arguments: object, **named: object) -> Delivery:
-        made = delivery_of(*arguments, **named)  # type: ignore[arg-type]  # as it was called
-        return CrashingDelivery(made, points)
+        delivery = delivery_for(*arguments, **named)  # type: ignore[arg-type]  # passed through
+        return CrashingDelivery(delivery, points)
 
-    return mock.patch(f"kclient.spark.sink.{module}.delivery_of", crashing)
+    return mock.patch("kclient.spark.sinks.delivery_for", crashing)

@@ -15,10 +15,15 @@ LAST_LINE = "every cell is as it should be"
 # What tests need besides kclient[spark,testing]; pandas 3 makes PySpark warn.
 _TOOLS = ("pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "pandas>=2.2,<3")
 _TESTS = (
-    "tests/spark/unit",
-    "tests/spark/test_batch_source.py",
-    "tests/spark/test_stream_source.py",
-    "tests/spark/test_writers_sink.py",
+    *(f"tests/spark/{folder}" for folder in ("common", "environment", "options", "sink", "source")),
+    *(
+        f"tests/spark/test_{name}.py"
+        for name in ("data_source", "public_names", "reader_lag", "registration")
+    ),
+    *(
+        f"tests/spark/session/test_{name}.py"
+        for name in ("batch_source", "stream_source", "writers_sink")
+    ),
 )
 
 Run = Callable[[Sequence[str], Path, Path, Mapping[str, str]], int]

@@ -1,15 +1,15 @@
-"""``format("kclient")``: Spark's way into this package."""
+"""``format("kclient")``: the class that Spark loads as data source."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from kclient.spark.common.worker_tuning import tuned_worker
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.settled_objects import settled_objects
 from kclient.spark.source.batch_reader import BatchReader
-from kclient.spark.source.make_stream_reader import make_stream_reader
 from kclient.spark.source.schema import check_schema, spark_schema
+from kclient.spark.source.stream_reader import stream_reader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
@@ -20,12 +20,12 @@ class KclientDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what stands in ``format(...)``."""
+        """Return the name for ``format(...)``."""
         return "kclient"
 
-    @settled_objects()
+    @tuned_worker()
     def schema(self) -> StructType:
-        """Return the columns; the options are checked here, as soon as Spark asks.
+        """Return the columns. Options are validated here, on the first call by Spark.
 
         Raises:
             ConfigError: An option is unknown, missing or wrong.
@@ -33,42 +33,42 @@ class KclientDataSource(DataSource):
         options = SourceOptions.parse(self.options)
         return spark_schema(include_headers=options.reading.include_headers)
 
-    @settled_objects()
+    @tuned_worker()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads a batch.
+        """Return the reader of a batch.
 
         Raises:
-            ConfigError: An option is wrong, or the columns are not the source's.
+            ConfigError: An option is wrong, or the schema is not the source's.
         """
         options = SourceOptions.parse(self.options, streaming=False)
         check_schema(schema, include_headers=options.reading.include_headers)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return what reads a stream.
+        """Return the reader of a stream.
 
         Raises:
-            ConfigError: An option is wrong, or the columns are not the source's.
+            ConfigError: An option is wrong, or the schema is not the source's.
             UnsupportedSparkVersionError: An option needs a newer Spark.
         """
         options = SourceOptions.parse(self.options, streaming=True)
         check_schema(schema, include_headers=options.reading.include_headers)
-        return make_stream_reader(options)
+        return stream_reader(options)
 
-    @settled_objects()
+    @tuned_worker()
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":  # noqa: FBT001
-        """Return what writes a batch; see the sink."""
-        from kclient.spark.sink.batch_writer import batch_writer  # noqa: PLC0415
+        """Return the writer of a batch."""
+        from kclient.spark.sink.source_writers import batch_writer  # noqa: PLC0415
 
         return batch_writer(self.options, schema, overwrite)
 
-    @settled_objects()
+    @tuned_worker()
     def streamWriter(
         self,
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> "DataSourceStreamWriter":
-        """Return what writes a stream; see the sink."""
-        from kclient.spark.sink.stream_writer import stream_writer  # noqa: PLC0415
+        """Return the writer of a stream."""
+        from kclient.spark.sink.source_writers import stream_writer  # noqa: PLC0415
 
         return stream_writer(self.options, schema, overwrite)

@@ -22,18 +22,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "threading.Thread": ("common/system_tasks.py", "network/name_resolver.py"),
     "concurrent": ("producer/compression_pool.py",),
     "multiprocessing": (),
-    "subprocess": ("cli/demo/processes.py", "spark/environment/local_machine.py"),
+    "subprocess": ("cli/demo/processes.py", "spark/environment/machine.py"),
     "asyncio": (),
     "mmap": (),
     "fcntl": ("common/system_files.py",),
-    "shutil": ("common/system_files.py", "spark/environment/local_machine.py"),
+    "shutil": ("common/system_files.py", "spark/environment/machine.py"),
     "tempfile": ("testing/", "cli/"),
     "os": (
         "common/system_files.py",
         "common/system_tasks.py",
         "network/",
         "record/__init__.py",
-        "spark/environment/local_machine.py",  # the environment variables that Spark reads
+        "spark/environment/machine.py",  # the environment variables that Spark reads
         "testing/virtual/virtual_inode.py",  # the words of an errno
         "cli/",
     ),

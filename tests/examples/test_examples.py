@@ -12,7 +12,7 @@ EXPECTED = {
     "orders.py": "ada        1495.00",
     "columns.py": "read 100,000 records, sum of the values 4,999,950,000",
 }
-# It needs a JVM: tests/spark/test_notebook_example.py.
+# It needs a JVM: tests/spark/session/test_notebook_example.py.
 WITH_SPARK = {"spark_notebook.py"}
 
 

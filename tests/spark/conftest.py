@@ -1,4 +1,4 @@
-"""One Spark session and one embedded cluster for all tests of kclient.spark."""
+"""The Spark session and the embedded cluster that all tests of kclient.spark share."""
 
 import os
 import sys
@@ -9,9 +9,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from kclient.spark.discovery import REGISTRATION
-from kclient.spark.environment.local_machine import LocalMachine
+from kclient.spark.common.installed_spark import REGISTRATION
 from kclient.spark.environment.local_session import plan_local_session
+from kclient.spark.environment.machine import LocalMachine
 from kclient.testing import EmbeddedCluster
 from tests.support.desk import Desk
 
@@ -21,7 +21,7 @@ _LEAVES_SOCKETS = tuple(map(int, pyspark.__version__.split(".")[:2])) < (4, 3)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Look away from what older versions of PySpark leave behind."""
+    """Ignore resource warnings of older versions of PySpark."""
     for item in items if _LEAVES_SOCKETS else ():
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.filterwarnings("ignore:.*unclosed <socket"))
@@ -29,14 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark_environment() -> Iterator[pytest.MonkeyPatch]:
-    """What Spark's processes inherit: interpreter, path, address."""
+    """Environment that Spark's processes inherit: interpreter, path, address."""
     with pytest.MonkeyPatch.context() as patch:
         present = os.environ.get("PYTHONPATH", "")
         path = [str(_ROOT), str(REGISTRATION), *filter(None, [present])]
         for name, value in plan_local_session(LocalMachine()).settings.items():
-            patch.setenv(name, value)  # a Java, if need be that of a package
+            patch.setenv(name, value)  # JAVA_HOME, if needed
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
-        patch.syspath_prepend(str(REGISTRATION))  # as an installed wheel would have it
+        patch.syspath_prepend(str(REGISTRATION))  # as with an installed wheel
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
@@ -45,7 +45,7 @@ def spark_environment() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="session")
 def spark_cluster() -> Iterator[EmbeddedCluster]:
-    """The one cluster that Spark's workers write to and read from."""
+    """The cluster that Spark's workers write to and read from."""
     with EmbeddedCluster() as cluster:
         yield cluster
 
@@ -56,9 +56,9 @@ def spark(
     spark_cluster: EmbeddedCluster,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SparkSession]:
-    """A session whose tasks may fail twice: 2 slots, 3 attempts.
+    """A session with 2 slots and 3 attempts per task.
 
-    It ends before the cluster, so that the workers' clients never look for one that is gone.
+    It ends before the cluster, so that the workers' clients never try to reconnect.
     """
     home = tmp_path_factory.mktemp("spark")
     session = (

@@ -19,7 +19,7 @@ from kclient.producer.append_outcome import APPEND_TABLE
 from kclient.producer.producer_config import PRODUCER_CONFIG
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.registry import REQUESTS
-from kclient.spark.options.kafka_config import SINK_OWNED, SOURCE_OWNED
+from kclient.spark.options.kafka_config import RESERVED_BY_SINK, RESERVED_BY_SOURCE
 from kclient.spark.options.sink_options import SINK_TABLE
 from kclient.spark.options.source_options import CONSUMER_DEFAULTS, SOURCE_TABLE
 from kclient.spark.sink.producer_settings import PRODUCER_DEFAULTS
@@ -201,8 +201,8 @@ def spark_page() -> str:
         ),
     ]
     for title, table, client, owned, defaults in (
-        ("Source", SOURCE_TABLE, "consumers", SOURCE_OWNED, CONSUMER_DEFAULTS),
-        ("Sink", SINK_TABLE, "producers", SINK_OWNED, PRODUCER_DEFAULTS),
+        ("Source", SOURCE_TABLE, "consumers", RESERVED_BY_SOURCE, CONSUMER_DEFAULTS),
+        ("Sink", SINK_TABLE, "producers", RESERVED_BY_SINK, PRODUCER_DEFAULTS),
     ):
         parts.append(f"## {title}\n")
         parts.append(config_table(table.rows.values()))

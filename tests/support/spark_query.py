@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kclient.spark.options import SourceOptions
-from kclient.spark.source.stream_reader import StreamReader
-from kclient.spark.source.unlimited_stream_reader import UnlimitedStreamReader
+from kclient.spark.options.source_options import SourceOptions
+from kclient.spark.source.stream_reader import StreamReader, UnlimitedStreamReader
 from tests.support.desk import Desk
 from tests.support.travelled import travelled
 

@@ -18,7 +18,7 @@ from integration.benchmarks.spark.session import spark_session
 from integration.benchmarks.spark.workbench import Workbench
 from integration.harness.discovery import NEWEST
 from integration.harness.errors import HarnessError
-from kclient.spark.spark_version import spark_version
+from kclient.spark.common.installed_spark import spark_version
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:

@@ -1,1 +1,1 @@
-"""What Spark's processes find where they run: Java, Python, packages, brokers; and the lag."""
+"""Checks and setup of the environment of Spark's processes: Java, Python, packages, brokers."""

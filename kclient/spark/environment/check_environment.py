@@ -1,7 +1,16 @@
-"""Asks the workers of a session what they are."""
+"""`check_environment`: a job that reports the Python environment of each worker.
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+Executors run two interpreters. Python functions, as of ``mapInArrow`` and ``foreachPartition``, run
+in the interpreter that ``PYSPARK_PYTHON`` named in the driver. Data sources run in the one that the
+environment of the driver's JVM names, where ``PYSPARK_DRIVER_PYTHON`` takes precedence, on the
+executors, too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, udf
@@ -9,16 +18,18 @@ from pyspark.sql.functions import col, udf
 from kclient.client.bootstrap_servers import parse_bootstrap_servers
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
+from kclient.network.system_runtime import system_runtime
+from kclient.spark.common.errors import WorkerEnvironmentError
 from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import PythonFacts, make_probe
-from kclient.spark.environment.worker_failures import told_of_workers
-from kclient.spark.environment.worker_program import WorkerProgram, programs
-from kclient.spark.errors import WorkerEnvironmentError
+from kclient.spark.environment.worker_failures import explain_worker_errors
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_TASKS_WHERE_UNKNOWN: Final = 8
+_DEFAULT_TASKS: Final = 8
+_DEFAULT_PYTHON: Final = "python3"
 
 
 def check_environment(
@@ -28,29 +39,29 @@ def check_environment(
     tasks: int | None = None,
     timeout: float = 10.0,
 ) -> EnvironmentReport:
-    """Run a small job that tells whether the workers have what kclient needs.
+    """Run a small job that checks whether the workers have what kclient needs.
 
-    Each task tells its interpreter, the versions of pyspark, pyarrow and kclient, and whether
-    kclient's compiled part serves there. With `bootstrap_servers`, driver and workers ask each
-    broker for an answer, under the name by which the cluster makes it known.
+    Each task reports its interpreter, the versions of pyspark, pyarrow and kclient, and whether it
+    uses kclient's compiled extension. With `bootstrap_servers`, driver and workers also connect to
+    each broker at its advertised address.
 
-    The job needs a worker that starts, and nothing of kclient. Spark decides where tasks run: an
-    executor without a free slot is not asked. Where ``format("kclient")`` is run by another
-    interpreter than functions are, which is so with ``PYSPARK_DRIVER_PYTHON`` set, both are asked.
+    The workers need not have kclient. Spark decides where tasks run: an executor without a free
+    slot is not checked. If ``format("kclient")`` runs in another interpreter than functions, which
+    is so with ``PYSPARK_DRIVER_PYTHON`` set, both are checked.
 
     Args:
         spark: The session.
-        bootstrap_servers: Brokers to reach, ``"host:port,…"`` or a list.
-        tasks: How many tasks to run; None for one per slot of the executors there are now.
-        timeout: Longest wait for each broker's answer, seconds.
+        bootstrap_servers: Brokers to connect to, ``"host:port,…"`` or a list.
+        tasks: Number of tasks; None for one per slot of the current executors.
+        timeout: Longest wait for the response of each broker, seconds.
 
     Returns:
-        Driver and workers side by side: ``print`` it.
+        The comparison of driver and workers: ``print`` it.
 
     Raises:
         ConfigError: An argument is wrong.
-        WorkerEnvironmentError: Something is missing, of another version or not to be reached; the
-            text says what, where and what to do. All findings are in its `problems`.
+        WorkerEnvironmentError: Something is missing, has another version or cannot be reached; the
+            message says what, where, and the remedy. `problems` has all findings.
     """
     servers = _servers(bootstrap_servers)
     _check_number("timeout", timeout, (int, float), "seconds above 0")
@@ -59,23 +70,13 @@ def check_environment(
     count = _slots(spark) if tasks is None else tasks
     probe = make_probe(servers, float(timeout))
     workers: list[PythonFacts] = []
-    for program in programs(spark):
-        with told_of_workers(f"environment, with {program.name}", hint=""):
-            workers += _ask(spark, probe, count, program)
+    for interpreter in worker_interpreters(spark):
+        with explain_worker_errors(f"environment, with {interpreter.name}", hint=""):
+            workers += _run_probe(spark, probe, count, interpreter)
     report = EnvironmentReport.of(PythonFacts.read(probe(None)), workers)
     if report.problems:
         raise WorkerEnvironmentError(f"environment:\n{report}", report.problems)
     return report
-
-
-def _ask(
-    spark: "SparkSession", probe: Callable[[object], str], count: int, program: WorkerProgram
-) -> list[PythonFacts]:
-    ask = udf(probe, "string", useArrow=False)
-    with program.in_use():  # a function takes its interpreter along when a column is made of it
-        told = ask(col("id")).alias("told")
-    rows = spark.range(0, count, 1, count).select(told).collect()
-    return [PythonFacts.read(row["told"]) for row in rows]
 
 
 def _servers(given: object) -> list[str]:
@@ -88,13 +89,87 @@ def _servers(given: object) -> list[str]:
 
 
 def _slots(spark: "SparkSession") -> int:
-    """Return how many tasks the executors run at a time; Spark Connect does not tell."""
+    """Return the number of task slots of the executors; unknown over Spark Connect."""
     try:
         return spark.sparkContext.defaultParallelism
     except PySparkException:
-        return _TASKS_WHERE_UNKNOWN
+        return _DEFAULT_TASKS
 
 
 def _check_number(name: str, given: float, kinds: tuple[type, ...], form: str) -> None:
     if isinstance(given, bool) or not isinstance(given, kinds) or not given > 0:
         raise ConfigError(f"{name}: got {describe(given)}, expected {form}")
+
+
+@cache
+def _selection_lock() -> AbstractContextManager[object]:
+    """Return the lock that guards `SparkContext.pythonExec` while it is replaced."""
+    return system_runtime().tasks.condition()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInterpreter:
+    """A Python interpreter that executors run.
+
+    Attributes:
+        name: Its path and purpose, for messages.
+        path: The path that executors start.
+        context: The session's context; None if the interpreter cannot be selected.
+    """
+
+    name: str
+    path: str
+    context: "SparkContext | None"
+
+    @contextmanager
+    def selected(self) -> Iterator[None]:
+        """Run functions of columns that are created in the block in this interpreter.
+
+        PySpark takes the interpreter from the session's context when a column is created. So the
+        block runs no job, other callers wait, and the context is restored after it. A column that
+        another thread creates meanwhile gets this interpreter, too.
+        """
+        if self.context is None:
+            yield
+            return
+        with _selection_lock():
+            before = self.context.pythonExec
+            self.context.pythonExec = self.path
+            try:
+                yield
+            finally:
+                self.context.pythonExec = before
+
+
+def worker_interpreters(spark: "SparkSession") -> list[WorkerInterpreter]:
+    """Return the interpreters that executors run, each once; unknown over Spark Connect."""
+    try:
+        context = spark.sparkContext
+    except PySparkException:
+        return [WorkerInterpreter("the interpreter of the workers", "", None)]
+    jvm: Any = context._jvm  # noqa: SLF001 (the only access to its environment)
+    environment = jvm.java.lang.System
+    for_functions = context.pythonExec
+    for_sources = (
+        environment.getenv("PYSPARK_DRIVER_PYTHON")
+        or environment.getenv("PYSPARK_PYTHON")
+        or _DEFAULT_PYTHON
+    )
+    found = [WorkerInterpreter(f"{for_functions!r} for functions", for_functions, context)]
+    if for_sources != for_functions:
+        name = f'{for_sources!r} for format("kclient") (PYSPARK_DRIVER_PYTHON takes precedence)'
+        found.append(WorkerInterpreter(name, for_sources, context))
+    return found
+
+
+def _run_probe(
+    spark: "SparkSession",
+    probe: Callable[[object], str],
+    count: int,
+    interpreter: WorkerInterpreter,
+) -> list[PythonFacts]:
+    function = udf(probe, "string", useArrow=False)
+    with interpreter.selected():  # creating the column captures the interpreter
+        facts = function(col("id")).alias("facts")
+    rows = spark.range(0, count, 1, count).select(facts).collect()
+    return [PythonFacts.read(row["facts"]) for row in rows]

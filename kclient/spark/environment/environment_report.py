@@ -1,4 +1,4 @@
-"""What `check_environment` found."""
+"""The report of `check_environment`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from kclient.spark.environment.python_facts import PACKAGES, PythonFacts
 
 _SHIP = (
-    "install it in the interpreter that workers run, or ship an environment that has it by "
-    "spark.archives and set PYSPARK_PYTHON to the interpreter inside"
+    "install it for the interpreter of the workers, or ship an environment that has it with "
+    "spark.archives and set PYSPARK_PYTHON to the interpreter in it"
 )
 _REACH = "check name, port and firewall between the executors and the brokers"
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReport:
-    """Driver and workers side by side; its text is for reading.
+    """Comparison of the driver and the workers; its text is the report to print.
 
     Attributes:
-        driver: The driver's Python.
-        workers: A Python worker for each task that answered.
-        problems: What will make jobs fail, each with what to do.
-        notes: What is worth knowing and breaks nothing.
+        driver: The Python of the driver.
+        workers: The Python of each task.
+        problems: Causes of job failures, each with a remedy.
+        notes: Differences that do not cause failures.
     """
 
     driver: PythonFacts
@@ -43,7 +43,7 @@ class EnvironmentReport:
         for worker in self.workers:
             alike.setdefault(str(worker), []).append(worker)
         lines = [f"driver     {self.driver}"]
-        lines += [f"{_counted(workers)}  {told}" for told, workers in sorted(alike.items())]
+        lines += [f"{_counted(workers)}  {text}" for text, workers in sorted(alike.items())]
         lines += [f"PROBLEM    {problem}" for problem in self.problems]
         lines += [f"note       {note}" for note in self.notes]
         return "\n".join(lines)
@@ -61,8 +61,8 @@ def _problems_of_driver(driver: PythonFacts) -> Iterator[str]:
                 f"driver: the package {name} cannot be imported "
                 f"({driver.packages[name].problem}); pip install kclient[spark]"
             )
-    for what in driver.unreachable:
-        yield f"the driver on {driver.host} does not reach {what}; check name, port and firewall"
+    for broker in driver.unreachable:
+        yield f"the driver on {driver.host} cannot reach {broker}; check name, port and firewall"
 
 
 def _problems(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
@@ -74,10 +74,10 @@ def _problems(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
         elif name != "pyarrow" and _differ(here.version, there.version):
             yield (
                 f"{where}: {name} is {there.version}, and {here.version} on the driver; "
-                "both must run the same"
+                "both must have the same version"
             )
-    for what in worker.unreachable:
-        yield f"{where} do not reach {what}; {_REACH}"
+    for broker in worker.unreachable:
+        yield f"{where} cannot reach {broker}; {_REACH}"
 
 
 def _notes(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _notes(driver: PythonFacts, worker: PythonFacts) -> Iterator[str]:
         yield f"{where}: pyarrow is {there}, and {here} on the driver"
     if worker.records == "python":
         yield (
-            f"{where}: kclient runs without its compiled part, and much slower: install the wheel, "
-            "since addPyFile cannot bring compiled parts along"
+            f"{where}: kclient runs without its compiled extension and is much slower; install the "
+            "wheel, because addPyFile cannot ship extensions"
         )
 
 

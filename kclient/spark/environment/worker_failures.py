@@ -1,20 +1,20 @@
-"""Says what is wrong with the workers when a Spark job fails by it."""
+"""Explanation of job failures that the environment of the workers causes."""
 
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from kclient.spark.errors import WorkerEnvironmentError
+from kclient.spark.common.errors import WorkerEnvironmentError
 
-_CHECK: Final = "kclient.spark.check_environment(spark) tells what each worker has"
-_OURS: Final = frozenset(
+_CHECK: Final = "kclient.spark.check_environment(spark) reports what each worker has"
+_KNOWN_PACKAGES: Final = frozenset(
     {
         "kclient",
         "pyspark",
         "pyarrow",
         "pandas",
-        *("crc32c", "lz4", "snappy", "zstandard", "mmh3"),  # what kclient itself needs
+        *("crc32c", "lz4", "snappy", "zstandard", "mmh3"),  # dependencies of kclient
     }
 )
 _MISSING: Final = re.compile(r"No module named '?([A-Za-z_]\w*)")
@@ -28,20 +28,20 @@ _DIED: Final = re.compile(r"Python worker (?:exited unexpectedly|failed to conne
 
 def _missing(found: re.Match[str]) -> str | None:
     name = found[1]
-    if name not in _OURS:
+    if name not in _KNOWN_PACKAGES:
         return None
     return (
-        f"the workers' Python has no package {name!r}: install it in the interpreter that they "
-        "run, or ship an environment that has it by spark.archives and set PYSPARK_PYTHON to the "
-        "interpreter inside"
+        f"the workers' Python has no package {name!r}: install it for the interpreter of the "
+        "workers, or ship an environment that has it with spark.archives and set PYSPARK_PYTHON to "
+        "the interpreter in it"
     )
 
 
 def _no_program(found: re.Match[str]) -> str:
     return (
         f"workers cannot start {found[1]!r}: set PYSPARK_PYTHON, with spark-submit also "
-        "spark.pyspark.python, to an interpreter that is on every machine of the cluster, before "
-        "the session is made"
+        "spark.pyspark.python, to an interpreter that exists on every host of the cluster, before "
+        "the session is created"
     )
 
 
@@ -49,23 +49,23 @@ def _other_python(found: re.Match[str]) -> str:
     return (
         f"workers run Python {found[1]}, the driver {found[2]}: set PYSPARK_PYTHON, with "
         "spark-submit also spark.pyspark.python, to an interpreter of the driver's minor version, "
-        "before the session is made"
+        "before the session is created"
     )
 
 
 def _not_found(_: re.Match[str]) -> str:
     return (
-        "Spark does not find its data source: the interpreter that PYSPARK_DRIVER_PYTHON, else "
-        "PYSPARK_PYTHON names is not there, or has no kclient or no pyarrow; what addPyFile ships "
-        "is not looked at, and an editable install needs kclient.spark.prepare_local_session() "
-        "before the session is made"
+        "Spark does not find the data source: the interpreter of PYSPARK_DRIVER_PYTHON, else of "
+        "PYSPARK_PYTHON, does not exist, or has no kclient or no pyarrow; addPyFile has no effect "
+        "here, and an editable install needs kclient.spark.prepare_local_session() "
+        "before the session is created"
     )
 
 
 def _died(_: re.Match[str]) -> str:
     return (
-        "Python workers ended without a word: look into the executor's stderr; mostly memory "
-        "(spark.executor.memoryOverhead) or a compiled package made for another machine"
+        "Python workers exited without an error: see stderr of the executor; common causes are "
+        "memory (spark.executor.memoryOverhead) and extensions compiled for another platform"
     )
 
 
@@ -78,32 +78,32 @@ _TABLE: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]
 )
 
 
-def explained(text: str) -> str | None:
-    """Return what the words of a failed job say of the workers; None if it was something else."""
-    for pattern, explain in _TABLE:
+def explain(text: str) -> str | None:
+    """Return the cause and remedy for a job's error message; None if it is not about workers."""
+    for pattern, describe in _TABLE:
         for found in pattern.finditer(text):
-            said = explain(found)
-            if said is not None:
-                return said
+            cause = describe(found)
+            if cause is not None:
+                return cause
     return None
 
 
 @contextmanager
-def told_of_workers(what: str, hint: str = _CHECK) -> Iterator[None]:
-    """Turn a job's failure by what its workers lack into an error that says so.
+def explain_worker_errors(what: str, hint: str = _CHECK) -> Iterator[None]:
+    """Replace a job's error by a `WorkerEnvironmentError` if the workers' environment caused it.
 
     Args:
-        what: Who ran the job, as the message names it.
+        what: The call that runs the job, for the message.
         hint: How to find out more; empty for none.
 
     Raises:
-        WorkerEnvironmentError: In place of Spark's error, which is its cause.
+        WorkerEnvironmentError: With Spark's error as its cause.
     """
     try:
         yield
     except Exception as error:
-        said = explained(str(error))
-        if said is None:
+        cause = explain(str(error))
+        if cause is None:
             raise
-        told = "; ".join(filter(None, [f"{what}: {said}", hint]))
-        raise WorkerEnvironmentError(told, (said,)) from error
+        message = "; ".join(filter(None, [f"{what}: {cause}", hint]))
+        raise WorkerEnvironmentError(message, (cause,)) from error

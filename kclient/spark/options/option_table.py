@@ -1,4 +1,4 @@
-"""Options by name, whatever their case: Spark lower-cases the names on their way."""
+"""Table of options with case-insensitive names: Spark converts them to lower case."""
 
 import difflib
 import re
@@ -14,13 +14,13 @@ _DURATION = re.compile(r"(\d+)\s*([a-z]*)")
 
 
 class OptionTable:
-    """A set of options that the source or the sink understands.
+    """The options of the source or of the sink.
 
     Args:
-        owner: Whose options they are, as messages name it.
-        rows: The options, under the names that the documentation spells.
-        ignored: Names that Spark or its users pass along and that mean nothing here.
-        elsewhere: Names that mean something to another side, each with who that is.
+        owner: ``the source`` or ``the sink``, for messages.
+        rows: The options under their documented names.
+        ignored: Names that are accepted and have no effect.
+        elsewhere: Names that are options of another owner, with that owner.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class OptionTable:
         self.owner = owner
         self.rows = {row.name.lower(): row for row in rows}
         self._ignored = {name.lower() for name in ignored}
-        self._elsewhere = {name.lower(): who for name, who in (elsewhere or {}).items()}
+        self._elsewhere = {name.lower(): other for name, other in (elsewhere or {}).items()}
 
     def parse(self, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return every option's value by its documented name; ``kafka.*`` is left out.
+        """Return the value of each option by its documented name, without ``kafka.*``.
 
         Raises:
             ConfigError: An option is unknown or has a value of the wrong form.
@@ -60,7 +60,7 @@ class OptionTable:
         near = difflib.get_close_matches(name, self.rows, n=1, cutoff=0.7)
         if near:
             return f"{text}; did you mean {self.rows[near[0]].name!r}?"
-        return f"{text}; options of Kafka's clients are spelled 'kafka.<key>'"
+        return f"{text}; options of Kafka clients are written 'kafka.<key>'"
 
 
 def duration_ms(name: str, default: int, doc: str) -> ConfigKey:
@@ -75,8 +75,8 @@ def duration_ms(name: str, default: int, doc: str) -> ConfigKey:
     return ConfigKey(name, convert, "a time such as '15m', '30s' or '500ms'", default, doc)
 
 
-def unavailable(name: str, reason: str) -> ConfigKey:
-    """Define an option that is known and cannot be had."""
+def unsupported(name: str, reason: str) -> ConfigKey:
+    """Define an option that is known and not supported."""
 
     def convert(raw: object) -> object:
         raise ValueError(reason)
@@ -87,7 +87,7 @@ def unavailable(name: str, reason: str) -> ConfigKey:
 def _converted(row: ConfigKey, raw: object) -> object:
     try:
         return row.convert(raw)
-    except ConfigError:  # it names the part of the value that is wrong
+    except ConfigError:  # it already describes the invalid part
         raise
     except (TypeError, ValueError) as problem:
         shown = "a secret value" if row.secret else describe(raw)

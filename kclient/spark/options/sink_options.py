@@ -1,19 +1,45 @@
-"""The options of the sink, checked."""
+"""Options of the sink: their table and their validated values."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from kclient.common.config_def import ConfigKey, switch, text, whole_number
+from kclient.common.config_def import ConfigKey, describe, switch, text, whole_number
 from kclient.common.errors import ConfigError, KafkaError
 from kclient.common.types import check_topic_name
 from kclient.producer.producer_config import ProducerConfig
-from kclient.spark.options.delivery_option import (
-    AT_LEAST_ONCE,
-    NEEDS_TRANSACTIONS,
-    check_delivery,
+from kclient.spark.options.kafka_config import RESERVED_BY_SINK, checked_config, kafka_config
+from kclient.spark.options.option_table import OptionTable, unsupported
+
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+
+NEEDS_TRANSACTIONS: Final = (
+    "exactly-once delivery needs transactions, which this version's producer does not have"
 )
-from kclient.spark.options.kafka_config import SINK_OWNED, checked_config, kafka_config
-from kclient.spark.options.option_table import OptionTable, unavailable
+
+
+def check_delivery(mode: object) -> None:
+    """Validate the option `delivery`, of the data source and the functions alike.
+
+    Raises:
+        ConfigError: The value is not ``at-least-once``.
+    """
+    if mode == AT_LEAST_ONCE:
+        return
+    if mode == EXACTLY_ONCE:
+        raise ConfigError(
+            f"delivery: got {EXACTLY_ONCE!r}, expected {AT_LEAST_ONCE!r}; Spark retries failed "
+            "tasks, and only one transaction per task can hide the records of a failed attempt: "
+            f"{NEEDS_TRANSACTIONS}"
+        )
+    hint = ""
+    if isinstance(mode, str) and difflib.get_close_matches(
+        mode.lower().replace("_", "-"), [AT_LEAST_ONCE], n=1
+    ):
+        hint = f"; did you mean {AT_LEAST_ONCE!r}?"
+    raise ConfigError(f"delivery: got {describe(mode)}, expected {AT_LEAST_ONCE!r}{hint}")
 
 
 def _delivery(raw: object) -> str:
@@ -23,36 +49,36 @@ def _delivery(raw: object) -> str:
 
 
 _ROWS: tuple[ConfigKey, ...] = (
-    text("topic", None, "Topic of every row; it wins over a column 'topic'."),
+    text("topic", None, "Topic of every row; takes precedence over a column 'topic'."),
     ConfigKey(
         "includeHeaders",
-        switch("includeHeaders", False, "").convert,  # noqa: FBT003 (its default is not used)
+        switch("includeHeaders", False, "").convert,  # noqa: FBT003 (the default is not used)
         "True or False",
         None,
-        "Whether the column 'headers' is sent; left out, it is where there is one.",
+        "Whether the column 'headers' is sent; by default it is if there is one.",
     ),
     ConfigKey(
         "delivery",
         _delivery,
         f"'{AT_LEAST_ONCE}'",
         AT_LEAST_ONCE,
-        "What holds where Spark repeats a task: its rows are sent again.",
+        "Delivery guarantee: if Spark retries a task, its rows are sent again.",
     ),
     whole_number(
         "deliveryTimeoutMs",
         None,
-        "How long a task waits for its last acknowledgements. Without it, as long as the "
-        "producer's delivery.timeout.ms lets records wait.",
+        "How long a task waits for its last acknowledgements; by default as long as the "
+        "producer's delivery.timeout.ms allows.",
         low=1,
     ),
-    unavailable("exactlyOnceCommit", NEEDS_TRANSACTIONS),
-    unavailable("sinkId", NEEDS_TRANSACTIONS),
-    unavailable("transactionalIdPrefix", NEEDS_TRANSACTIONS),
+    unsupported("exactlyOnceCommit", NEEDS_TRANSACTIONS),
+    unsupported("sinkId", NEEDS_TRANSACTIONS),
+    unsupported("transactionalIdPrefix", NEEDS_TRANSACTIONS),
 )
 
-# Spark's own, which it passes on to the writer.
+# Options of Spark itself, which it passes to the writer, too.
 _IGNORED = ("checkpointLocation", "path", "queryName")
-_OF_SOURCES = (
+_SOURCE_OPTIONS = (
     "subscribe",
     "subscribePattern",
     "assign",
@@ -73,22 +99,22 @@ _OF_SOURCES = (
 )
 
 SINK_TABLE = OptionTable(
-    "the sink", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_OF_SOURCES, "the source")
+    "the sink", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_SOURCE_OPTIONS, "the source")
 )
 """Every option of the sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """A sink's options after checking.
+    """The validated options of a sink.
 
     Attributes:
-        producer: Configuration of the producers, by dotted name; it may hold secrets.
-        topic: Topic of every row, None where a column names it.
-        include_headers: Whether headers are sent, None for where there are some.
+        producer: Configuration of the producers, by dotted name; may contain secrets.
+        topic: Topic of every row, None if a column has it.
+        include_headers: Whether headers are sent; None sends them if there is such a column.
         delivery: ``at-least-once``.
-        delivery_timeout_ms: How long a task waits for the delivery of its rows, None for as long
-            as the producer tries.
+        delivery_timeout_ms: Longest wait of a task for its last acknowledgements, None for as long
+            as the producer retries.
     """
 
     producer: Mapping[str, str] = field(repr=False)
@@ -99,7 +125,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "SinkOptions":
-        """Check what the user gave.
+        """Validate the options.
 
         Raises:
             ConfigError: An option is unknown, missing or wrong.
@@ -111,7 +137,7 @@ class SinkOptions:
                 check_topic_name(topic)
             except KafkaError as error:
                 raise ConfigError(str(error)) from None
-        producer = kafka_config(options, SINK_OWNED)
+        producer = kafka_config(options, RESERVED_BY_SINK)
         checked_config(producer, ProducerConfig.parse)
         return cls(
             producer=producer,

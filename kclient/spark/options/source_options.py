@@ -1,4 +1,4 @@
-"""The options of the source, checked."""
+"""Options of the source: their table and their validated values."""
 
 import logging
 from collections.abc import Mapping
@@ -8,18 +8,22 @@ from typing import Any
 from kclient.common.config_def import ConfigKey, choice, switch, text, whole_number
 from kclient.common.errors import ConfigError
 from kclient.consumer.consumer_config import ConsumerConfig
-from kclient.spark.offsets.position_spec import PositionSpec, parse_position
-from kclient.spark.options.kafka_config import SOURCE_OWNED, checked_config, kafka_config
+from kclient.spark.options.kafka_config import RESERVED_BY_SOURCE, checked_config, kafka_config
 from kclient.spark.options.option_table import OptionTable, duration_ms
+from kclient.spark.options.position_spec import PositionSpec, parse_position
 from kclient.spark.options.subscription import Subscription, parse_subscription
 
 _log = logging.getLogger(__name__)
 
-_SINCE_42 = "From Spark 4.2 on; refused before."
+_SINCE_42 = "From Spark 4.2 on; an error before."
 
 _ROWS: tuple[ConfigKey, ...] = (
     text("subscribe", None, "Topics to read, separated by commas."),
-    text("subscribePattern", None, "Regular expression of Python's; topics whose name it matches."),
+    text(
+        "subscribePattern",
+        None,
+        "Python regular expression; topics whose whole name matches are read.",
+    ),
     text("assign", None, 'Partitions to read, as in {"topic":[0,1]}.'),
     text(
         "startingOffsets",
@@ -39,7 +43,7 @@ _ROWS: tuple[ConfigKey, ...] = (
         "startingOffsetsByTimestampStrategy",
         "error",
         {"error": "error", "latest": "latest"},
-        "Where no record is as late as the starting time: fail, or start at the end.",
+        "If no record is as late as the starting time: fail, or start at the end.",
     ),
     text("endingOffsets", None, "Where a batch ends: 'latest' or offsets by partition as JSON."),
     whole_number(
@@ -53,7 +57,7 @@ _ROWS: tuple[ConfigKey, ...] = (
     switch(
         "failOnDataLoss",
         True,  # noqa: FBT003 (a row of a table)
-        "Whether a query fails where records are gone that it was to read; false logs how many.",
+        "Whether a query fails if records that it should read are gone; false logs their number.",
     ),
     whole_number(
         "kafkaConsumer.pollTimeoutMs",
@@ -61,17 +65,15 @@ _ROWS: tuple[ConfigKey, ...] = (
         "How long a task waits for the next records of its range before it fails.",
         low=1,
     ),
-    whole_number("fetchOffset.numRetries", 3, "How often a failed look-up of offsets is repeated."),
-    whole_number(
-        "fetchOffset.retryIntervalMs", 10, "Wait before a look-up of offsets is repeated."
-    ),
+    whole_number("fetchOffset.numRetries", 3, "How often a failed offset lookup is retried."),
+    whole_number("fetchOffset.retryIntervalMs", 10, "Wait before an offset lookup is retried."),
     whole_number(
         "maxOffsetsPerTrigger", None, f"Most offsets of a micro-batch. {_SINCE_42}", low=1
     ),
     whole_number(
         "maxBytesPerTrigger",
         None,
-        "About how many bytes of keys, values and headers a micro-batch has, judged by a sample. "
+        "About how many bytes of keys, values and headers a micro-batch has, by a sample. "
         f"{_SINCE_42}",
         low=1,
     ),
@@ -82,7 +84,7 @@ _ROWS: tuple[ConfigKey, ...] = (
         "maxTriggerDelay", 15 * 60_000, "How long a micro-batch waits for minOffsetsPerTrigger."
     ),
     whole_number(
-        "minPartitions", None, "Tasks to split a read into, at least about so many.", low=1
+        "minPartitions", None, "Approximate minimum number of tasks to split a read into.", low=1
     ),
     whole_number("maxRecordsPerPartition", None, "Most offsets of one task.", low=1),
     switch(
@@ -93,8 +95,8 @@ _ROWS: tuple[ConfigKey, ...] = (
     text(
         "groupId",
         None,
-        "Group under which a stream commits how far it has come, one micro-batch late, for tools "
-        "that watch the lag; nothing is read from these commits.",
+        "Group under which a stream commits its progress, one micro-batch late, for lag "
+        "monitoring; the stream never reads these commits.",
     ),
     choice(
         "isolationLevel",
@@ -107,25 +109,25 @@ _ROWS: tuple[ConfigKey, ...] = (
 
 _BATCH_ONLY = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 _STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "groupId")
-# It names the groups that Spark's connector reads with; here there are none.
+# Prefix of the consumer groups of Spark's connector; this source has no groups.
 _IGNORED = ("groupIdPrefix",)
-_OF_SINKS = ("topic", "delivery", "sinkId", "transactionalIdPrefix", "deliveryTimeoutMs")
+_SINK_OPTIONS = ("topic", "delivery", "sinkId", "transactionalIdPrefix", "deliveryTimeoutMs")
 
 SOURCE_TABLE = OptionTable(
-    "the source", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_OF_SINKS, "the sink")
+    "the source", _ROWS, ignored=_IGNORED, elsewhere=dict.fromkeys(_SINK_OPTIONS, "the sink")
 )
 """Every option of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerLimits:
-    """How much goes into a micro-batch.
+    """Limits of a micro-batch.
 
     Attributes:
-        max_offsets: Most offsets, None for no limit.
-        max_bytes: About how many bytes at most, None for no limit.
-        min_offsets: Offsets to wait for, None for none.
-        max_delay_ms: How long to wait for these.
+        max_offsets: Maximum number of offsets, None for no limit.
+        max_bytes: Approximate maximum number of bytes, None for no limit.
+        min_offsets: Offsets to wait for, None for no wait.
+        max_delay_ms: Longest wait for `min_offsets`.
     """
 
     max_offsets: int | None
@@ -134,8 +136,8 @@ class TriggerLimits:
     max_delay_ms: int
 
     @property
-    def named(self) -> str:
-        """Name of a limit that is set, empty if none is."""
+    def first_option(self) -> str:
+        """Name of the first limit that is set, empty if none is."""
         names = {
             "maxOffsetsPerTrigger": self.max_offsets,
             "maxBytesPerTrigger": self.max_bytes,
@@ -146,14 +148,14 @@ class TriggerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """What a task needs to know to read a range.
+    """Settings of the tasks that read ranges.
 
     Attributes:
-        consumer: Configuration of its consumer, by dotted name; it may hold secrets.
-        poll_timeout_ms: How long to wait for the next records.
-        fail_on_data_loss: Whether to fail where records are gone.
-        include_headers: Whether headers are wanted.
-        batch_rows: Most rows of one Arrow batch.
+        consumer: Configuration of the consumer, by dotted name; may contain secrets.
+        poll_timeout_ms: Longest wait for the next records.
+        fail_on_data_loss: Whether to fail if records are gone.
+        include_headers: Whether there is a column of headers.
+        batch_rows: Maximum number of rows of an Arrow batch.
     """
 
     consumer: Mapping[str, str] = field(repr=False)
@@ -163,9 +165,9 @@ class ReadSettings:
     batch_rows: int
 
     def consumer_for(self, offsets: int) -> Mapping[str, str]:
-        """Return the configuration of a consumer that reads so many offsets.
+        """Return the configuration of a consumer that reads a range of `offsets` offsets.
 
-        What a large answer brings beyond a small range would be thrown away.
+        A small range gets a small fetch size: records after the range would be discarded.
         """
         key = "max.partition.fetch.bytes"
         if offsets > _SMALL_RANGE or self.consumer[key] != CONSUMER_DEFAULTS[key]:
@@ -175,20 +177,20 @@ class ReadSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """A source's options after checking.
+    """The validated options of a source.
 
     Attributes:
-        subscription: What is read.
-        starting: Where it starts.
-        ending: Where a batch ends.
-        unmatched_is_latest: Whether a starting time after the last record means the end.
-        limits: How much goes into a micro-batch.
-        min_partitions: Tasks to split into, None as many as Kafka's partitions.
-        max_records_per_partition: Most offsets of a task, None for no limit.
+        subscription: Topics and partitions to read.
+        starting: Start position.
+        ending: End position of a batch.
+        unmatched_is_latest: Whether a starting time after the last record resolves to the end.
+        limits: Limits of a micro-batch.
+        min_partitions: Tasks to split into, None for one per Kafka partition.
+        max_records_per_partition: Maximum number of offsets of a task, None for no limit.
         group_id: Group to commit to, None for none.
-        lookup_retries: How often a failed look-up of offsets is repeated.
-        lookup_interval_ms: Wait between these.
-        reading: What the tasks need.
+        lookup_retries: How often a failed offset lookup is retried.
+        lookup_interval_ms: Wait before a retry.
+        reading: Settings of the tasks.
     """
 
     subscription: Subscription
@@ -205,28 +207,28 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, streaming: bool | None = None) -> "SourceOptions":
-        """Check what the user gave.
+        """Validate the options.
 
         Args:
-            options: Options as Spark hands them over.
-            streaming: Whether a stream or a batch is read; None where that is not known yet.
+            options: Options as Spark passes them.
+            streaming: Whether a stream or a batch is read; None if that is not known yet.
 
         Raises:
-            ConfigError: An option is unknown, missing or wrong, or two contradict each other.
+            ConfigError: An option is unknown, missing or wrong, or two are in conflict.
         """
         values = SOURCE_TABLE.parse(options)
         if streaming is not None:
-            _check_kind(options, streaming=streaming)
+            _check_applicable(options, streaming=streaming)
         default = PositionSpec.END if streaming else PositionSpec.START
         starting = parse_position(values, "starting", default)
         unmatched_is_latest = values["startingOffsetsByTimestampStrategy"] == "latest"
         if (
             streaming is False
             and not starting.by_time
-            and starting.may_say_latest(unmatched_is_latest=False)
+            and starting.may_resolve_to_latest(unmatched_is_latest=False)
         ):
             raise ConfigError(
-                f"{starting.what}: got the latest offsets, expected earlier ones; a batch that "
+                f"{starting.option}: got the latest offsets, expected earlier ones; a batch that "
                 "starts at the end reads nothing"
             )
         return cls(
@@ -245,11 +247,11 @@ class SourceOptions:
             group_id=values["groupId"],
             lookup_retries=values["fetchOffset.numRetries"],
             lookup_interval_ms=values["fetchOffset.retryIntervalMs"],
-            reading=_reading(values, kafka_config(options, SOURCE_OWNED)),
+            reading=_reading(values, kafka_config(options, RESERVED_BY_SOURCE)),
         )
 
 
-def _check_kind(options: Mapping[str, str], *, streaming: bool) -> None:
+def _check_applicable(options: Mapping[str, str], *, streaming: bool) -> None:
     given = {name.lower() for name in options}
     if streaming:
         wrong = [name for name in _BATCH_ONLY if name.lower() in given]
@@ -263,16 +265,16 @@ def _check_kind(options: Mapping[str, str], *, streaming: bool) -> None:
 
 def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
     level = values["isolationLevel"]
-    spelled = kafka.pop("isolation.level", None)
-    if spelled is not None and level is not None and spelled.lower() != level:
+    kafka_level = kafka.pop("isolation.level", None)
+    if kafka_level is not None and level is not None and kafka_level.lower() != level:
         raise ConfigError(
-            f"isolationLevel: got {level!r} here and {spelled!r} as kafka.isolation.level, "
+            f"isolationLevel: got {level!r} here and {kafka_level!r} as kafka.isolation.level, "
             "expected one of them"
         )
     consumer = {
         **CONSUMER_DEFAULTS,
         **kafka,
-        "isolation.level": level or spelled or "read_committed",
+        "isolation.level": level or kafka_level or "read_committed",
     }
     consumer |= _FIXED
     checked_config(consumer, ConsumerConfig.parse)
@@ -285,7 +287,7 @@ def _reading(values: Mapping[str, Any], kafka: dict[str, str]) -> ReadSettings:
     )
 
 
-# A range is known to be there: few large answers, and none that waits for what comes after it.
+# The records of a range are known to exist: large responses, and no wait for later records.
 CONSUMER_DEFAULTS: Mapping[str, str] = {
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": str(8 * 1024 * 1024),

@@ -1,4 +1,4 @@
-"""Which topics and partitions a source reads."""
+"""Topics and partitions that a source reads."""
 
 import json
 import re
@@ -14,11 +14,11 @@ _CHOICES = ("subscribe", "subscribePattern", "assign")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One of the three ways to say what is read; the others are empty.
+    """The topics and partitions to read; exactly one attribute is set.
 
     Attributes:
         topics: Topics by name.
-        pattern: Regular expression of Python's that whole topic names match.
+        pattern: Python regular expression that a whole topic name must match.
         partitions: Single partitions.
     """
 
@@ -28,11 +28,11 @@ class Subscription:
 
     @property
     def names(self) -> frozenset[str]:
-        """Topics that are named; none of a pattern."""
+        """Names of the topics; empty for a pattern."""
         return frozenset(self.topics) | {partition.topic for partition in self.partitions}
 
     def accepts(self, topic: str) -> bool:
-        """Return whether a topic is wanted, or partitions of it."""
+        """Return whether the topic, or partitions of it, are subscribed to."""
         if self.pattern:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.names
@@ -46,10 +46,10 @@ class Subscription:
 
 
 def parse_subscription(values: Mapping[str, str | None]) -> Subscription:
-    """Return what the three options say, of which exactly one is given.
+    """Parse the three options, of which exactly one must be given.
 
     Raises:
-        ConfigError: None or several are given, or one has a value of the wrong form.
+        ConfigError: None or several are given, or the value has the wrong form.
     """
     given = [name for name in _CHOICES if values[name] is not None]
     if len(given) != 1:
@@ -81,8 +81,7 @@ def _pattern(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise ConfigError(
-            f"subscribePattern: got {describe(text)}, expected a regular expression as Python "
-            f"writes them; {error}"
+            f"subscribePattern: got {describe(text)}, expected a Python regular expression; {error}"
         ) from None
     if not text:
         raise ConfigError("subscribePattern: got '', expected a regular expression")
@@ -98,9 +97,9 @@ def _partitions(text: str) -> tuple[TopicPartition, ...]:
             for number in numbers
         }
     except (ValueError, TypeError, AttributeError, KafkaError) as error:
-        raise _no_partitions(text, str(error)) from None
+        raise _invalid_partitions(text, str(error)) from None
     if not found:
-        raise _no_partitions(text, "it names none")
+        raise _invalid_partitions(text, "it contains none")
     return tuple(sorted(found))
 
 
@@ -110,7 +109,7 @@ def _number(raw: object) -> int:
     return raw
 
 
-def _no_partitions(text: str, problem: str) -> ConfigError:
+def _invalid_partitions(text: str, problem: str) -> ConfigError:
     return ConfigError(
         f'assign: got {describe(text)}, expected partitions as in {{"topic":[0,1]}}; {problem:.120}'
     )

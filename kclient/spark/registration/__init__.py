@@ -1,1 +1,1 @@
-"""Holds the package by which Spark finds the data source; see `pyspark_kclient`."""
+"""Directory of the package `pyspark_kclient`, by which Spark finds the data source."""

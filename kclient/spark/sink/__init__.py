@@ -1,6 +1,6 @@
-"""Sinks: from the rows of a Spark partition to acknowledged records.
+"""Machinery of the sinks: from the rows of a Spark partition to acknowledged records.
 
-Every sink is the same few steps: a driver-side check of settings and columns, then, in each task,
-`write_task`, which turns rows into chunks and hands them to a `Delivery`. What a delivery promises
-is its own affair: `AtLeastOnce` is the only one so far.
+Each sink validates settings and columns on the driver. Each task then runs `write_task`, which
+converts rows to chunks and passes them to a `Delivery`. The delivery defines the guarantee;
+`AtLeastOnce` is the only one so far.
 """

@@ -1,4 +1,4 @@
-"""From Spark's Arrow batches to chunks."""
+"""Conversion of Spark's Arrow batches to chunks."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,16 +11,15 @@ from kclient.common.errors import KafkaError
 from kclient.producer.errors import UnknownPartitionError
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.delivery import PendingRows, RowSender
-from kclient.spark.sink.row_chunk import unsent
-from kclient.spark.sink.row_values import no_topic
+from kclient.spark.sink.write_errors import missing_topic, not_queued
 
 
 def arrow_chunks(batches: Iterable[pa.RecordBatch], plan: ColumnPlan) -> Iterator["ArrowChunk"]:
-    """Turn the Arrow batches of a Spark partition into chunks; nothing is copied.
+    """Convert the Arrow batches of a Spark partition to chunks, without copying data.
 
     Args:
-        batches: Batches with the columns that the plan names.
-        plan: What the columns mean.
+        batches: Batches with the columns of the plan.
+        plan: Columns of the records.
 
     Raises:
         WriteFailedError: A row has no topic.
@@ -31,20 +30,20 @@ def arrow_chunks(batches: Iterable[pa.RecordBatch], plan: ColumnPlan) -> Iterato
         if not batch.num_rows:
             continue
         columns = [batch.column(name) for name in roles.values()]
-        made = pa.RecordBatch.from_arrays(columns, names=list(roles))
+        renamed = pa.RecordBatch.from_arrays(columns, names=list(roles))
         if plan.topic_column is not None:
             _check_topics(plan.topic_column, batch.column(plan.topic_column), first_row)
-        yield ArrowChunk(first_row, plan.topic, made)
+        yield ArrowChunk(first_row, plan.topic, renamed)
         first_row += batch.num_rows
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowChunk:
-    """An Arrow batch of a Spark partition, its columns named for `Producer.send_arrow`.
+    """An Arrow batch of a Spark partition with the column names of `Producer.send_arrow`.
 
     Attributes:
         first_row: The first row, counted from 0 in its Spark partition.
-        topic: Topic of all; None where the column ``topic`` has it.
+        topic: Topic of all rows; None if the column ``topic`` has it.
         batch: The rows.
     """
 
@@ -68,7 +67,7 @@ class ArrowChunk:
         return sum(map(_size_of, data))
 
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
-        """Queue the rows and yield what becomes of them.
+        """Queue the rows and yield their pending outcome.
 
         Raises:
             WriteFailedError: A row cannot be sent.
@@ -77,10 +76,10 @@ class ArrowChunk:
         try:
             outcome = sender.send_arrow(self.topic, self.batch)
         except UnknownPartitionError as error:
-            wanted = pc.index(self.batch.column("partition"), error.partition).as_py()
-            raise unsent(self.topic, first + wanted, first + wanted, error) from error
+            index = pc.index(self.batch.column("partition"), error.partition).as_py()
+            raise not_queued(self.topic, first + index, first + index, error) from error
         except KafkaError as error:
-            raise unsent(self.topic, first, last, error) from error
+            raise not_queued(self.topic, first, last, error) from error
         yield PendingRows(self.topic, first, last, outcome)
 
 
@@ -92,4 +91,4 @@ def _size_of(array: Any) -> int:
 def _check_topics(name: str, topics: Any, first_row: int) -> None:
     if topics.null_count:
         row: int = first_row + pc.index(topics.is_null(), value=True).as_py()
-        raise no_topic(name, row)
+        raise missing_topic(name, row)

@@ -1,29 +1,46 @@
-"""At-least-once delivery: every row is acknowledged, some may be written more than once."""
+"""At-least-once delivery: every row is acknowledged, and may be written more than once."""
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from kclient.common.errors import KafkaError
-from kclient.spark.sink.delivery import Chunk, PendingRows
+from kclient.producer.deadline import check_timeout
+from kclient.spark.options.sink_options import check_delivery
+from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows
 from kclient.spark.sink.producer_cache import SinkProducer, worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
-from kclient.spark.sink.write_failed_error import WriteFailedError
+from kclient.spark.sink.write_errors import WriteFailedError, not_acknowledged
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
 _log = logging.getLogger(__name__)
 
 
+def delivery_for(mode: object, conf: Mapping[str, object], flush_timeout: float | None) -> Delivery:
+    """Return the delivery for a value of the option ``delivery``.
+
+    Args:
+        mode: Value of the option.
+        conf: Configuration of the producers.
+        flush_timeout: Longest wait of a task for its last acknowledgements, seconds.
+
+    Raises:
+        ConfigError: The mode is unknown or not supported, or an option is wrong.
+    """
+    check_delivery(mode)
+    return AtLeastOnce(ProducerSettings(conf), check_timeout("flush_timeout", flush_timeout))
+
+
 class AtLeastOnce:
-    """A task succeeds once every row of it is acknowledged; a retry writes all of them again."""
+    """A task succeeds when all its rows are acknowledged; a retry writes all of them again."""
 
     def __init__(self, settings: ProducerSettings, flush_timeout: float | None = None) -> None:
-        """Promise, without contacting anybody.
+        """Create the delivery without opening a connection.
 
         Args:
             settings: Configuration of the producers.
-            flush_timeout: Seconds that a task may wait for its last acknowledgements; None for
+            flush_timeout: Longest wait of a task for its last acknowledgements, seconds; None for
                 as long as ``delivery.timeout.ms`` allows.
         """
         self._settings = settings
@@ -33,7 +50,7 @@ class AtLeastOnce:
         return f"AtLeastOnce({self._settings!r})"
 
     def begin(self, task: TaskIdentity) -> AbstractContextManager["AtLeastOnceTask"]:
-        """Take the worker's producer for the length of a task."""
+        """Lease the worker's producer for a task."""
         return self._task(task)
 
     @contextmanager
@@ -42,23 +59,23 @@ class AtLeastOnce:
             yield AtLeastOnceTask(producer, task, self._flush_timeout)
 
     def commit(self, reports: Sequence[TaskReport]) -> None:
-        """Note what was written: it was final before."""
+        """Log the counts; the records are already final."""
         rows = sum(report.rows for report in reports)
         _log.info("wrote %d record(s) from %d Spark partition(s)", rows, len(reports))
 
     def abort(self, reports: Sequence[TaskReport]) -> None:
-        """Say what stays in the topics: nothing that was acknowledged can be taken back."""
+        """Log how many acknowledged records remain in the topics: they cannot be removed."""
         rows = sum(report.rows for report in reports)
         _log.warning(
-            "the job failed; %d record(s) of its %d tasks that succeeded stay in the topics, and "
-            "are written again where the job is",
+            "the job failed; %d record(s) of its %d successful tasks remain in the topics, and are "
+            "written again if the job is retried",
             rows,
             len(reports),
         )
 
 
 class AtLeastOnceTask:
-    """Sends a task's rows and keeps those in view whose outcome is not known yet."""
+    """Sends the rows of a task and tracks those without a known outcome."""
 
     def __init__(
         self, producer: SinkProducer, task: TaskIdentity, flush_timeout: float | None
@@ -72,14 +89,14 @@ class AtLeastOnceTask:
 
     @property
     def pending(self) -> int:
-        """How many pieces of what was written have no known outcome."""
+        """Number of `PendingRows` without a known outcome."""
         return len(self._pending)
 
     def write(self, chunk: Chunk) -> None:
-        """Queue rows, and look at the outcomes that are known meanwhile.
+        """Queue rows, and check the outcomes that are known by now.
 
-        What is settled is forgotten, so that a task holds no more than ``buffer.memory`` and what
-        tells of its contents, however many rows its partition has.
+        Completed rows are dropped, so the memory of a task is bounded by ``buffer.memory`` whatever
+        the size of its partition.
 
         Raises:
             WriteFailedError: A row cannot be written.
@@ -88,43 +105,30 @@ class AtLeastOnceTask:
         self._rows += chunk.rows
         self._bytes += chunk.bytes
         while self._pending and self._pending[0].outcome.done():
-            self._settle(self._pending.popleft())
+            self._check(self._pending.popleft())
 
     def finish(self) -> TaskReport:
         """Wait for every outcome.
 
         Raises:
-            WriteFailedError: A row was not written, or its outcome did not come in time.
+            WriteFailedError: A row was not written, or its outcome is unknown after the timeout.
         """
         try:
             self._producer.flush(self._flush_timeout)
         except KafkaError as error:
             self._raise_known()
-            raise WriteFailedError(f"its last rows: {error}") from error
+            raise WriteFailedError(f"last rows: {error}") from error
         while self._pending:
-            self._settle(self._pending.popleft())
+            self._check(self._pending.popleft())
         return TaskReport(self._task, self._rows, self._bytes)
 
     def _raise_known(self) -> None:
-        """Raise the first failure that is known: it says more than a timeout."""
+        """Raise the first known failure: it is more specific than a timeout."""
         for rows in self._pending:
             if rows.outcome.done():
-                self._settle(rows)
+                self._check(rows)
 
-    def _settle(self, rows: PendingRows) -> None:
+    def _check(self, rows: PendingRows) -> None:
         failed = rows.outcome.exception()
         if failed is not None:
-            raise failed_rows(rows, failed) from failed
-
-
-def failed_rows(rows: PendingRows, cause: KafkaError) -> WriteFailedError:
-    """Return the error that names the rows whose record failed."""
-    first, last = rows.first_row, rows.last_row
-    topic = "" if rows.topic is None else f"topic {rows.topic!r}, "
-    where = f"row {first}" if first == last else f"one of the rows {first} to {last}"
-    return WriteFailedError(
-        f"{topic}{where}: {cause}",
-        topic=rows.topic,
-        first_row=first,
-        last_row=last,
-    )
+            raise not_acknowledged(rows, failed) from failed

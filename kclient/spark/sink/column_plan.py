@@ -1,4 +1,4 @@
-"""Which columns make a record, as Spark's own connector names them."""
+"""The columns of a record, with the names of Spark's own connector."""
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 class Pick(Enum):
-    """A column that is used where there is one of the usual name."""
+    """A column that is used if there is one with the default name."""
 
     IF_PRESENT = "if present"
 
     def __repr__(self) -> str:
-        return "the column of that name, if there is one"
+        return "the column with that name, if there is one"
 
 
 IF_PRESENT: Final = Pick.IF_PRESENT
 Column = str | Pick | None
-"""Name of a column that must be there; `IF_PRESENT`; or None for a column that is not wanted."""
+"""Name of a required column; `IF_PRESENT`; or None for a column that is not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """What the columns of a table mean for its records.
+    """The columns of a DataFrame that make up its records.
 
     Attributes:
-        topic: Topic of every record; None has it taken from a column.
+        topic: Topic of every record; None if a column has it.
         topic_column: Column with the topic.
         key: Column with the key.
         value: Column with the value.
@@ -50,7 +50,7 @@ class ColumnPlan:
     partition: str | None = None
 
     def roles(self) -> dict[str, str]:
-        """Return the column that is used for each part of a record, by the part's usual name."""
+        """Return the column of each part of a record, by the default name of the part."""
         found = {
             "topic": self.topic_column,
             "key": self.key,
@@ -61,11 +61,11 @@ class ColumnPlan:
         return {role: name for role, name in found.items() if name is not None}
 
     def names(self) -> list[str]:
-        """Return the columns that are used, each once."""
+        """Return the used columns, each once."""
         return list(dict.fromkeys(self.roles().values()))
 
     def renamed(self) -> "ColumnPlan":
-        """Return the same plan for a table whose columns have their usual names."""
+        """Return the plan for a DataFrame whose columns have the default names."""
         return ColumnPlan(
             topic=self.topic,
             topic_column=self.topic_column and "topic",
@@ -75,22 +75,22 @@ class ColumnPlan:
         )
 
     def renaming(self, df: "DataFrame") -> "DataFrame":
-        """Return the columns of a table that are used, under their usual names."""
-        # Names are quoted: a dot would mean a field of a struct.
+        """Return a DataFrame of the used columns with the default names."""
+        # Quoted, because a dot would select a field of a struct.
         found = {role: "`" + name.replace("`", "``") + "`" for role, name in self.roles().items()}
         return df.select([df[name].alias(role) for role, name in found.items()])
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnWishes:
-    """What the user said about columns, before there is a table to hold it against.
+class ColumnSelection:
+    """The columns by the user's arguments, before they are checked against a DataFrame.
 
     Attributes:
-        topic: Topic of every record, which goes over the column ``topic``; None for the column.
-        key: The column with the key.
-        value: The column with the value.
-        headers: The column with the headers.
-        partition: The column with the partition.
+        topic: Topic of every record; takes precedence over the column ``topic``.
+        key: Column with the key.
+        value: Column with the value.
+        headers: Column with the headers.
+        partition: Column with the partition.
     """
 
     topic: str | None = None
@@ -113,10 +113,10 @@ class ColumnWishes:
                 )
 
     def plan(self, names: Sequence[str]) -> ColumnPlan:
-        """Choose among the columns of a table.
+        """Select columns by the names of a DataFrame.
 
         Raises:
-            ConfigError: A column that is needed is missing, or its name is not unique.
+            ConfigError: A required column is missing, or its name is not unique.
         """
         found = ColumnPlan(
             topic=self.topic,
@@ -129,12 +129,12 @@ class ColumnWishes:
         for name in found.names():
             if names.count(name) > 1:
                 raise ConfigError(
-                    f"column {name!r}: got {names.count(name)} of that name, expected one"
+                    f"column {name!r}: got {names.count(name)} columns with that name, expected one"
                 )
         return found
 
     def checked_plan(self, fields: "Iterable[StructField]") -> ColumnPlan:
-        """Choose among the columns of a schema, and check their types.
+        """Select columns of a schema, and check their types.
 
         Raises:
             ConfigError: As `plan`, or a column has a type that cannot be sent.
@@ -146,7 +146,7 @@ class ColumnWishes:
             (plan.topic_column, _is_text, "string", "cast it to string"),
             (plan.key, _is_data, "string or binary", _CAST),
             (plan.value, _is_data, "string or binary", _CAST),
-            (plan.headers, _is_headers, _HEADERS, "leave it out with headers=None"),
+            (plan.headers, _is_headers, _HEADERS, "headers=None sends no headers"),
             (plan.partition, _is_int, "int", "cast it to int"),
         ):
             if name is not None and not is_right(by_name[name]):
@@ -156,7 +156,7 @@ class ColumnWishes:
         return plan
 
 
-_CAST: Final = "cast it to string, or make JSON of it with to_json(struct(...))"
+_CAST: Final = "cast it to string, or convert it to JSON with to_json(struct(...))"
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
 
@@ -169,10 +169,10 @@ def _topic_column(names: Sequence[str]) -> str:
     )
 
 
-def _chosen(what: str, wish: Column, names: Sequence[str]) -> str | None:
-    if isinstance(wish, Pick):
+def _chosen(what: str, column: Column, names: Sequence[str]) -> str | None:
+    if isinstance(column, Pick):
         return what if what in names else None
-    return None if wish is None else _present(what, wish, names)
+    return None if column is None else _present(what, column, names)
 
 
 def _present(what: str, name: str, names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a sink promises: the seam between what is written and how it is made sure of."""
+"""Interfaces between chunks of rows, producers and delivery guarantees."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PendingOutcome(Protocol):
-    """What becomes of one or more records: `DeliveryFuture` and `BatchDelivery`."""
+    """Outcome of one or more records: `DeliveryFuture` or `BatchDelivery`."""
 
     def done(self) -> bool:
         """Return whether every outcome is known."""
@@ -24,7 +24,7 @@ class PendingOutcome(Protocol):
 
 
 class RowSender(Protocol):
-    """What sends rows: a producer, as far as sinks know it."""
+    """The producer methods that send rows."""
 
     def send(
         self,
@@ -45,18 +45,18 @@ class RowSender(Protocol):
         ...
 
     def send_arrow(self, topic: str | None, batch: "pa.RecordBatch") -> PendingOutcome:
-        """Queue the rows of an Arrow batch; None goes by its column ``topic``."""
+        """Queue the rows of an Arrow batch; topic None takes its column ``topic``."""
         ...
 
 
 class PendingRows:
-    """Neighbouring rows of a Spark partition whose records are on their way.
+    """Rows of a Spark partition whose records are queued or in flight.
 
     Attributes:
-        topic: Topic of all, None for one of each.
+        topic: Topic of all rows; None if each row has its own.
         first_row: First row, counted from 0 in its Spark partition.
-        last_row: Last one; rows of other topics may lie between.
-        outcome: What becomes of them.
+        last_row: Last row.
+        outcome: Outcome of their records.
     """
 
     __slots__ = ("first_row", "last_row", "outcome", "topic")
@@ -71,7 +71,7 @@ class PendingRows:
 
 
 class Chunk(Protocol):
-    """Some rows of a Spark partition, small against ``buffer.memory``."""
+    """Rows of a Spark partition, few compared with ``buffer.memory``."""
 
     @property
     def rows(self) -> int:
@@ -84,51 +84,51 @@ class Chunk(Protocol):
         ...
 
     def send(self, sender: RowSender) -> Iterator[PendingRows]:
-        """Queue the rows, waiting where memory is full, and yield what becomes of them.
+        """Queue the rows, blocking while memory is exhausted, and yield their pending outcomes.
 
         Raises:
-            WriteFailedError: A row cannot be sent; its text names the row.
+            WriteFailedError: A row cannot be sent; the message contains the row.
         """
         ...
 
 
 class TaskDelivery(Protocol):
-    """One task's writing, from its first row to the acknowledgement of its last."""
+    """The writing of one task, from its first row to the acknowledgement of its last."""
 
     def write(self, chunk: Chunk) -> None:
-        """Take rows.
+        """Write rows.
 
         Raises:
-            WriteFailedError: One of them, or one that was taken before, cannot be written.
+            WriteFailedError: One of these rows, or of earlier ones, cannot be written.
         """
         ...
 
     def finish(self) -> TaskReport:
-        """Wait until every row is acknowledged, and return what the driver is to know.
+        """Wait until every row is acknowledged, and return the report for the driver.
 
         Raises:
-            WriteFailedError: A row was not written; it is the first one that is known.
+            WriteFailedError: A row was not written; it is the first known failure.
         """
         ...
 
 
 class Delivery(Protocol):
-    """A promise: what holds for a row when the task is over, and when the job is.
+    """A delivery guarantee: the state of a row after its task, and after its job.
 
-    It is made on the driver, travels to the workers with the sink, and must not open anything
-    before `begin`. `begin` runs in the worker; `commit` and `abort` run on the driver's side, on
-    another copy, so that all they need is in the reports: a delivery that commits there, such as
-    one with a transaction for each task, adds to `TaskReport` what names the transaction.
+    It is created on the driver, sent to the workers with the sink, and opens no connection before
+    `begin`. `begin` runs in the worker; `commit` and `abort` run on the driver, on another copy, so
+    they get all they need from the reports: a delivery with one transaction per task would add the
+    transaction to `TaskReport`.
     """
 
     def begin(self, task: TaskIdentity) -> AbstractContextManager[TaskDelivery]:
-        """Begin a task's writing; leaving the block by an error gives it up."""
+        """Start the writing of a task; an exception in the block aborts it."""
         ...
 
     def commit(self, reports: Sequence[TaskReport]) -> None:
-        """Make final what the tasks wrote; all of them succeeded."""
+        """Commit the records of the tasks, which all succeeded."""
         ...
 
     def abort(self, reports: Sequence[TaskReport]) -> None:
-        """Undo, as far as it can be, what the tasks wrote that succeeded; others did not."""
+        """Abort, as far as possible, the records of the tasks that succeeded; others failed."""
         ...

@@ -1,4 +1,4 @@
-"""One producer per worker process and configuration."""
+"""Cache of producers: one per worker process and configuration."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -18,14 +18,14 @@ _IDLE_MS = 300_000.0
 
 
 class SinkProducer(RowSender, Protocol):
-    """A producer, as far as the cache and the deliveries know it."""
+    """The producer methods that the cache and the deliveries use."""
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send what is queued without delay, and wait until each record has its outcome."""
+        """Send the queued records without delay, and wait for the outcome of each."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Let go of threads and connections; None sends everything first."""
+        """Release threads and connections; timeout None sends everything first."""
         ...
 
 
@@ -37,9 +37,9 @@ class _Entry:
 
     Attributes:
         producer: The producer.
-        users: How many tasks use it at present.
-        retired: Whether no further task may have it.
-        idle_since_ms: When its last user left.
+        users: Number of tasks that use it.
+        retired: Whether no further task may use it.
+        idle_since_ms: When its last task ended.
     """
 
     __slots__ = ("idle_since_ms", "producer", "retired", "users")
@@ -54,9 +54,9 @@ class _Entry:
 class ProducerCache:
     """The producers of one process, by the digest of their configuration.
 
-    Spark's workers run one task after the other: a producer that stays saves each of them the
-    connections, the look-up of the topic, and the thread. It is closed when nobody has used it for
-    a while, and replaced when it is broken or a task with it has failed.
+    Spark's workers run one task after the other: a cached producer saves each of them connections,
+    metadata and a thread. It is closed after an idle time, and replaced after a fatal error or
+    after a task with it has failed.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class ProducerCache:
         make: MakeProducer = Producer,
         idle_ms: float = _IDLE_MS,
     ) -> None:
-        """Create an empty cache; a thread that closes the idle starts with the first of them.
+        """Create an empty cache; its thread starts when the first producer becomes idle.
 
         Args:
-            runtime: Door to clock and threads.
-            make: Makes a producer of its configuration.
-            idle_ms: How long a producer may lie idle.
+            runtime: Clock and tasks.
+            make: Creates a producer from its configuration.
+            idle_ms: Idle time after which a producer is closed.
         """
         self._clock = runtime.clock
         self._tasks = runtime.tasks
@@ -86,24 +86,24 @@ class ProducerCache:
 
     @contextmanager
     def lease(self, settings: ProducerSettings) -> Iterator[SinkProducer]:
-        """Lend the producer of a configuration for the length of a block.
+        """Provide the producer of a configuration for a block.
 
-        A block that ends with an error gives the producer up, with what it has not sent: the task
-        will be run again and send everything anew.
+        If the block fails, the producer is closed and its unsent records are discarded: the retry
+        of the task sends all of them again.
 
         Raises:
-            KafkaError: The producer could not be made.
+            KafkaError: The producer could not be created.
         """
-        entry = self._take(settings)
+        entry = self._acquire(settings)
         try:
             yield entry.producer
         except BaseException:
-            self._give_back(settings.digest, entry, failed=True)
+            self._release(settings.digest, entry, failed=True)
             raise
-        self._give_back(settings.digest, entry, failed=False)
+        self._release(settings.digest, entry, failed=False)
 
     def close(self) -> None:
-        """Close every producer that nobody uses, and the others when their users leave."""
+        """Close every producer: those in use when their tasks end."""
         with self._state:
             entries = list(self._entries.values())
             self._entries.clear()
@@ -113,32 +113,32 @@ class ProducerCache:
         for entry in entries:
             self._close_if_free(entry, None)
 
-    def _take(self, settings: ProducerSettings) -> _Entry:
+    def _acquire(self, settings: ProducerSettings) -> _Entry:
         while True:
-            entry = self._take_present(settings)
+            entry = self._acquire_cached(settings)
             if entry is None:
-                made = _Entry(self._make(settings.config()))
-                entry = self._add(settings.digest, made)
-                if entry is not made:  # another thread was quicker
-                    made.producer.close(0)
+                created = _Entry(self._make(settings.config()))
+                entry = self._add(settings.digest, created)
+                if entry is not created:  # another thread was faster
+                    created.producer.close(0)
             if _is_usable(entry.producer):
                 return entry
-            self._give_back(settings.digest, entry, failed=True)
+            self._release(settings.digest, entry, failed=True)
 
-    def _take_present(self, settings: ProducerSettings) -> _Entry | None:
+    def _acquire_cached(self, settings: ProducerSettings) -> _Entry | None:
         with self._state:
             entry = self._entries.get(settings.digest)
             if entry is not None:
                 entry.users += 1
             return entry
 
-    def _add(self, digest: str, made: _Entry) -> _Entry:
+    def _add(self, digest: str, created: _Entry) -> _Entry:
         with self._state:
-            entry = self._entries.setdefault(digest, made)
+            entry = self._entries.setdefault(digest, created)
             entry.users += 1
             return entry
 
-    def _give_back(self, digest: str, entry: _Entry, *, failed: bool) -> None:
+    def _release(self, digest: str, entry: _Entry, *, failed: bool) -> None:
         with self._state:
             entry.users -= 1
             entry.idle_since_ms = self._clock.monotonic_ms()
@@ -157,7 +157,7 @@ class ProducerCache:
             entry.producer.close(timeout)
 
     def _close_idle(self) -> bool:
-        """Close what has been idle for long enough, then wait for the next; False: none is left."""
+        """Close the producers that are idle for too long, or wait; False if none is left."""
         with self._state:
             now_ms = self._clock.monotonic_ms()
             overdue = [
@@ -173,7 +173,7 @@ class ProducerCache:
                 waits = [self._left_ms(entry, now_ms) for entry in self._entries.values()]
                 self._state.wait(min(waits) / 1000.0)
         for entry in closing:
-            _log.debug("closing a producer that nobody has used for %.0f s", self._idle_ms / 1000)
+            _log.debug("closing a producer that was idle for %.0f s", self._idle_ms / 1000)
             entry.producer.close()
         return True
 
@@ -184,13 +184,13 @@ class ProducerCache:
 
 
 def _is_usable(producer: SinkProducer) -> bool:
-    """Return whether a producer is neither closed, nor broken, nor another process's."""
+    """Return whether a producer is open, without fatal error, and of this process."""
     try:
         producer.flush(0)
     except KafkaTimeoutError:
-        return True  # another task's records are on their way
+        return True  # records of another task are in flight
     except (FatalError, IllegalStateError) as error:
-        _log.warning("a cached producer is replaced: %s", error)
+        _log.warning("replacing a cached producer: %s", error)
         return False
     return True
 
@@ -199,9 +199,9 @@ _caches: dict[int, ProducerCache] = {}
 
 
 def worker_cache() -> ProducerCache:
-    """Return this process's cache; a forked child has its own, and leaves its parent's alone."""
+    """Return the cache of this process; a forked child gets its own and ignores its parent's."""
     runtime = system_runtime()
     pid = runtime.tasks.process_id()
     found = _caches.get(pid)
-    # No lock: it might be held for ever in a child that was forked meanwhile.
+    # Without a lock: a child forked while it is held could never acquire it.
     return _caches.setdefault(pid, ProducerCache(runtime)) if found is None else found

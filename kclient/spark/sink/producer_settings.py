@@ -1,4 +1,4 @@
-"""The configuration of a sink's producers, on its way from the driver to the workers."""
+"""The producer configuration of a sink, as it is sent from the driver to the workers."""
 
 import hashlib
 from collections.abc import Mapping
@@ -7,32 +7,32 @@ from typing import Final
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
 from kclient.producer.producer_config import ProducerConfig
-from kclient.spark.options.kafka_config import SINK_OWNED
+from kclient.spark.options.kafka_config import RESERVED_BY_SINK
 
 PRODUCER_DEFAULTS: Final[Mapping[str, object]] = {
-    # Tasks write in bulk: larger batches are fewer requests. max.request.size holds four of them.
+    # Tasks write in bulk: larger batches mean fewer requests. max.request.size holds four of them.
     "batch.size": 262_144,
 }
 _NO_ACKS: Final = frozenset({"0", 0})
 
 
 class ProducerSettings:
-    """Checked settings of a producer, which can be sent to workers and hide what they hold.
+    """A validated producer configuration that can be pickled; its text contains no values.
 
     Attributes:
-        digest: Names the configuration without telling it; equal settings have equal digests.
+        digest: Hash of the configuration; equal settings have equal digests.
     """
 
     __slots__ = ("_given", "digest")
 
     def __init__(self, conf: object) -> None:
-        """Check what the user gave, without contacting anybody.
+        """Validate the options without opening a connection.
 
         Args:
             conf: Options of a producer by dotted name.
 
         Raises:
-            ConfigError: An option is unknown, wrong or not for a sink.
+            ConfigError: An option is unknown, wrong or reserved by the sink.
         """
         if not isinstance(conf, Mapping):
             raise ConfigError(
@@ -48,11 +48,11 @@ class ProducerSettings:
         if "batch.size" not in given:
             self._fit_batches()
         ProducerConfig.parse(self._given)
-        told = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
-        self.digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+        text = "\n".join(f"{name}={value!r}" for name, value in sorted(self._given.items()))
+        self.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def config(self) -> dict[str, object]:
-        """Return the options for the producer; they may hold secrets."""
+        """Return the options for the producer; they may contain secrets."""
         return dict(self._given)
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class ProducerSettings:
         return hash(self.digest)
 
     def _fit_batches(self) -> None:
-        """Let the sink's own batch size never contradict a small ``buffer.memory``."""
+        """Reduce the sink's default batch size if ``buffer.memory`` is small."""
         memory = self._given.get("buffer.memory")
         digits = str(memory) if isinstance(memory, int | str) else ""
         if digits.isdigit() and int(digits) < 4 * int(str(PRODUCER_DEFAULTS["batch.size"])):
@@ -79,16 +79,16 @@ def _dotted(name: object) -> str:
 
 
 def _check(name: str, value: object) -> None:
-    if name in SINK_OWNED:
-        raise ConfigError(f"{name}: got a value, expected none; {SINK_OWNED[name]}")
+    if name in RESERVED_BY_SINK:
+        raise ConfigError(f"{name}: got a value, expected none; {RESERVED_BY_SINK[name]}")
     if value is not None and not isinstance(value, str | int | float):
-        # Its text would not tell two configurations apart, and may tell a secret.
+        # The text of an object may be the same for two configurations, and may contain a secret.
         raise ConfigError(
             f"{name}: got an object of type {type(value).__name__}, expected str, a number, "
-            "True or False; workers get it as text"
+            "True or False; it is sent to the workers as text"
         )
     if name == "acks" and not isinstance(value, bool) and value in _NO_ACKS:
         raise ConfigError(
-            "acks: got 0, expected 'all' or 1; a sink waits for every acknowledgement, and with "
-            "acks=0 there are none"
+            "acks: got 0, expected 'all' or 1; a sink waits for every acknowledgement, and acks=0 "
+            "has none"
         )

@@ -1,4 +1,4 @@
-"""What was written, in numbers."""
+"""Reports of tasks and jobs: the counts of what was written."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TaskIdentity:
-    """Which task of which job writes.
+    """Identity of a Spark task.
 
     Attributes:
         partition: Number of the Spark partition.
         attempt: Number of the attempt at it, from 0.
-        batch_id: Number of the micro-batch; None outside of a streaming query.
-        query_id: Id of the streaming query, which outlives restarts; None outside of one.
+        batch_id: Id of the micro-batch; None outside of a streaming query.
+        query_id: Id of the streaming query, which is stable across restarts; None outside of one.
     """
 
     partition: int
@@ -27,7 +27,7 @@ class TaskIdentity:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What one task wrote, every record of it acknowledged.
+    """Counts of one task, whose records are all acknowledged.
 
     Attributes:
         task: The task.
@@ -42,16 +42,15 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class WriteReport:
-    """What a job wrote, every record of it acknowledged.
+    """Counts of a job, whose records are all acknowledged.
 
-    The counts are those of the attempts that succeeded. Records of failed attempts come on top of
-    them in the topic: see the note on retries in the documentation of the sinks.
+    The counts are those of the successful attempts. The topic also contains the records that failed
+    attempts wrote.
 
     Attributes:
         rows: Number of records.
         bytes: Bytes of their keys, values and headers, before compression.
-        partitions: Number of records by number of the Spark partition that they came from, those
-            without rows included.
+        partitions: Number of records by Spark partition, including partitions without rows.
     """
 
     rows: int
@@ -60,7 +59,7 @@ class WriteReport:
 
     @classmethod
     def of(cls, reports: Iterable[TaskReport]) -> "WriteReport":
-        """Sum up the reports of a job's tasks."""
+        """Sum up the reports of the tasks of a job."""
         found = sorted(reports, key=lambda report: report.task.partition)
         return cls(
             rows=sum(report.rows for report in found),

@@ -1,1 +1,1 @@
-"""The source: which offsets a query reads, how they are shared out, and how a task reads them."""
+"""The source: planning of offset ranges on the driver, and the tasks that read them."""

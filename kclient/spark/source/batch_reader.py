@@ -1,6 +1,6 @@
-"""``spark.read.format("kclient")``."""
+"""``spark.read.format("kclient")``: the reader of a batch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -8,40 +8,38 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
-from kclient.spark.offsets.offset_range import OffsetRange
-from kclient.spark.offsets.span import Span
+from kclient.spark.common.offsets import Span
+from kclient.spark.common.worker_tuning import tuned_worker
 from kclient.spark.options.source_options import SourceOptions
-from kclient.spark.settled_objects import settled_objects
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.data_loss import DataLoss
 from kclient.spark.source.offset_resolver import OffsetResolver, check_topics
 from kclient.spark.source.range_planner import split
-from kclient.spark.source.read_range import read_range
-from kclient.spark.source.retention import check_retention
+from kclient.spark.source.read_task import OffsetRange, read_range
 
 
 class BatchReader(DataSourceReader):
-    """Reads what lies between two offsets of each partition.
+    """Reads the records between two offsets of each partition.
 
-    Start and end are resolved once, when the query is planned; a task that Spark repeats reads the
-    same offsets again.
+    Start and end are resolved once, when the query is planned; a retried task reads the same
+    offsets again.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
-    @settled_objects()
+    @tuned_worker()
     def partitions(self) -> list[InputPartition]:
-        """Return what each task is to read.
+        """Return the ranges to read, one per task.
 
         Raises:
-            ConfigError: Offsets that were named do not fit the partitions that there are.
-            UnknownTopicOrPartitionError: What was named does not exist.
-            DataLossError: Offsets that were named are gone.
+            ConfigError: The given offsets do not fit the existing partitions.
+            UnknownTopicOrPartitionError: A given topic or partition does not exist.
+            DataLossError: Records at the given offsets are gone.
         """
         cluster = ClusterOffsets(self._options, system_runtime())
         try:
-            return list(cluster.retried(lambda: self._ranges(cluster)))
+            return list(cluster.with_retries(lambda: self._ranges(cluster)))
         finally:
             cluster.close()
 
@@ -66,11 +64,30 @@ class BatchReader(DataSourceReader):
         for one in partitions:
             if ends[one] < starts[one]:
                 raise ConfigError(
-                    f"{options.ending.what}: got {ends[one]} for {one}, expected at least "
-                    f"{starts[one]}, where {options.starting.what} begins"
+                    f"{options.ending.option}: got {ends[one]} for {one}, expected at least "
+                    f"{starts[one]}, the start by {options.starting.option}"
                 )
         spans = [Span(one, starts[one], ends[one]) for one in partitions]
         loss = DataLoss(fail=options.reading.fail_on_data_loss)
-        spans = check_retention(spans, cluster, loss)
-        loss.settle()
+        spans = without_deleted(spans, cluster, loss)
+        loss.report()
         return spans
+
+
+def without_deleted(spans: Sequence[Span], cluster: ClusterOffsets, loss: DataLoss) -> list[Span]:
+    """Return the spans without the offsets below the log start, and record these as lost."""
+    log_starts = cluster.starts(span.partition for span in spans)
+    kept: list[Span] = []
+    for span in spans:
+        log_start = log_starts[span.partition]
+        if log_start <= span.start or span.size <= 0:
+            kept.append(span)
+            continue
+        first = min(log_start, span.end)
+        loss.record(
+            span.partition,
+            first - span.start,
+            f"the log starts at {log_start}, the range at {span.start}",
+        )
+        kept.append(Span(span.partition, first, span.end))
+    return kept

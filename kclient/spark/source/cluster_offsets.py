@@ -1,4 +1,4 @@
-"""Asks the cluster which partitions there are, and where they begin and end."""
+"""Lookup of partitions and their offsets in the cluster."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 class ClusterOffsets:
-    """A view of the cluster, for the process that plans; it connects when it is first asked.
+    """Partitions and offsets of the cluster, for planning; connects when first used.
 
-    A look-up as a whole goes through `retried`; its parts fail at once.
+    A single lookup fails at once; `with_retries` repeats a series of them as a whole.
 
     Args:
-        options: The source's options.
-        runtime: Door to the world.
+        options: Options of the source.
+        runtime: Clock, tasks and sockets.
     """
 
     def __init__(self, options: SourceOptions, runtime: Runtime) -> None:
@@ -35,61 +35,62 @@ class ClusterOffsets:
         self._runtime = runtime
         self._admin: AdminClient | None = None
         self._consumer: Consumer | None = None
-        self._has_answered = False
+        self._has_responded = False
 
     def partitions(self) -> dict[TopicPartition, str]:
-        """Return the partitions that are subscribed to and exist, each with its topic's id.
+        """Return the existing partitions of the subscription, each with its topic id.
 
-        An id is empty where the brokers tell none. Topics that do not exist are left out.
+        The id is empty if the brokers do not report ids. Topics that do not exist are left out.
         """
-        wanted = self._options.subscription
+        subscription = self._options.subscription
         found: dict[TopicPartition, str] = {}
-        for topic in self._describe(wanted):
+        for topic in self._describe(subscription):
             for info in topic.partitions:
                 found[TopicPartition(topic.name, info.partition)] = topic.topic_id or ""
-        if wanted.partitions:
-            return {one: found[one] for one in wanted.partitions if one in found}
+        if subscription.partitions:
+            return {one: found[one] for one in subscription.partitions if one in found}
         return dict(sorted(found.items()))
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the first offsets."""
+        """Return the log start offsets."""
         asked = list(partitions)
         return self._client().beginning_offsets(asked) if asked else {}
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the offsets behind what may be read: with read_committed, the last stable ones."""
+        """Return the end offsets: with read_committed, the last stable offsets."""
         asked = list(partitions)
         return self._client().end_offsets(asked) if asked else {}
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """Return the first offsets at or after times (ms), None where no record is so late."""
+    def for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Return the first offsets at or after times (ms), None if no record is as late."""
         if not times:
             return {}
         found = self._client().offsets_for_times(times)
         return {
-            partition: None if place is None else place.offset for partition, place in found.items()
+            partition: None if found_at is None else found_at.offset
+            for partition, found_at in found.items()
         }
 
-    def retried(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` gives, asking again while it fails in a way that may pass.
+    def with_retries(self, lookup: Callable[[], T]) -> T:
+        """Return the result of `lookup`, which is repeated after a retriable error.
 
-        How often and at what distance is said by ``fetchOffset.*``. Brokers that have never
-        answered are not asked again: their addresses are wrong rather than that they are away.
+        The options ``fetchOffset.*`` set number and interval. There is no retry before the first
+        response of a broker: then the addresses are probably wrong.
         """
         pause = self._runtime.tasks.condition()
         for _ in range(self._options.lookup_retries):
             try:
-                return self._answer(ask)
+                return self._run(lookup)
             except RetriableError as error:
-                if isinstance(error, BootstrapError) and not self._has_answered:
+                if isinstance(error, BootstrapError) and not self._has_responded:
                     raise
-                _log.warning("look-up of offsets failed, asking again: %s", error)
+                _log.warning("offset lookup failed, retrying: %s", error)
             with pause:
                 pause.wait(self._options.lookup_interval_ms / 1000.0)
-        return self._answer(ask)
+        return self._run(lookup)
 
     def close(self) -> None:
-        """Close the connections; they are made anew if something is asked for again."""
+        """Close the connections; the next lookup opens new ones."""
         admin, consumer = self._admin, self._consumer
         self._admin = self._consumer = None
         try:
@@ -99,21 +100,19 @@ class ClusterOffsets:
             if consumer is not None:
                 consumer.close()
 
-    # --- inside
-
-    def _answer(self, ask: Callable[[], T]) -> T:
-        found = ask()
-        self._has_answered = True
+    def _run(self, lookup: Callable[[], T]) -> T:
+        found = lookup()
+        self._has_responded = True
         return found
 
-    def _describe(self, wanted: Subscription) -> list[TopicDescription]:
+    def _describe(self, subscription: Subscription) -> list[TopicDescription]:
         admin = self._admin_client()
-        if not wanted.pattern:
+        if not subscription.pattern:
             try:
-                return list(admin.describe_topics(sorted(wanted.names)).values())
+                return list(admin.describe_topics(sorted(subscription.names)).values())
             except UnknownTopicOrPartitionError:
-                pass  # then it is worth asking which of them there are
-        names = [topic.name for topic in admin.list_topics() if wanted.accepts(topic.name)]
+                pass  # one is missing: list the topics to find the others
+        names = [topic.name for topic in admin.list_topics() if subscription.accepts(topic.name)]
         return list(admin.describe_topics(sorted(names)).values()) if names else []
 
     def _client(self) -> Consumer:

@@ -1,17 +1,17 @@
-"""What was to be read and is gone: an error, or a line in the log, each with counts."""
+"""Losses of records that should be read: an error or a line in the log, with counts."""
 
 import logging
 
 from kclient.common.types import TopicPartition
-from kclient.spark.errors import DataLossError
+from kclient.spark.common.errors import DataLossError
 
 _log = logging.getLogger(__name__)
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 class DataLoss:
-    """Collects losses, so that one error names them all.
+    """Collects losses, so that one error reports all of them.
 
     Args:
         fail: Whether a loss is an error (``failOnDataLoss``).
@@ -20,34 +20,34 @@ class DataLoss:
     def __init__(self, *, fail: bool) -> None:
         self._fail = fail
         self._lost: dict[TopicPartition, int] = {}
-        self._words: list[str] = []
+        self._texts: list[str] = []
 
-    def note(self, partition: TopicPartition, lost: int, why: str) -> None:
-        """Take down a loss.
+    def record(self, partition: TopicPartition, lost: int, why: str) -> None:
+        """Record a loss.
 
         Args:
-            partition: Where.
-            lost: Offsets that cannot be read, at least; 0 where nothing is known.
-            why: What happened, in words.
+            partition: Partition of the lost records.
+            lost: Lower bound of the offsets that cannot be read; 0 if unknown.
+            why: What happened, for the message.
         """
         self._lost[partition] = self._lost.get(partition, 0) + lost
         count = f"{lost} offsets lost" if lost else "an unknown number of offsets lost"
-        self._words.append(f"{partition}: {why}, {count}")
+        self._texts.append(f"{partition}: {why}, {count}")
 
-    def settle(self) -> None:
-        """Fail or log, if there was a loss.
+    def report(self) -> None:
+        """Raise or log the losses recorded since the last call, if there are any.
 
         Raises:
-            DataLossError: There was, and it is an error.
+            DataLossError: There are losses, and a loss is an error.
         """
-        if not self._words:
+        if not self._texts:
             return
-        words, lost = self._words, self._lost
-        self._words, self._lost = [], {}
-        text = "; ".join(words[:_SHOWN])
-        if len(words) > _SHOWN:
-            text += f"; and {len(words) - _SHOWN} more"
-        text += f" ({sum(lost.values())} in all)"
+        texts, lost = self._texts, self._lost
+        self._texts, self._lost = [], {}
+        summary = "; ".join(texts[:_MAX_SHOWN])
+        if len(texts) > _MAX_SHOWN:
+            summary += f"; and {len(texts) - _MAX_SHOWN} more"
+        summary += f" ({sum(lost.values())} in total)"
         if self._fail:
-            raise DataLossError(text, lost)
-        _log.warning("data loss: %s; going on without, as failOnDataLoss=false says", text)
+            raise DataLossError(summary, lost)
+        _log.warning("data loss: %s; continuing because failOnDataLoss=false", summary)

@@ -1,4 +1,4 @@
-"""``spark.readStream.format("kclient")`` from Spark 4.2 on, which lets a source limit a batch."""
+"""``spark.readStream.format("kclient")`` for Spark 4.2 and later: limited micro-batches."""
 
 from collections.abc import Mapping
 
@@ -17,10 +17,10 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
-    """A stream in micro-batches of limited size, which knows Trigger.AvailableNow."""
+    """Reader that limits the size of micro-batches and supports Trigger.AvailableNow."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit that holds unless the trigger sets it aside."""
+        """Return the limit that applies unless the trigger overrides it."""
         limits = self._options.limits
         if limits.max_offsets is not None:
             return ReadMaxRows(limits.max_offsets)
@@ -29,30 +29,32 @@ class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """End where the partitions end now."""
-        self.planner.freeze()
+        """End the stream at the current ends of the partitions."""
+        self.planner.stop_at_current_ends()
 
     def latestOffset(self, start: StoredOffset, limit: ReadLimit) -> StoredOffset:
-        """Return where the micro-batch that begins at `start` ends."""
+        """Return the end of the micro-batch that starts at `start`."""
         return dict(
-            self.planner.next_end(start, lambda begins, ends: self._most(limit, begins, ends))
+            self.planner.next_end(
+                start, lambda starts, ends: self._max_offsets(limit, starts, ends)
+            )
         )
 
     def reportLatestOffset(self) -> StoredOffset | None:
-        """Return the ends of the partitions, so that the query's progress shows its lag."""
+        """Return the ends of the partitions, which the progress of the query shows."""
         ends = self.planner.ends
         return None if ends is None else dict(ends)
 
-    def _most(self, limit: ReadLimit, begins: Offsets, ends: Offsets) -> int | None:
-        """Return the most offsets of a micro-batch: both options hold, if both are set."""
+    def _max_offsets(self, limit: ReadLimit, starts: Offsets, ends: Offsets) -> int | None:
+        """Return the maximum number of offsets; if both limits are set, both apply."""
         if isinstance(limit, ReadAllAvailable):
             return None
         found: list[int] = []
         if isinstance(limit, ReadMaxRows):
             found.append(limit.max_rows)
-        most_bytes = (
+        max_bytes = (
             limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.limits.max_bytes
         )
-        if most_bytes is not None:
-            found.append(self.planning.sample.offsets_for(most_bytes, begins, ends))
+        if max_bytes is not None:
+            found.append(self.planning.sample.offsets_for(max_bytes, starts, ends))
         return min(found, default=None)

@@ -1,12 +1,12 @@
-"""From what the user said of start and end to offsets."""
+"""Resolution of start and end positions to offsets."""
 
 from collections.abc import Iterable, Mapping
 
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
 from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
-from kclient.spark.offsets.offset_json import EARLIEST, LATEST
-from kclient.spark.offsets.position_spec import PositionSpec
+from kclient.spark.common.offsets import EARLIEST, LATEST
+from kclient.spark.options.position_spec import PositionSpec
 from kclient.spark.options.subscription import Subscription
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 
@@ -14,11 +14,11 @@ Offsets = dict[TopicPartition, int]
 
 
 class OffsetResolver:
-    """Resolves starts and ends, as the cluster stands when it is asked.
+    """Resolves positions by the current state of the cluster.
 
     Args:
-        cluster: Where offsets are looked up.
-        unmatched_is_latest: Whether a starting time after the last record means the end.
+        cluster: Lookup of offsets.
+        unmatched_is_latest: Whether a starting time after the last record resolves to the end.
     """
 
     def __init__(self, cluster: ClusterOffsets, *, unmatched_is_latest: bool) -> None:
@@ -26,11 +26,11 @@ class OffsetResolver:
         self._unmatched_is_latest = unmatched_is_latest
 
     def start(self, spec: PositionSpec, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return where to start in each partition.
+        """Return the start offset of each partition.
 
         Raises:
-            ConfigError: Partitions or offsets that were named do not fit those that there are, or
-                no record is so late.
+            ConfigError: The given partitions or offsets do not fit the existing ones, or no record
+                is as late as the given time.
         """
         known = dict.fromkeys(partitions, 0)
         _check_named(spec, known)
@@ -39,25 +39,23 @@ class OffsetResolver:
         return self._resolved(spec, known)
 
     def end(self, spec: PositionSpec, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return where to end in each partition; raises as `start`."""
+        """Return the end offset of each partition; raises as `start`."""
         known = dict.fromkeys(partitions, 0)
         _check_named(spec, known)
         if not spec.by_time:
             return self._resolved(spec, known)
-        found = self._cluster.at_times(spec.times(known))
+        found = self._cluster.for_times(spec.times(known))
         ends = self._cluster.ends(one for one, offset in found.items() if offset is None)
         return {one: ends[one] if at is None else at for one, at in found.items()}
 
-    # --- inside
-
     def _start_by_time(self, spec: PositionSpec, known: Offsets) -> Offsets:
         times = spec.times(known)
-        found = self._cluster.at_times(times)
+        found = self._cluster.for_times(times)
         late = [one for one, offset in found.items() if offset is None]
         if late and not self._unmatched_is_latest:
             raise ConfigError(
-                f"{spec.what}: got {times[late[0]]} for {late[0]}, expected a time that a record "
-                "follows; startingOffsetsByTimestampStrategy=latest starts at the end there"
+                f"{spec.option}: got {times[late[0]]} for {late[0]}, expected a time before the "
+                "last record; startingOffsetsByTimestampStrategy=latest starts at the end instead"
             )
         ends = self._cluster.ends(late)
         return {one: ends[one] if at is None else at for one, at in found.items()}
@@ -74,16 +72,16 @@ class OffsetResolver:
         for one, at in named.items():
             if at > ends[one]:
                 raise ConfigError(
-                    f"{spec.what}: got {at} for {one}, expected at most {ends[one]}, its end"
+                    f"{spec.option}: got {at} for {one}, expected at most {ends[one]}, its end"
                 )
         return {one: special[at][one] if at in special else at for one, at in named.items()}
 
 
 def check_topics(subscription: Subscription, partitions: Mapping[TopicPartition, object]) -> None:
-    """Refuse to begin without all that was named.
+    """Raise unless each topic and partition of the subscription exists.
 
     Raises:
-        UnknownTopicOrPartitionError: A topic or partition that was named does not exist.
+        UnknownTopicOrPartitionError: A given topic or partition does not exist.
     """
     known = {partition.topic for partition in partitions}
     missing = sorted(subscription.names - known)
@@ -97,10 +95,10 @@ def _check_named(spec: PositionSpec, known: Offsets) -> None:
         return
     for text, ones in (
         ("without", known.keys() - spec.named),
-        ("with the unknown", spec.named - known.keys()),
+        ("with unknown", spec.named - known.keys()),
     ):
         if ones:
             raise ConfigError(
-                f"{spec.what}: got offsets {text} {', '.join(map(str, sorted(ones)))}, expected "
+                f"{spec.option}: got offsets {text} {', '.join(map(str, sorted(ones)))}, expected "
                 "every partition that is subscribed to and no other; -1 is the end, -2 the start"
             )

@@ -1,27 +1,27 @@
-"""Shares offsets out, to tasks and to micro-batches. Pure: the same offsets, the same plan."""
+"""Division of offsets into tasks and micro-batches: pure functions."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from kclient.common.types import TopicPartition
-from kclient.spark.offsets.span import Span
+from kclient.spark.common.offsets import Span
 
 Offsets = Mapping[TopicPartition, int]
 
 
 def split(spans: Sequence[Span], min_partitions: int | None, max_records: int | None) -> list[Span]:
-    """Share spans out to tasks.
+    """Divide spans into the ranges of tasks.
 
     Args:
-        spans: What is to be read; empty spans are left out.
-        min_partitions: Tasks wanted; large spans are split until there are about so many.
-        max_records: Most offsets of a task.
+        spans: Offsets to read; empty spans are left out.
+        min_partitions: Approximate minimum number of tasks; the largest spans are split first.
+        max_records: Maximum number of offsets of a task.
     """
     whole = sorted(span for span in spans if span.size > 0)
     pieces = {span: -(-span.size // max_records) if max_records else 1 for span in whole}
     missing = (min_partitions or 0) - sum(pieces.values())
     while missing > 0:
-        # The span whose pieces are largest is split next; an offset cannot be.
+        # Split the span with the largest pieces next, as long as they have two offsets.
         span = max(whole, key=lambda one: one.size / pieces[one], default=None)
         if span is None or pieces[span] >= span.size:
             break
@@ -35,40 +35,44 @@ def _pieces(span: Span, count: int) -> list[Span]:
     return [Span(span.partition, start, end) for start, end in pairwise(bounds)]
 
 
-def limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
-    """Return where a micro-batch of at most `most` offsets ends.
+def limit_ends(starts: Offsets, ends: Offsets, max_offsets: int) -> dict[TopicPartition, int]:
+    """Return the ends of a micro-batch of at most `max_offsets` offsets.
 
-    Each partition gets its share by what it holds, and at least one offset while there are no more
-    partitions than offsets; else they take turns.
+    Each partition gets a share in proportion to its size, and at least one offset. If there are
+    more partitions than offsets, they take turns.
 
     Args:
-        starts: Where it begins, for every partition of `ends`.
-        ends: Where it would end without a limit.
-        most: Most offsets of all partitions together.
+        starts: Start offset of every partition of `ends`.
+        ends: End offsets without the limit.
+        max_offsets: Maximum number of offsets of all partitions together.
     """
     sizes = {one: ends[one] - starts[one] for one in sorted(ends) if ends[one] > starts[one]}
     total = sum(sizes.values())
-    if total <= most:
+    if total <= max_offsets:
         return dict(ends)
     shares = (
-        _in_turn(starts, list(sizes), most) if len(sizes) > most else _by_size(sizes, total, most)
+        _in_turn(starts, list(sizes), max_offsets)
+        if len(sizes) > max_offsets
+        else _by_size(sizes, total, max_offsets)
     )
     return {one: starts[one] + shares.get(one, 0) if one in sizes else ends[one] for one in ends}
 
 
-def _in_turn(starts: Offsets, ones: list[TopicPartition], most: int) -> dict[TopicPartition, int]:
+def _in_turn(
+    starts: Offsets, ones: list[TopicPartition], max_offsets: int
+) -> dict[TopicPartition, int]:
     first = sum(starts[one] for one in ones) % len(ones)
-    return dict.fromkeys((ones[first:] + ones[:first])[:most], 1)
+    return dict.fromkeys((ones[first:] + ones[:first])[:max_offsets], 1)
 
 
 def _by_size(
-    sizes: Mapping[TopicPartition, int], total: int, most: int
+    sizes: Mapping[TopicPartition, int], total: int, max_offsets: int
 ) -> dict[TopicPartition, int]:
-    """Give one offset to each, and share the others out by what is left in each."""
-    left, rest = most - len(sizes), total - len(sizes)
+    """Give one offset to each, and divide the others in proportion to the remaining sizes."""
+    left, rest = max_offsets - len(sizes), total - len(sizes)
     shares = {one: 1 + left * (size - 1) // rest for one, size in sizes.items()}
-    over = most - sum(shares.values())
-    # What rounding left goes to those that lost most by it, and have more to give.
+    over = max_offsets - sum(shares.values())
+    # Offsets left by rounding go to the partitions that lost most by it, if they have more.
     lost = sorted(sizes, key=lambda one: (-(left * (sizes[one] - 1) % rest), one))
     for one in lost:
         if over == 0:

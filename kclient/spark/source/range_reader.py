@@ -1,41 +1,47 @@
-"""Reads a stretch of a partition, straight into Arrow."""
+"""Reader of offset ranges into Arrow batches."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from kclient.admin.admin_client import AdminClient
 from kclient.common.broker_errors import UnknownTopicOrPartitionError
-from kclient.common.errors import KafkaTimeoutError
+from kclient.common.errors import KafkaTimeoutError, RetriableError
 from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.consumer.errors import LogTruncationError, OffsetsOutOfRangeError
-from kclient.spark.offsets.span import Span
+from kclient.spark.common.offsets import Span
+from kclient.spark.options.kafka_config import admin_config
 from kclient.spark.options.source_options import ReadSettings
 from kclient.spark.source.data_loss import DataLoss
-from kclient.spark.source.present_topic_id import present_topic_id
 from kclient.spark.source.schema import to_spark
 
-# After so long without a record the position is looked at: what is left of a range may hold none,
-# but ends of transactions and what compaction left of removed batches.
-_GLANCE_S = 0.05
-# After so long without progress the log's ends are looked up: it may have been cut off.
-_SUSPICION_MS = 1000.0
-# A partition is deleted when so many look-ups in a row, with a pause between them, did not find
-# it: one that was just created is not known to every broker yet.
-_LOOKS_FOR_GONE = 3
+_log = logging.getLogger(__name__)
+
+# After this wait without a record the consumer's position is checked: the rest of a range may hold
+# only transaction markers and the remains of batches that compaction removed.
+_POLL_TIMEOUT_S = 0.05
+# After this time without progress the log's bounds are looked up: records may have been deleted.
+_STALL_CHECK_MS = 1000.0
+# A partition counts as deleted when this many lookups in a row, with a pause between them, did not
+# find it: a new partition is not known to every broker yet.
+_LOOKUPS_UNTIL_DELETED = 3
 _PAUSE_S = 0.5
+_TOPIC_LOOKUP_TIMEOUT_S = 5.0
 
 
 class RangeReader:
-    """Reads ranges of partitions with one consumer, one after the other.
+    """Reads ranges with one consumer, one after the other.
 
-    A range ends where its last offset is passed. It may hold fewer records than offsets, and no
-    record at its end.
+    A range is complete when the position has passed its last offset. It may have fewer records than
+    offsets, and no record at its last offsets.
 
     Args:
-        consumer: Reads for this reader alone.
-        settings: How to read.
-        runtime: Door to the world.
+        consumer: A consumer that nothing else uses.
+        settings: Settings of the tasks.
+        runtime: Clock, tasks and sockets.
     """
 
     def __init__(self, consumer: Consumer, settings: ReadSettings, runtime: Runtime) -> None:
@@ -44,10 +50,10 @@ class RangeReader:
         self._runtime = runtime
         self._clock = runtime.clock
         self._position = 0
-        self._moved_ms = 0.0
-        self._suspicious_ms = 0.0
-        self._patience_ms = _SUSPICION_MS
-        self._looks_in_vain = 0
+        self._progress_ms = 0.0
+        self._next_check_ms = 0.0
+        self._lookup_timeout_ms = _STALL_CHECK_MS
+        self._failed_lookups = 0
         self._topic_id = ""
 
     def read(self, span: Span, topic_id: str = "") -> Iterator[pa.RecordBatch]:
@@ -55,15 +61,15 @@ class RangeReader:
 
         Args:
             span: The range.
-            topic_id: Id of the topic that was planned; empty where it is not known.
+            topic_id: Id of the topic at planning time; empty if unknown.
 
         Raises:
-            DataLossError: Some are gone, and ``failOnDataLoss`` is set.
-            KafkaTimeoutError: Nothing came for ``kafkaConsumer.pollTimeoutMs``.
-            KafkaError: The topic may not be read, or a batch is broken.
+            DataLossError: Records are gone, and ``failOnDataLoss`` is set.
+            KafkaTimeoutError: No records for ``kafkaConsumer.pollTimeoutMs``.
+            KafkaError: Reading the topic is not authorized, or a batch is corrupt.
         """
         self._topic_id = topic_id
-        self._go_to(span)
+        self._seek(span)
         while self._position < span.end:
             batch = self._next(span)
             if batch is not None and batch.num_rows:
@@ -71,17 +77,15 @@ class RangeReader:
                     _before(batch, span.end), include_headers=self._settings.include_headers
                 )
                 yield from _slices(whole, self._settings.batch_rows)
-                # The time that Spark spent with the rows is not the broker's.
-                self._note_progress()
+                # Spark's time with the rows does not count as time without progress.
+                self._record_progress()
 
-    # --- inside
-
-    def _go_to(self, span: Span) -> None:
+    def _seek(self, span: Span) -> None:
         consumer, partition = self._consumer, span.partition
         self._position = span.start
-        self._note_progress()
+        self._record_progress()
         if not consumer.assignment():
-            # A new one connects here, with all the time there is, and says why if it cannot.
+            # Connect a new consumer here, with the whole timeout; errors state the reason.
             while self._position < span.end and self._log_bounds(span) is None:
                 self._pause()
         if consumer.assignment() != {partition}:
@@ -89,7 +93,7 @@ class RangeReader:
             consumer.seek(partition, span.start)
         elif consumer.position(partition) != span.start:
             consumer.seek(partition, span.start)
-        self._note_progress()
+        self._record_progress()
 
     def _pause(self) -> None:
         pause = self._runtime.tasks.condition()
@@ -99,71 +103,71 @@ class RangeReader:
     def _next(self, span: Span) -> pa.RecordBatch | None:
         before = self._position
         try:
-            batch = self._consumer.poll_columns(_GLANCE_S)
-            self._position = self._behind(span, batch)
+            batch = self._consumer.poll_columns(_POLL_TIMEOUT_S)
+            self._position = self._next_position(span, batch)
         except (OffsetsOutOfRangeError, LogTruncationError):
             batch = None
-            self._look_at_the_log(span)
+            self._check_log_bounds(span)
             self._consumer.seek(span.partition, self._position)
-        if batch is not None and batch.num_rows and self._is_of_another_topic(span, before):
+        if batch is not None and batch.num_rows and self._is_from_recreated_topic(span, before):
             batch = None
         if self._position > before:
-            self._note_progress()
+            self._record_progress()
         else:
-            self._worry(span)
+            self._check_stalled(span)
         return batch
 
-    def _behind(self, span: Span, batch: pa.RecordBatch) -> int:
-        """Return where reading goes on behind what came."""
+    def _next_position(self, span: Span, batch: pa.RecordBatch) -> int:
+        """Return the position after the records of `batch`."""
         try:
-            return self._consumer.position(span.partition, _GLANCE_S)
+            return self._consumer.position(span.partition, _POLL_TIMEOUT_S)
         except KafkaTimeoutError:
-            # A new leader is asked whether its log is the same; it may be far away.
+            # The consumer is still validating its position with a new leader.
             return batch.column("offset")[-1].as_py() + 1 if batch.num_rows else self._position
 
-    def _note_progress(self) -> None:
-        self._moved_ms = self._clock.monotonic_ms()
-        self._suspicious_ms = self._moved_ms + _SUSPICION_MS
-        self._looks_in_vain = 0
+    def _record_progress(self) -> None:
+        self._progress_ms = self._clock.monotonic_ms()
+        self._next_check_ms = self._progress_ms + _STALL_CHECK_MS
+        self._failed_lookups = 0
 
-    def _worry(self, span: Span) -> None:
-        """Do what is due when nothing comes."""
+    def _check_stalled(self, span: Span) -> None:
+        """Check timeout and log bounds while there is no progress."""
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._moved_ms >= self._settings.poll_timeout_ms:
+        if now_ms - self._progress_ms >= self._settings.poll_timeout_ms:
             raise self._timed_out(span)
-        if now_ms >= self._suspicious_ms:
-            self._suspicious_ms = now_ms + _SUSPICION_MS
+        if now_ms >= self._next_check_ms:
+            self._next_check_ms = now_ms + _STALL_CHECK_MS
             before = self._position
-            self._look_at_the_log(span)
-            if self._position > before:  # else an answer may be on its way, from far away
+            self._check_log_bounds(span)
+            if self._position > before:  # otherwise keep the fetch in flight: it may be slow
                 self._consumer.seek(span.partition, self._position)
 
-    def _look_at_the_log(self, span: Span) -> None:
-        """Pass over what is not there any more, or fail."""
+    def _check_log_bounds(self, span: Span) -> None:
+        """Skip offsets that are no longer in the log, or fail."""
         bounds = self._log_bounds(span)
         if bounds is None:
             return
         start, end = bounds
-        goal = self._position
+        target = self._position
         if start > self._position:
-            goal = min(start, span.end)
-            self._lose(span, goal, f"the log now begins at {start}")
+            target = min(start, span.end)
+            self._report_loss(span, target, f"the log now starts at {start}")
         elif end < span.end:
-            # What is left before the end may still come; what should come after it will not.
-            goal = span.end if end <= self._position else self._position
-            if goal == span.end:
-                self._lose(span, goal, f"the log now ends at {end}")
-        self._position = goal
+            # Records before the log end can still be read; those after it no longer exist.
+            target = span.end if end <= self._position else self._position
+            if target == span.end:
+                self._report_loss(span, target, f"the log now ends at {end}")
+        self._position = target
 
     def _log_bounds(self, span: Span) -> tuple[int, int] | None:
-        """Return the log's start and end offset; None if no broker reports them in time.
+        """Return the log start and end offset; None if no broker reports them in time.
 
         The rest of a deleted partition is skipped, or the task fails.
         """
         partition = span.partition
-        over_ms = self._moved_ms + self._settings.poll_timeout_ms
-        left_ms = max(0.0, over_ms - self._clock.monotonic_ms())
-        wait_s = min(left_ms, self._patience_ms) / 1000.0
+        deadline_ms = self._progress_ms + self._settings.poll_timeout_ms
+        left_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
+        wait_s = min(left_ms, self._lookup_timeout_ms) / 1000.0
         try:
             start = self._consumer.beginning_offsets([partition], wait_s)[partition]
             end = self._consumer.end_offsets([partition], wait_s)[partition]
@@ -171,51 +175,51 @@ class RangeReader:
             # By the metadata of one broker; the admin client below may send to another.
             pass
         except KafkaTimeoutError:
-            if left_ms <= self._patience_ms:
+            if left_ms <= self._lookup_timeout_ms:
                 raise
-            self._patience_ms *= 2  # the brokers may be far away
+            self._lookup_timeout_ms *= 2  # the connection may be slow
         else:
-            self._looks_in_vain = 0
+            self._failed_lookups = 0
             return start, end
-        if present_topic_id(self._settings.consumer, partition, self._runtime) is not None:
-            self._looks_in_vain = 0
+        if current_topic_id(self._settings.consumer, partition, self._runtime) is not None:
+            self._failed_lookups = 0
             return None
-        self._looks_in_vain += 1
-        if self._looks_in_vain >= _LOOKS_FOR_GONE:
-            self._lose(span, span.end, "the partition does not exist any more")
+        self._failed_lookups += 1
+        if self._failed_lookups >= _LOOKUPS_UNTIL_DELETED:
+            self._report_loss(span, span.end, "the partition no longer exists")
             self._position = span.end
         return None
 
-    def _is_of_another_topic(self, span: Span, before: int) -> bool:
-        """Return whether what came is not of the topic that was planned, but of one of its name."""
+    def _is_from_recreated_topic(self, span: Span, before: int) -> bool:
+        """Return whether the records are from a recreated topic, not from the planned one."""
         partition, planned = span.partition, self._topic_id
         if not planned or self._consumer.topic_id(partition.topic) in {None, planned}:
             return False
         self._position = before
-        now = present_topic_id(self._settings.consumer, partition, self._runtime)
-        if now not in {"", planned}:
-            self._lose(span, span.end, "its topic was deleted and created anew")
+        current = current_topic_id(self._settings.consumer, partition, self._runtime)
+        if current not in {"", planned}:
+            self._report_loss(span, span.end, "its topic was deleted and recreated")
             self._position = span.end
-        # Else the consumer is of a task before, and knows the topic that was there then.
+        # Otherwise the consumer, reused from an earlier task, has the metadata of a deleted topic.
         self._consumer.seek(partition, self._position)
         return True
 
-    def _lose(self, span: Span, goal: int, why: str) -> None:
+    def _report_loss(self, span: Span, end: int, why: str) -> None:
         loss = DataLoss(fail=self._settings.fail_on_data_loss)
-        loss.note(span.partition, goal - self._position, why)
-        loss.settle()
+        loss.record(span.partition, end - self._position, why)
+        loss.report()
 
     def _timed_out(self, span: Span) -> KafkaTimeoutError:
         return KafkaTimeoutError(
-            f"{span.partition}: nothing came at offset {self._position} for "
+            f"{span.partition}: no records at offset {self._position} for "
             f"{self._settings.poll_timeout_ms} ms, expected records up to {span.end}; "
             "see kafkaConsumer.pollTimeoutMs"
         )
 
 
-def _slices(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in pieces of about one size, none of more than `most` rows."""
-    count = -(-batch.num_rows // most)
+def _slices(batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in slices of similar size, each of at most `max_rows` rows."""
+    count = -(-batch.num_rows // max_rows)
     if count <= 1:
         yield batch
         return
@@ -237,3 +241,31 @@ def _before(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:
         else:
             high = middle
     return batch.slice(0, low)
+
+
+def current_topic_id(
+    config: Mapping[str, str], partition: TopicPartition, runtime: Runtime
+) -> str | None:
+    """Return the current id of a partition's topic; None if the partition does not exist.
+
+    The id is empty if the brokers do not report ids, and if none of them responds.
+
+    Args:
+        config: Configuration of a consumer, by dotted name.
+        partition: The partition.
+        runtime: Clock, tasks and sockets.
+
+    Raises:
+        KafkaError: The brokers refuse the request.
+    """
+    with AdminClient(admin_config(config), runtime=runtime) as admin:
+        try:
+            found = admin.describe_topics([partition.topic], timeout=_TOPIC_LOOKUP_TIMEOUT_S)
+        except UnknownTopicOrPartitionError:
+            return None
+        except (KafkaTimeoutError, RetriableError) as error:
+            _log.info("lookup of the topic id of %s failed: %s", partition, error)
+            return ""
+    topic = found[partition.topic]
+    exists = any(one.partition == partition.partition for one in topic.partitions)
+    return topic.topic_id or "" if exists else None

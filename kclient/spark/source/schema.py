@@ -1,4 +1,4 @@
-"""The columns of the source, those of Spark's own connector, and records in their form."""
+"""Columns of the source, which are those of Spark's own connector, in Spark's and Arrow's types."""
 
 from functools import cache
 from typing import Any
@@ -23,7 +23,7 @@ _HEADERS = pa.list_(
 
 
 def spark_schema(*, include_headers: bool) -> StructType:
-    """Return the columns as Spark sees them."""
+    """Return the columns in Spark's types."""
     fields = [
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
@@ -41,7 +41,7 @@ def spark_schema(*, include_headers: bool) -> StructType:
 
 @cache
 def arrow_schema(*, include_headers: bool) -> pa.Schema:
-    """Return the same columns in Arrow's types, as Spark expects them from Python."""
+    """Return the columns in the Arrow types that Spark expects from Python."""
     fields: list[pa.Field[Any]] = [
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
@@ -57,7 +57,7 @@ def arrow_schema(*, include_headers: bool) -> pa.Schema:
 
 
 def to_spark(batch: pa.RecordBatch, *, include_headers: bool) -> pa.RecordBatch:
-    """Return a batch of `Consumer.poll_columns` in the columns of the source.
+    """Convert a batch of `Consumer.poll_columns` to the columns of the source.
 
     Keys and values are not copied.
     """
@@ -77,14 +77,14 @@ def to_spark(batch: pa.RecordBatch, *, include_headers: bool) -> pa.RecordBatch:
 
 
 def check_schema(given: StructType, *, include_headers: bool) -> None:
-    """Refuse a schema of the user's own.
+    """Validate the schema that the user gave.
 
     Raises:
-        ConfigError: It is not the source's.
+        ConfigError: It is not the schema of the source.
     """
     expected = spark_schema(include_headers=include_headers)
     if given.simpleString() != expected.simpleString():
         raise ConfigError(
             f"schema: got {given.simpleString()}, expected {expected.simpleString()}; the source's "
-            "columns are fixed: call no schema(), and convert the columns behind load()"
+            "columns are fixed: do not call schema(), and convert the columns after load()"
         )

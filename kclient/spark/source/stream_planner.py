@@ -1,45 +1,43 @@
-"""Decides what the micro-batches of a stream read; knows nothing of Spark's classes."""
+"""Planning of the micro-batches of a stream, without Spark's classes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.spark.offsets.offset_json import Offset, from_offset, to_offset
-from kclient.spark.offsets.span import Span
+from kclient.spark.common.offsets import Offset, Span, from_offset, to_offset
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.cluster_offsets import ClusterOffsets
 from kclient.spark.source.data_loss import DataLoss
 from kclient.spark.source.offset_resolver import OffsetResolver, check_topics
-from kclient.spark.source.range_planner import limited, split
+from kclient.spark.source.range_planner import limit_ends, split
 
 Offsets = dict[TopicPartition, int]
 
-UNRESOLVED = {"kclient": "the place where the stream starts, not yet looked up"}
-"""Stands for a start that may be the end of a partition.
+UNRESOLVED = {"kclient": "start of the stream, not yet resolved"}
+"""Denotes a start that may be the end of a partition.
 
-Spark writes down where a micro-batch ends, and not where the first one begins. So a stream begins
-here, and its first micro-batch, which is empty, ends where the start was found to be: from then on
-it is known, whatever crashes.
+Spark stores the ends of micro-batches, but not the start of the first one. So a stream starts here,
+and its first micro-batch is empty and ends at the resolved start, which is then in the checkpoint.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
-    """The cluster at one moment: topic ids, first offsets and ends."""
+class _Snapshot:
+    """State of the cluster: topic ids, log start offsets and end offsets."""
 
     ids: Mapping[TopicPartition, str]
-    starts: Offsets
+    log_starts: Offsets
     ends: Offsets
 
 
 class StreamPlanner:
-    """Plans the micro-batches of one query, in the process that lives as long as it.
+    """Plans the micro-batches of one query, for as long as the query runs.
 
     Args:
-        options: The source's options.
-        cluster: Where offsets are looked up.
-        clock: Tells how long a micro-batch has been waited for.
+        options: Options of the source.
+        cluster: Lookup of offsets.
+        clock: Clock for ``maxTriggerDelay``.
     """
 
     def __init__(self, options: SourceOptions, cluster: ClusterOffsets, clock: Clock) -> None:
@@ -50,167 +48,176 @@ class StreamPlanner:
         self._ids: dict[TopicPartition, str] = {}
         self._ends: Offsets = {}
         self._ends_before: Offsets = {}
-        self._goal: Offsets | None = None
+        self._final_ends: Offsets | None = None
         self._last_batch_ms: float | None = None
-        # The start that was checked last, and where reading begins from there.
-        self._checked: Offsets | None = None
-        self._begins: Offsets = {}
-        # Where a partition was when it turned out to be another one under the same name.
-        self._replaced: Offsets = {}
-        self._told: set[tuple[TopicPartition, int]] = set()
+        # The stored start that was checked last, and the offsets at which reading starts from it.
+        self._checked_start: Offsets | None = None
+        self._starts: Offsets = {}
+        # Stored start of each partition whose topic was found to be deleted and recreated.
+        self._recreated: Offsets = {}
+        self._reported: set[tuple[TopicPartition, int]] = set()
 
     @property
     def ends(self) -> Offset | None:
-        """Ends of the partitions as they were seen last; None before the first look."""
+        """Ends of the partitions at the last lookup; None before the first one."""
         return to_offset(self._ends) if self._ends else None
 
     def initial(self) -> Mapping[str, object]:
-        """Return where the stream starts.
+        """Return the start of the stream, or `UNRESOLVED`.
 
         Raises:
-            UnknownTopicOrPartitionError: What was named does not exist.
-            ConfigError: Offsets that were named do not fit the partitions that there are.
+            UnknownTopicOrPartitionError: A given topic or partition does not exist.
+            ConfigError: The given offsets do not fit the existing partitions.
         """
         options = self._options
-        partitions = self._cluster.retried(self._cluster.partitions)
+        partitions = self._cluster.with_retries(self._cluster.partitions)
         check_topics(options.subscription, partitions)
-        if options.starting.may_say_latest(unmatched_is_latest=options.unmatched_is_latest):
+        if options.starting.may_resolve_to_latest(unmatched_is_latest=options.unmatched_is_latest):
             return UNRESOLVED
         return self.resolved_start()
 
     def resolved_start(self) -> Offset:
-        """Return where the stream starts, as far as the cluster tells now; raises as `initial`."""
+        """Return the start of the stream by the current offsets; raises as `initial`."""
         return to_offset(
-            self._cluster.retried(
+            self._cluster.with_retries(
                 lambda: self._resolver.start(self._options.starting, self._cluster.partitions())
             )
         )
 
-    def freeze(self) -> None:
-        """Let the stream end where the partitions end now."""
-        self._goal = self._look().ends
+    def stop_at_current_ends(self) -> None:
+        """End the stream at the current ends of the partitions."""
+        self._final_ends = self._update().ends
 
     def latest(self) -> Offset:
         """Return the ends of all partitions."""
-        return to_offset(self._look().ends)
+        return to_offset(self._update().ends)
 
     def next_end(
         self, start: Mapping[str, object], limit: Callable[[Offsets, Offsets], int | None]
     ) -> Mapping[str, object]:
-        """Return where the micro-batch from `start` ends; at `start` if there is to be none.
+        """Return the end of the micro-batch that starts at `start`; `start` if there is none yet.
 
         Args:
-            start: What Spark stored.
-            limit: Given begins and ends, tells the most offsets, None for no limit.
+            start: Offset that Spark stored.
+            limit: Returns the maximum number of offsets between starts and ends, None for no limit.
 
         Raises:
-            DataLossError: Records from `start` on are gone, and that is an error. Nothing of it is
-                in the checkpoint.
+            DataLossError: Records from `start` on are gone, and a loss is an error. The checkpoint
+                is unchanged.
         """
         if start == UNRESOLVED:
             return self.resolved_start()
         known = from_offset(start)
-        sight = self._look()
-        begins = self._begin(known, sight)
-        ends = self._bounded(begins, sight.ends)
-        if self._is_too_early(begins, ends):
+        snapshot = self._update()
+        starts = self._check_start(known, snapshot)
+        ends = self._bounded(starts, snapshot.ends)
+        if self._must_wait(starts, ends):
             return start
-        most = limit(begins, ends)
-        found = ends if most is None else limited(begins, ends, most)
-        if any(found[one] > begins[one] for one in found):
+        max_offsets = limit(starts, ends)
+        found = ends if max_offsets is None else limit_ends(starts, ends, max_offsets)
+        if any(found[one] > starts[one] for one in found):
             self._last_batch_ms = self._clock.monotonic_ms()
         return to_offset(found)
 
     def spans(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[Span]:
-        """Return what the tasks of a micro-batch read.
+        """Return the spans that the tasks of a micro-batch read.
 
         Raises:
-            DataLossError: Some of it is gone, and that is an error.
+            DataLossError: Some records are gone, and a loss is an error.
         """
         if UNRESOLVED in (start, end):
             return []
-        known, goals = from_offset(start), from_offset(end)
-        begins = self._begins if known == self._checked else self._begin(known, self._look())
+        known, ends = from_offset(start), from_offset(end)
+        starts = (
+            self._starts
+            if known == self._checked_start
+            else self._check_start(known, self._update())
+        )
         loss = DataLoss(fail=self._options.reading.fail_on_data_loss)
         spans: list[Span] = []
-        for one, goal in goals.items():
-            if one not in begins:
-                self._note(loss, one, known.get(one, 0), goal, "it is gone")
+        for one, end_offset in ends.items():
+            if one not in starts:
+                self._record_loss(loss, one, known.get(one, 0), end_offset, "it does not exist")
             else:
-                # A start behind the end is of an earlier partition of that name.
-                spans.append(Span(one, begins[one], goal))
-        loss.settle()
+                # A start after the end belongs to an earlier topic of that name; `split` drops it.
+                spans.append(Span(one, starts[one], end_offset))
+        loss.report()
         return split(spans, self._options.min_partitions, self._options.max_records_per_partition)
 
     def topic_id(self, partition: TopicPartition) -> str:
-        """Return the id of the topic that was planned last; empty where the brokers tell none."""
+        """Return the topic id at the last planning; empty if the brokers do not report ids."""
         return self._ids.get(partition, "")
 
-    # --- inside
+    def _update(self) -> _Snapshot:
+        snapshot = self._cluster.with_retries(self._snapshot)
+        self._ends_before, self._ends = self._ends, snapshot.ends
+        return snapshot
 
-    def _look(self) -> _Sight:
-        sight = self._cluster.retried(self._sight)
-        self._ends_before, self._ends = self._ends, sight.ends
-        return sight
-
-    def _sight(self) -> _Sight:
+    def _snapshot(self) -> _Snapshot:
         ids = self._cluster.partitions()
-        return _Sight(ids, self._cluster.starts(ids), self._cluster.ends(ids))
+        return _Snapshot(ids, self._cluster.starts(ids), self._cluster.ends(ids))
 
-    def _begin(self, known: Offsets, sight: _Sight) -> Offsets:
-        """Return where reading begins from `known`, for each partition that there is."""
+    def _check_start(self, known: Offsets, snapshot: _Snapshot) -> Offsets:
+        """Return the offset at which reading starts from `known`, for each existing partition."""
         loss = DataLoss(fail=self._options.reading.fail_on_data_loss)
         for one, start in known.items():
-            if one not in sight.ids:
-                self._note(loss, one, start, None, "it is gone")
-        begins = {one: self._begin_one(one, known, sight, loss) for one in sight.ids}
-        loss.settle()
-        self._ids = dict(sight.ids)
-        self._checked, self._begins = known, begins
-        return begins
+            if one not in snapshot.ids:
+                self._record_loss(loss, one, start, None, "it does not exist")
+        starts = {one: self._check_partition(one, known, snapshot, loss) for one in snapshot.ids}
+        loss.report()
+        self._ids = dict(snapshot.ids)
+        self._checked_start, self._starts = known, starts
+        return starts
 
-    def _begin_one(self, one: TopicPartition, known: Offsets, sight: _Sight, loss: DataLoss) -> int:
-        first = sight.starts[one]
+    def _check_partition(
+        self, one: TopicPartition, known: Offsets, snapshot: _Snapshot, loss: DataLoss
+    ) -> int:
+        first = snapshot.log_starts[one]
         if one not in known:
             if first > 0:
-                self._note(loss, one, 0, first, f"it is new and its log begins at {first}")
+                self._record_loss(loss, one, 0, first, f"it is new and its log starts at {first}")
             return first
         start = known[one]
-        if self._replaced.get(one) == start:
+        if self._recreated.get(one) == start:
             return first
-        if self._ids.get(one, sight.ids[one]) != sight.ids[one] or sight.ends[one] < start:
-            self._note(loss, one, start, None, "its topic was deleted and created anew")
-            self._replaced[one] = start
+        topic_id = snapshot.ids[one]
+        if self._ids.get(one, topic_id) != topic_id or snapshot.ends[one] < start:
+            self._record_loss(loss, one, start, None, "its topic was deleted and recreated")
+            self._recreated[one] = start
             return first
         if first > start:
-            self._note(loss, one, start, first, f"its log begins at {first} now")
+            self._record_loss(loss, one, start, first, f"its log now starts at {first}")
         return max(first, start)
 
-    def _note(
+    def _record_loss(
         self, loss: DataLoss, one: TopicPartition, start: int, lost_to: int | None, why: str
     ) -> None:
-        """Take down a loss from `start` on, once; up to the end seen last for None."""
-        if (one, start) in self._told:
+        """Record a loss from `start` to `lost_to`, once; None is the end at the last lookup."""
+        if (one, start) in self._reported:
             return
         if not self._options.reading.fail_on_data_loss:
-            self._told.add((one, start))
+            self._reported.add((one, start))
         upper = self._ends_before.get(one, start) if lost_to is None else lost_to
-        loss.note(one, max(0, upper - start), f"{why}, offset {start} was to be read next")
+        loss.record(one, max(0, upper - start), f"{why}, the next offset was {start}")
 
-    def _bounded(self, begins: Offsets, ends: Offsets) -> Offsets:
-        """Return the ends, not beyond the goal of a stream that is to end."""
-        if self._goal is None:
+    def _bounded(self, starts: Offsets, ends: Offsets) -> Offsets:
+        """Return the ends, limited to the final ends of the stream if it has any."""
+        if self._final_ends is None:
             return ends
         return {
-            one: max(begins[one], min(end, self._goal.get(one, begins[one])))
+            one: max(starts[one], min(end, self._final_ends.get(one, starts[one])))
             for one, end in ends.items()
         }
 
-    def _is_too_early(self, begins: Offsets, ends: Offsets) -> bool:
-        """Return whether more is to be waited for (``minOffsetsPerTrigger``)."""
+    def _must_wait(self, starts: Offsets, ends: Offsets) -> bool:
+        """Return whether to wait for more offsets (``minOffsetsPerTrigger``)."""
         limits = self._options.limits
-        if limits.min_offsets is None or self._goal is not None or self._last_batch_ms is None:
+        if (
+            limits.min_offsets is None
+            or self._final_ends is not None
+            or self._last_batch_ms is None
+        ):
             return False
-        if sum(ends[one] - begins[one] for one in ends) >= limits.min_offsets:
+        if sum(ends[one] - starts[one] for one in ends) >= limits.min_offsets:
             return False
         return self._clock.monotonic_ms() - self._last_batch_ms < limits.max_delay_ms

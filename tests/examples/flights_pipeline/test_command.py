@@ -83,7 +83,7 @@ def test_without_java_two_ways_to_get_one_are_told_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    machine = "kclient.spark.environment.local_machine.LocalMachine"
+    machine = "kclient.spark.environment.machine.LocalMachine"
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(f"{machine}.java_on_path", lambda _: None)
     monkeypatch.setattr(f"{machine}.packaged_java", lambda _: None)
@@ -91,6 +91,6 @@ def test_without_java_two_ways_to_get_one_are_told_and_nothing_is_left(
     assert command.main([]) == 2
 
     shown = capsys.readouterr().err
-    assert "flights_pipeline: Java: got none by JAVA_HOME, on PATH or in the package" in shown
+    assert "flights_pipeline: Java: got none in JAVA_HOME, on PATH or in the package" in shown
     assert "install a JDK 17 or 21 and set JAVA_HOME, or pip install kclient[spark-java]" in shown
     assert list(tmp_path.iterdir()) == []

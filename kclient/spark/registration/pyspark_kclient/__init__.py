@@ -1,7 +1,7 @@
-"""Found by Spark, which imports every top-level module named ``pyspark_*`` to look for sources.
+"""Registration of the data source: Spark imports every top-level module named ``pyspark_*``.
 
-An error in here would hide the sources of all others, so there is none: without what the source
-needs, this module is empty, and ``format("kclient")`` is unknown.
+An exception here would hide the data sources of other packages. So this module is empty if the
+import fails, and ``format("kclient")`` is then unknown to Spark.
 """
 
 import logging
@@ -10,5 +10,5 @@ try:
     from kclient.spark.data_source import KclientDataSource as DefaultSource
 
     __all__ = ["DefaultSource"]
-except Exception as error:  # noqa: BLE001 (whatever is wrong here must not harm other sources)
-    logging.getLogger(__name__).warning('format("kclient") cannot be had: %s', error)
+except Exception as error:  # noqa: BLE001 (a failure must not hide other data sources)
+    logging.getLogger(__name__).warning('format("kclient") is not available: %s', error)

@@ -1,0 +1,1 @@
+"""Definitions that all of `kclient.spark` uses: errors, offsets, the installed Spark."""

@@ -1,0 +1,247 @@
+"""The sink functions: `write_partitions`, `foreach_partition_sink` and `foreach_batch_sink`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from kclient.common.errors import ConfigError
+from kclient.common.foreign_names import unexpected_keyword
+from kclient.spark.common.installed_spark import finds_data_source
+from kclient.spark.data_source import KclientDataSource
+from kclient.spark.environment.worker_failures import explain_worker_errors
+from kclient.spark.options.sink_options import AT_LEAST_ONCE
+from kclient.spark.sink.at_least_once import delivery_for
+from kclient.spark.sink.column_plan import IF_PRESENT, Column, ColumnSelection
+from kclient.spark.sink.delivery import Delivery
+from kclient.spark.sink.producer_settings import ProducerSettings
+from kclient.spark.sink.source_writers import FOREACH_BATCH_ID
+from kclient.spark.sink.write_report import WriteReport
+from kclient.spark.sink.write_task import (
+    COUNTS,
+    ForeachPartitionSink,
+    WritePartitionTask,
+    report_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class SinkArguments(TypedDict, total=False):
+    """Keyword arguments of every sink function.
+
+    Attributes:
+        key: Column with the key, string or binary. By default the column ``key`` if there is one;
+            None sends no key.
+        value: Column with the value, string or binary; null is a tombstone. By default ``value``.
+        headers: Column with the headers, ``array<struct<key:string,value:binary>>``. By default the
+            column ``headers`` if there is one; None sends no headers.
+        partition: Column with the partition, int; null chooses by the key. By default the column
+            ``partition`` if there is one; None always chooses by the key.
+        flush_timeout: Longest wait of a task for its last acknowledgements, seconds. By default
+            None: as long as ``delivery.timeout.ms`` allows.
+        delivery: Delivery guarantee: ``at-least-once``.
+    """
+
+    key: Column
+    value: str
+    headers: Column
+    partition: Column
+    flush_timeout: float | None
+    delivery: str
+
+
+def write_partitions(
+    df: "DataFrame",
+    conf: Mapping[str, object],
+    topic: str | None = None,
+    **arguments: Unpack[SinkArguments],
+) -> WriteReport:
+    """Send each row of a DataFrame as a record, and return the counts by Spark partition.
+
+    **At least once.** Spark retries a task that failed or was lost, and the retry sends all its
+    rows again, including those that had been written. An idempotent producer does not prevent that:
+    it deduplicates retries of its own requests, not those of another task. The counts are those of
+    the successful attempts.
+
+    Rows are passed to the workers as Arrow batches (``DataFrame.mapInArrow``), which needs pandas
+    on the driver; ``df.write.format("kclient")`` does not.
+
+    Args:
+        df: The DataFrame.
+        conf: Options of the producers by dotted name, such as ``bootstrap.servers``.
+        topic: Topic of every record; by default the column ``topic`` has it.
+        **arguments: Columns, timeout and delivery guarantee: see `SinkArguments`.
+
+    Returns:
+        Total rows and bytes, and rows by Spark partition.
+
+    Raises:
+        ConfigError: An option or column is unknown or wrong, or pandas is missing.
+        InvalidTypeError: The name of a column or topic is not a str.
+        InvalidArgumentError: The topic name is not valid.
+        WorkerEnvironmentError: The workers lack a package or a suitable interpreter.
+        PythonException: From Spark: a task failed and has no attempts left. The message contains
+            the `WriteFailedError` with the row and the reason.
+    """
+    sink = _Sink.of("write_partitions", conf, topic, arguments)
+    plan = sink.selection.checked_plan(df.schema.fields)
+    _require_pandas()
+    task = WritePartitionTask(plan.renamed(), sink.delivery)
+    with explain_worker_errors("write_partitions"):
+        counted = plan.renaming(df).mapInArrow(task, COUNTS).collect()
+    reports = [report_of(row) for row in counted]
+    sink.delivery.commit(reports)
+    return WriteReport.of(reports)
+
+
+def foreach_partition_sink(
+    conf: Mapping[str, object],
+    *,
+    topic: str | None = None,
+    **arguments: Unpack[SinkArguments],
+) -> ForeachPartitionSink:
+    """Return a function for ``df.foreachPartition`` that sends each row as a record.
+
+    **At least once.** Spark retries a task that failed or was lost, and the retry sends all its
+    rows again, including those that had been written. An idempotent producer does not prevent that:
+    it deduplicates retries of its own requests, not those of another task.
+
+    Workers keep one producer per process and configuration. When a task returns, each of its
+    records is acknowledged. Memory is bounded by ``buffer.memory`` and the batches of rows that
+    Spark passes.
+
+    `write_partitions` does the same at a third of the cost.
+
+    Args:
+        conf: Options of the producers by dotted name, such as ``bootstrap.servers``.
+        topic: Topic of every record; by default the column ``topic`` has it.
+        **arguments: Columns, timeout and delivery guarantee: see `SinkArguments`.
+
+    Raises:
+        ConfigError: An option is unknown or wrong.
+        InvalidTypeError: The name of a column or topic is not a str.
+        InvalidArgumentError: The topic name is not valid.
+
+    In the tasks, and so in Spark's PythonException: `WriteFailedError` if a row could not be
+    written, with the reason as its cause; `ConfigError` if a column is missing.
+    """
+    sink = _Sink.of("foreach_partition_sink", conf, topic, arguments)
+    return ForeachPartitionSink(sink.selection, sink.delivery)
+
+
+def foreach_batch_sink(
+    conf: Mapping[str, object],
+    *,
+    topic: str | None = None,
+    **arguments: Unpack[SinkArguments],
+) -> "ForeachBatchSink":
+    """Return a function for ``df.writeStream.foreachBatch`` that sends each row as a record.
+
+    It writes as ``format("kclient")`` does, and can be called with other sinks from one function.
+
+    **At least once.** Spark retries a failed task, and after a crash of the driver a micro-batch
+    without a commit: with the same ``batch_id`` and the same rows. All of them are then sent again,
+    including those that had been written. An idempotent producer does not prevent that.
+
+    Args:
+        conf: Options of the producers by dotted name, such as ``bootstrap.servers``.
+        topic: Topic of every record; by default the column ``topic`` has it.
+        **arguments: Columns, timeout and delivery guarantee: see `SinkArguments`.
+
+    Raises:
+        ConfigError: An option is unknown or wrong.
+        InvalidTypeError: The name of a column or topic is not a str.
+        InvalidArgumentError: The topic name is not valid.
+    """
+    sink = _Sink.of("foreach_batch_sink", conf, topic, arguments)
+    options = {"delivery": AT_LEAST_ONCE}
+    if topic is not None:
+        options["topic"] = topic
+    flush_timeout = arguments.get("flush_timeout")
+    if flush_timeout is not None:
+        options["deliveryTimeoutMs"] = str(max(1, round(flush_timeout * 1000)))
+    return ForeachBatchSink(ProducerSettings(conf), sink.selection, options)
+
+
+class ForeachBatchSink:
+    """Writes micro-batches when called with them, on the driver.
+
+    Args:
+        settings: Configuration of the producers.
+        selection: Columns by the user's arguments.
+        options: Further options of the data source.
+    """
+
+    def __init__(
+        self, settings: ProducerSettings, selection: ColumnSelection, options: Mapping[str, str]
+    ) -> None:
+        self._settings = settings
+        self._selection = selection
+        self._options = dict(options)
+
+    def __repr__(self) -> str:
+        return f"ForeachBatchSink({self._selection}, {self._settings!r})"
+
+    def __call__(self, df: "DataFrame", batch_id: int) -> None:
+        """Write a micro-batch; when it returns, every record is acknowledged.
+
+        Raises:
+            ConfigError: A column is missing or has a type that cannot be sent.
+            WorkerEnvironmentError: The workers lack a package or a suitable interpreter.
+            PythonException: From Spark: a task failed and has no attempts left.
+        """
+        plan = self._selection.checked_plan(df.schema.fields)
+        kafka = _kafka_options(self._settings)
+        options = {**self._options, **kafka, FOREACH_BATCH_ID: str(batch_id)}
+        if not finds_data_source():  # Spark 4.0 refuses to register a source that it has found
+            df.sparkSession.dataSource.register(KclientDataSource)
+        writer = plan.renaming(df).write.format(KclientDataSource.name())
+        with explain_worker_errors("foreach_batch_sink"):
+            writer.mode("append").options(**options).save()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink:
+    """The validated arguments of a sink function."""
+
+    selection: ColumnSelection
+    delivery: Delivery
+
+    @classmethod
+    def of(
+        cls, call: str, conf: Mapping[str, object], topic: str | None, arguments: SinkArguments
+    ) -> "_Sink":
+        for name in arguments:
+            if name not in SinkArguments.__annotations__:
+                raise unexpected_keyword(call, name, {})
+        selection = ColumnSelection(
+            topic=topic,
+            key=arguments.get("key", IF_PRESENT),
+            value=arguments.get("value", "value"),
+            headers=arguments.get("headers", IF_PRESENT),
+            partition=arguments.get("partition", IF_PRESENT),
+        )
+        delivery = delivery_for(
+            arguments.get("delivery", AT_LEAST_ONCE), conf, arguments.get("flush_timeout")
+        )
+        return cls(selection, delivery)
+
+
+def _kafka_options(settings: ProducerSettings) -> dict[str, str]:
+    given = {name: value for name, value in settings.config().items() if value is not None}
+    return {
+        f"kafka.{name}": str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+    }
+
+
+def _require_pandas() -> None:
+    try:
+        import_module("pandas")
+    except ImportError as error:
+        raise ConfigError(
+            "write_partitions: the 'pandas' package is missing, and DataFrame.mapInArrow needs it; "
+            "pip install kclient[spark], or use df.write.format('kclient'), which works without"
+        ) from error

@@ -1,0 +1,94 @@
+"""`check_environment` and `lag` with a session."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kclient.spark import (
+    WorkerEnvironmentError,
+    check_environment,
+    group_lag,
+    lag,
+    write_partitions,
+)
+from kclient.spark.common.installed_spark import supports
+from tests.support.desk import Desk, place
+
+LIMITED = supports("admission-control")
+
+
+@pytest.fixture
+def run_by(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Return a function that replaces the interpreter of the workers."""
+    return lambda program: monkeypatch.setattr(spark.sparkContext, "pythonExec", str(program))
+
+
+def test_suitable_workers_have_no_problems(spark: SparkSession, desk: Desk) -> None:
+    report = check_environment(spark, desk.bootstrap, tasks=3)
+    assert len(report.workers) == 3
+    assert {worker.executable for worker in report.workers} == {sys.executable}
+    assert {str(worker) for worker in report.workers} == {str(report.driver)}
+    assert report.problems == ()
+
+
+def test_unreachable_brokers_are_reported(spark: SparkSession) -> None:
+    with pytest.raises(WorkerEnvironmentError) as caught:
+        check_environment(spark, "127.0.0.1:1", tasks=1, timeout=0.3)
+    driver, workers = caught.value.problems
+    assert driver.startswith("the driver on ")
+    assert workers.startswith("workers on ")
+    assert "cannot reach bootstrap servers 127.0.0.1:1" in workers
+
+
+def test_workers_without_kclient_are_reported(
+    spark: SparkSession, run_by: Callable[[Path], None], tmp_path: Path
+) -> None:
+    shadow = tmp_path / "shadow" / "kclient.py"
+    shadow.parent.mkdir()
+    shadow.write_text("raise ModuleNotFoundError(\"No module named 'kclient'\", name='kclient')\n")
+    program = tmp_path / "python"
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={shadow.parent}:$PYTHONPATH exec {sys.executable} -P "$@"\n'
+    )
+    program.chmod(0o755)
+    run_by(program)
+    with pytest.raises(WorkerEnvironmentError) as caught:
+        check_environment(spark, tasks=1)
+    (problem,) = caught.value.problems
+    assert "the package kclient cannot be imported" in problem
+    assert "pyarrow" in str(caught.value)
+    # The interpreter of data sources, named by the environment, is checked, too.
+    assert str(caught.value).count("1 tasks") == 2
+    rows = spark.createDataFrame([("a",)], "value string")
+    with pytest.raises(WorkerEnvironmentError, match=r"^write_partitions: .* no package 'kclient'"):
+        write_partitions(rows, {"bootstrap.servers": "127.0.0.1:1"}, "t")
+
+
+def test_missing_interpreter_is_reported(
+    spark: SparkSession, run_by: Callable[[Path], None], tmp_path: Path
+) -> None:
+    run_by(tmp_path / "none")
+    with pytest.raises(WorkerEnvironmentError, match=r"cannot start '.*none': set PYSPARK_PYTHON"):
+        check_environment(spark, tasks=1)
+
+
+def test_lag_of_a_stream(spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
+    topic, group = desk.topic(2), desk.group()
+    desk.fill(topic, 6)
+    stream = spark.readStream.format("kclient").option("kafka.bootstrap.servers", desk.bootstrap)
+    stream.options(subscribe=topic, startingOffsets="earliest", groupId=group)
+    if LIMITED:
+        stream.option("maxOffsetsPerTrigger", 4)
+    writer = stream.load().writeStream.format("noop").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    assert query.awaitTermination(60)
+    desk.fill(topic, 3, partition=1)
+    conf = {"bootstrap.servers": desk.bootstrap}
+    assert lag(query, conf) == {place(topic): 0, place(topic, 1): 3}
+    if LIMITED:
+        assert lag(query) == {place(topic): 0, place(topic, 1): 0}
+        # Spark calls commit one micro-batch late.
+        assert group_lag(conf, group) == {place(topic): 2, place(topic, 1): 3}

@@ -1,0 +1,48 @@
+"""The flights pipeline, on a small number of flights."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from examples.flights_pipeline import pipeline
+from examples.flights_pipeline.pipeline_settings import PipelineSettings
+from examples.flights_pipeline.writer import write_flights
+from kclient.testing import EmbeddedCluster
+
+FLIGHTS = 600
+
+
+@pytest.mark.timeout(400)  # minutes on a busy machine, seconds on a quiet one
+def test_pipeline_statistics_match_the_source(
+    spark: SparkSession,
+    spark_cluster: EmbeddedCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def march_twice(
+        session: SparkSession, flights: pd.DataFrame, bootstrap: str, topic: str
+    ) -> None:
+        write_flights(session, flights, bootstrap, topic)
+        if flights["scheduled"].dt.month.eq(3).all():
+            write_flights(session, flights, bootstrap, topic)  # as retried tasks do
+
+    monkeypatch.setattr(pipeline, "write_flights", march_twice)
+    settings = PipelineSettings(
+        bootstrap=spark_cluster.bootstrap_servers,
+        flights=FLIGHTS,
+        prefix="pipeline-",
+        directory=tmp_path,
+    )
+
+    result = pipeline.run(settings, spark)
+
+    assert result.differences == ()
+    assert result.matches
+    assert result.flights == sum(each.flights for each in result.statistics.values()) == FLIGHTS
+    assert result.records == len(result.statistics)
+    assert result.too_late == 0
+    assert result.report.read_text().startswith("<!doctype html>")
+    assert "statistics are what pandas finds in the source" in capsys.readouterr().out

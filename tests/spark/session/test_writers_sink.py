@@ -1,0 +1,156 @@
+"""df.write and df.writeStream with format("kclient"), and foreachBatch."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kclient.spark import foreach_batch_sink
+from tests.spark.session.arrivals import numbers, records
+from tests.support.desk import Desk
+
+
+def written(df: DataFrame, desk: Desk, **options: Any) -> None:
+    writer = df.write.format("kclient").mode("append")
+    writer.option("kafka.bootstrap.servers", desk.bootstrap).options(**options).save()
+
+
+def numbered(spark: SparkSession, count: int = 1_000) -> DataFrame:
+    return spark.range(0, count, 1, 4).select(F.col("id").cast("string").alias("value"))
+
+
+def test_table_is_written_with_all_columns(spark: SparkSession, desk: Desk) -> None:
+    topic = desk.topic(3)
+    rows = spark.range(0, 90, 1, 2).select(
+        F.lit("elsewhere").alias("topic"),
+        F.col("id").cast("string").cast("binary").alias("key"),
+        F.col("id").cast("string").alias("value"),
+        F.expr("array(named_struct('key', 'h', 'value', cast('x' as binary)))").alias("headers"),
+        (F.col("id") % 3).cast("int").alias("partition"),
+        F.current_timestamp().alias("timestamp"),
+    )
+
+    written(rows, desk, topic=topic)
+
+    found = records(desk, topic, 3)
+    assert sorted(int(record.value or b"-1") for record in found) == list(range(90))
+    for record in found:
+        assert record.key == record.value
+        assert list(record.headers) == [("h", b"x")]
+        assert record.partition == int(record.value or b"-1") % 3
+
+
+def test_retried_task_writes_all_its_rows_again(spark: SparkSession, desk: Desk) -> None:
+    topic = desk.topic(2)
+
+    def die_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        yield from batches
+        if context.attemptNumber() == 0 and context.partitionId() == 2:
+            raise OSError("after the last row")
+
+    written(numbered(spark).mapInArrow(die_once, "value string"), desk, topic=topic)
+
+    found = numbers(desk, topic, 2)
+    assert set(found) == set(range(1_000))
+    assert {number for number, count in found.items() if count > 1} <= set(range(500, 750))
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "text"),
+    [
+        ("overwrite", {"topic": "t"}, "mode: got 'overwrite', expected 'append'"),
+        ("append", {"topic": "t", "tpic": "t"}, "unknown option 'tpic'"),
+    ],
+)
+def test_wrong_mode_and_options_fail_on_the_driver(
+    spark: SparkSession, mode: str, options: dict[str, str], text: str
+) -> None:
+    writer = numbered(spark, 3).write.format("kclient").mode(mode)
+
+    with pytest.raises(PySparkException) as caught:
+        writer.option("kafka.bootstrap.servers", "localhost:1").options(**options).save()
+
+    assert text in str(caught.value)
+    assert "stage" not in str(caught.value)  # no task was run
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """A stream of two micro-batches with the numbers 0 to 19."""
+    for number in range(2):
+        lines = "\n".join(str(each) for each in range(number * 10, number * 10 + 10))
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{number}.txt").write_text(lines)
+    return (
+        spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(str(tmp_path / "in"))
+    )
+
+
+def test_stream_is_written(stream: DataFrame, desk: Desk, tmp_path: Path) -> None:
+    topic = desk.topic(2)
+    query = (
+        stream.writeStream.format("kclient")
+        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("topic", topic)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+    assert query.awaitTermination(90)
+    assert numbers(desk, topic, 2) == dict.fromkeys(range(20), 1)
+
+
+def test_complete_mode_sends_the_whole_result_again(
+    stream: DataFrame, desk: Desk, tmp_path: Path
+) -> None:
+    topic = desk.topic(1)
+    counted = stream.groupBy().count().select(F.col("count").cast("string").alias("value"))
+    query = (
+        counted.writeStream.format("kclient")
+        .outputMode("complete")
+        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("topic", topic)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+    assert query.awaitTermination(90)
+    assert numbers(desk, topic, 1) == {10: 1, 20: 1}
+
+
+def test_foreach_batch_writes_batches_and_names_them_in_errors(
+    stream: DataFrame, desk: Desk, tmp_path: Path
+) -> None:
+    topic = desk.topic(2)
+    settings = {"bootstrap.servers": desk.bootstrap}
+    sink = foreach_batch_sink(settings, topic=topic, value="a.line")
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        if batch_id == 1:
+            df = df.select("value", F.lit("no topic").alias("topic"))
+            foreach_batch_sink(settings)(df, batch_id)
+        sink(df.select(F.col("value").alias("a.line")), batch_id)
+
+    query = (
+        stream.writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+    with pytest.raises(PySparkException) as caught:
+        query.awaitTermination(90)
+    assert "batch 1, Spark partition 0, attempt 2" in str(caught.value)
+    # Spark chooses the order of the two files.
+    found = numbers(desk, topic, 2)
+    assert found in [dict.fromkeys(range(start, start + 10), 1) for start in (0, 10)]
