@@ -1,9 +1,9 @@
-"""Record batches: the bytes of records, compressed or not. Pure.
+"""Codec of record batches of magic 2. Pure: no I/O.
 
-Everything that touches single records, or many batches at a time, exists twice with the same
-behaviour: compiled, in ``_speed.pyx``, ``_speed_columns.pyx`` and ``_scan.pyx``, and as a readable
-reference. The compiled one serves where it was built, unless the environment says
-``KCLIENT_PURE_PYTHON=1``; `IMPLEMENTATION` tells which one is active.
+Code that processes single records, or many batches at a time, has two implementations with the same
+behaviour: compiled, in ``_speed.pyx``, ``_speed_columns.pyx`` and ``_scan.pyx``, and a readable
+reference in Python. The compiled one is used if it was built, unless ``KCLIENT_PURE_PYTHON=1`` is
+set; `IMPLEMENTATION` names the active one.
 """
 
 import os
@@ -122,10 +122,10 @@ _SLICE = 512
 def iter_records(
     batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> Iterator[ConsumerRecord]:
-    """Yield a batch's records without holding all of them at a time, of which there may be many.
+    """Yield a batch's records without holding all of them in memory.
 
     Raises:
-        CorruptRecordError: As `RecordBatch.records`, once what came before was yielded.
+        CorruptRecordError: As `RecordBatch.records`, after the records before the corrupt one.
         CompressionError: As `RecordBatch.records`.
     """
     cursor = BatchCursor(batch, "", 0, max_decompressed=max_decompressed)

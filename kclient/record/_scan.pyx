@@ -1,5 +1,5 @@
 # cython: language_level=3, wraparound=False, boundscheck=False, embedsignature=True
-"""The scan of many batches at a time, compiled: `kclient.record.reference.batch_scan` explains it."""
+"""Compiled scan of many batches, documented in `kclient.record.reference.batch_scan`."""
 
 import array
 
@@ -53,7 +53,7 @@ cdef inline void read_row(Place at, int64_t position, BatchRow *row) noexcept no
     row.leader_epoch = int32_at(at + 12)
     row.crc = <int64_t>big_endian(at + 17, 4)
     row.attributes = <int16_t>big_endian(at + 21, 2)
-    # Of two sound numbers; the sum of others may be anything.
+    # Unsigned, since the sum may overflow if the fields are invalid.
     row.last_offset = <int64_t>(<uint64_t>row.base_offset + <uint64_t>int32_at(at + 23))
     row.base_timestamp = int64_at(at + 27)
     row.max_timestamp = int64_at(at + 35)
@@ -64,7 +64,7 @@ cdef inline void read_row(Place at, int64_t position, BatchRow *row) noexcept no
 
 
 cdef class BatchScan:
-    """One pass over a buffer; the reference finds the words for what is wrong."""
+    """One pass over a buffer; the reference formats the error messages."""
     cdef object _view
     cdef Py_buffer _memory
     cdef int64_t _position, _length, _next_offset, _last_offset, _max_batch_size
@@ -91,15 +91,15 @@ cdef class BatchScan:
         cdef object problem = None
         while at <= last_start:
             read_row(self._at(at), self._position + at, &row)
-            if self._is_impossible(at, &row):
-                problem = batch_scan.impossible(self._view, at, self._limits())
+            if self._has_framing_problem(at, &row):
+                problem = batch_scan.framing_problem(self._view, at, self._limits())
             elif row.size > self._length - at:
                 wanted = row.size
                 break
-            elif self._is_misplaced(at, &row):
-                problem = batch_scan.misplaced(self._view, at, self._limits())
-            elif self._verify and self._is_unsound(at, &row):
-                problem = batch_scan.unsound(self._view[at:at + row.size])
+            elif self._has_offset_problem(at, &row):
+                problem = batch_scan.offset_problem(self._view, at, self._limits())
+            elif self._verify and self._has_content_problem(at, &row):
+                problem = batch_scan.content_problem(self._view[at:at + row.size])
             if problem is not None:
                 break
             self._add(&row)
@@ -129,21 +129,21 @@ cdef class BatchScan:
     cdef object _limits(self):
         return ScanLimits(self._next_offset, self._last_offset, self._max_batch_size)
 
-    cdef inline bint _is_impossible(self, int64_t at, BatchRow *row) noexcept:
+    cdef inline bint _has_framing_problem(self, int64_t at, BatchRow *row) noexcept:
         return (
             row.size < OVERHEAD or row.size > self._max_batch_size
             or <int8_t>self._at(at)[16] != MAGIC
         )
 
-    cdef inline bint _is_misplaced(self, int64_t at, BatchRow *row) noexcept:
+    cdef inline bint _has_offset_problem(self, int64_t at, BatchRow *row) noexcept:
         cdef int64_t delta = int32_at(self._at(at) + 23)
-        # The last offset may have wrapped round where base and limit are far apart.
+        # Subtracted, since the sum of base offset and delta may overflow.
         return (
             delta < 0 or row.base_offset < self._next_offset
             or row.base_offset > self._last_offset - delta
         )
 
-    cdef inline bint _is_unsound(self, int64_t at, BatchRow *row) except -1:
+    cdef inline bint _has_content_problem(self, int64_t at, BatchRow *row) except -1:
         if row.count < 0 or row.count > row.last_offset - row.base_offset + 1:
             return True
         checked = PyMemoryView_FromMemory(
@@ -168,9 +168,9 @@ cdef class BatchScan:
         return BatchColumns(*columns, column, self._position + at, wanted, problem)
 
 def scan_batches(buffer, position=0, limits=NO_LIMITS):
-    """Return the whole and sound batches at the start of a buffer, checksums checked."""
+    """Return the headers of the valid batches at the start of a buffer; checksums are verified."""
     return BatchScan(buffer, position, None, limits, True).run()
 
 def scan_headers(buffer, position, end, limits=NO_LIMITS):
-    """Return the batches that begin in a buffer, as their headers tell of them."""
+    """Return the headers of the batches that start in a buffer; checksums are not verified."""
     return BatchScan(buffer, position, end - position, limits, False).run()

@@ -1,4 +1,4 @@
-"""What other compiled modules may call without going through Python."""
+"""Declarations for calls from other compiled modules without Python overhead."""
 
 cimport cython
 from cpython.buffer cimport Py_buffer
@@ -15,13 +15,13 @@ cdef struct Memory:
     Py_ssize_t size
 
 cdef struct Blob:
-    Place at  # NULL stands for null
+    Place at  # NULL for null
     int64_t size
 
 cdef inline Memory memory_of(object view) noexcept:
-    """Return where the memory of a memoryview of bytes lies; its owner must keep the view.
+    """Return the memory of a memoryview of bytes; the caller must keep the view alive.
 
-    The view is one of our own, which keeps its memory from being freed, moved or resized.
+    The view prevents the memory from being freed, moved or resized.
     """
     return Memory(<uint8_t *>PyMemoryView_GET_BUFFER(view).buf, PyMemoryView_GET_BUFFER(view).len)
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, wraparound=False, embedsignature=True
-"""The record code, compiled: same behaviour as `kclient.record.reference`, which explains it.
+"""Compiled record code with the behaviour of `kclient.record.reference`, which documents it.
 
-Every read is checked against the end of the record or of the data before it is made; a length that
-was received is never used before it was found to lie inside of the data.
+Every read is bounds-checked against the end of the record or of the data; a received length is used
+only after it was checked against the remaining data.
 """
 
 from types import GenericAlias
@@ -65,7 +65,7 @@ cdef bint take_long_varint(Place *at, Place end, int max_bytes, int64_t *out) no
     return False
 
 cdef inline bint take_varint(Place *at, Place end, int max_bytes, int64_t *out) noexcept nogil:
-    """Read an integer and move `at` behind it; False where it is cut off or too long."""
+    """Read an integer and advance `at`; False if it is truncated or too long."""
     cdef uint8_t byte
     if at[0] < end:
         byte = at[0][0]
@@ -133,7 +133,7 @@ cdef inline Blob blob_of(object data) noexcept:
     return blob
 
 def record_size_upper_bound(key, value, headers=None):
-    """Return a size that no record of this content exceeds, without the batch's 61 bytes."""
+    """Return an upper bound of the size of a record, without the batch header of 61 bytes."""
     cdef bytes tail = pack_headers(headers)
     cdef Blob key_blob = blob_of(as_bytes(key, "key"))
     cdef Blob value_blob = blob_of(as_bytes(value, "value"))
@@ -144,7 +144,7 @@ def record_size_upper_bound(key, value, headers=None):
 
 
 cdef class RecordBatchBuilder:
-    """Appends records to a buffer and makes a batch of them (Kafka: MemoryRecordsBuilder)."""
+    """Builds a batch in a buffer, record by record (Kafka: MemoryRecordsBuilder)."""
 
     def __cinit__(self, buffer, *, base_offset=0):
         if memoryview(buffer).readonly:
@@ -162,17 +162,17 @@ cdef class RecordBatchBuilder:
 
     @property
     def size_in_bytes(self):
-        """Bytes of the batch: the sealed one if sealed, else what it takes without compression."""
+        """Size of the batch; before it is sealed, without compression."""
         return self._end if self._sealed is None else len(self._sealed)
 
     @property
     def next_offset(self):
-        """Offset behind the last record."""
+        """Offset after the last record."""
         return self.base_offset + self._last_delta + 1
 
     @property
     def is_sealed(self):
-        """Whether `seal` was called; a sealed batch takes no records."""
+        """Whether `seal` was called; a sealed batch accepts no records."""
         return self._sealed is not None
 
     def append(self, timestamp_ms, key, value, headers=None):
@@ -191,7 +191,7 @@ cdef class RecordBatchBuilder:
         )
 
     def append_with_offset(self, offset, timestamp_ms, key, value, headers=None):
-        """Append a record at an offset, leaving a hole before it; otherwise as `append`."""
+        """Append a record at an offset, which may leave a gap; otherwise as `append`."""
         delta = offset - self.base_offset
         if not self._last_delta < delta <= INT32_MAX:
             raise InvalidArgumentError(
@@ -210,7 +210,7 @@ cdef class RecordBatchBuilder:
         return self._append(delta, timestamp, blob_of(key), blob_of(value), blob_of(tail))
 
     def append_many(self, timestamps_ms, keys, values, start=0, headers=None):
-        """Append records from index `start` on, as many as fit; return how many."""
+        """Append records from index `start` on, as many as fit; return their number."""
         record_encoder.check_rows(timestamps_ms, keys, values, start)
         cdef bytes packed = pack_headers(headers)
         cdef Blob tail = blob_of(packed)
@@ -238,7 +238,7 @@ cdef class RecordBatchBuilder:
         return row - first
 
     def append_columns(self, columns, rows=None, start=0):
-        """Append rows of columns, as many as fit; return how many."""
+        """Append rows of columns, as many as fit; return their number."""
         before = self._mark()
         try:
             return columns.append_to(self, rows, start)
@@ -296,7 +296,7 @@ cdef class RecordBatchBuilder:
         control=False, compression=CompressionType.NONE, level=None,
         timestamp_type=TimestampType.CREATE_TIME, partition_leader_epoch=-1,
     ):
-        """Close the batch and return it as it goes to the wire, checksum and all."""
+        """Close the batch and return its final bytes."""
         if self._sealed is not None:
             raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
         header = BatchHeader(
@@ -308,7 +308,7 @@ cdef class RecordBatchBuilder:
         return self._sealed
 
     def restamp(self, producer_id, producer_epoch, base_sequence):
-        """Give the sealed batch another producer state, without compressing it again."""
+        """Set the producer state of the sealed batch, without compressing it again."""
         if self._sealed is None:
             raise IllegalStateError("restamp: the batch is not sealed")
         restamp_batch(self._sealed, producer_id, producer_epoch, base_sequence)
@@ -322,7 +322,7 @@ cdef struct Fields:
     int64_t offset_delta
     Blob key
     Blob value
-    Place headers  # behind the count
+    Place headers  # after the count
     Place end
     int64_t header_count
 
@@ -337,35 +337,35 @@ cdef inline bint take_blob(Place *at, Place end, Blob *out) noexcept nogil:
     return True
 
 cdef const char *parse_record(Place at, Place data_end, Fields *out) noexcept nogil:
-    """Read a record; return NULL, or what is wrong with it."""
+    """Parse a record; return NULL, or the error message."""
     cdef int64_t length = 0
     cdef Place end
     cdef Blob part
     cdef int64_t i
     if not take_varint(&at, data_end, VARINT_BYTES, &length):
-        return "the data end early"
+        return "the data is truncated"
     if length < MIN_RECORD_SIZE - 1 or length > data_end - at:
-        return "its length is impossible"
+        return "its length is invalid"
     end = at + length
     at += 1  # attributes, unused
     if not take_varint(&at, end, VARLONG_BYTES, &out.timestamp):
-        return "its timestamp delta is broken"
+        return "its timestamp delta is invalid"
     if not take_varint(&at, end, VARINT_BYTES, &out.offset_delta):
-        return "its offset delta is broken"
+        return "its offset delta is invalid"
     if not take_blob(&at, end, &out.key):
-        return "its key leaves the record"
+        return "its key exceeds the record"
     if not take_blob(&at, end, &out.value):
-        return "its value leaves the record"
+        return "its value exceeds the record"
     if not take_varint(&at, end, VARINT_BYTES, &out.header_count):
-        return "its header count is broken"
+        return "its header count is invalid"
     if out.header_count < 0 or out.header_count > (end - at) // 2:
-        return "its header count is impossible"
+        return "its header count is invalid"
     out.headers = at
     for i in range(out.header_count):
         if not take_blob(&at, end, &part) or part.size < 0:
-            return "a header's name is broken"
+            return "a header's name is invalid"
         if not take_blob(&at, end, &part):
-            return "a header's value leaves the record"
+            return "a header's value exceeds the record"
     if at != end:
         return "its fields do not fill its length"
     out.next = out.end = end
@@ -382,10 +382,10 @@ cdef list header_list(Fields *fields):
     cdef int64_t i
     cdef list headers = []
     for i in range(fields.header_count):
-        # Checked again: the memory may be shared with a socket.
+        # Bounds-checked again: the memory may be shared with a socket.
         if (not take_blob(&at, fields.end, &name) or name.size < 0
                 or not take_blob(&at, fields.end, &value)):
-            raise CorruptRecordError("record: its headers changed while they were read")
+            raise CorruptRecordError("record: its headers were modified concurrently")
         headers.append((
             PyUnicode_DecodeUTF8(<char *>name.at, name.size, b"replace"), blob_bytes(value),
         ))
@@ -393,7 +393,7 @@ cdef list header_list(Fields *fields):
 
 
 class RecordBatch(reference.RecordBatch):
-    """A batch whose records are read by compiled code; all else is the reference's."""
+    """View of a batch whose records are parsed by compiled code; otherwise the reference's."""
 
     __slots__ = ()
 
@@ -407,11 +407,11 @@ class RecordBatch(reference.RecordBatch):
                 cursor._base_offset + fields.offset_delta, fields.timestamp,
                 blob_bytes(fields.key), blob_bytes(fields.value), header_list(&fields),
             )))
-            cursor._pass(&fields)
+            cursor._advance(&fields)
         return records
 
     def summary(self, max_decompressed=DEFAULT_MAX_DECOMPRESSED):
-        """Read all records and return what a broker must know of them."""
+        """Read all records and return their summary."""
         cdef BatchCursor cursor = BatchCursor(self, "", 0, max_decompressed=max_decompressed)
         cdef Fields fields
         cdef int64_t low = -1, high = -1, at = -1, last_delta = -1, count = 0, null_keys = 0
@@ -423,32 +423,32 @@ class RecordBatch(reference.RecordBatch):
             null_keys += fields.key.at == NULL
             last_delta = fields.offset_delta
             count += 1
-            cursor._pass(&fields)
+            cursor._advance(&fields)
         return RecordsSummary(count, low, high, at, null_keys, last_delta == count - 1)
 
 def read_batches(buffer, *, max_batch_size=None):
-    """Yield the batches that lie in `buffer` one behind the other; a cut off one ends them."""
+    """Yield the consecutive batches of `buffer`; an incomplete one ends the iteration."""
     return reference.read_batches(buffer, max_batch_size=max_batch_size, kind=RecordBatch)
 
 
 cdef class ConsumerRecord:
-    """A record received (Kafka: ConsumerRecord).
+    """Record received by a consumer (Kafka: ConsumerRecord).
 
     Attributes:
         topic: Topic.
         partition: Partition.
         offset: Offset.
         timestamp_ms: Milliseconds since the epoch, -1 for none.
-        timestamp_type: Who set the timestamp.
-        key: Key, as the key deserializer made it; bytes or None without one.
-        value: Value, as the value deserializer made it; bytes or None without one.
+        timestamp_type: Type of the timestamp.
+        key: Deserialized key; bytes or None without a deserializer.
+        value: Deserialized value; bytes or None without a deserializer.
         headers: Headers in order.
         leader_epoch: Epoch of the leader that appended it, -1 if unknown.
-        serialized_key_size: Bytes of the key on the wire, -1 for no key.
-        serialized_value_size: Bytes of the value on the wire, -1 for no value.
+        serialized_key_size: Size of the serialized key in bytes, -1 for null.
+        serialized_value_size: Size of the serialized value in bytes, -1 for null.
     """
     cdef readonly object topic, timestamp_type, key, value
-    cdef object _headers  # None stands for none, a list is made when one is asked for
+    cdef object _headers  # None for no headers; the list is created at its first use
     cdef readonly int64_t offset, timestamp_ms
     cdef readonly int32_t partition, leader_epoch, serialized_key_size, serialized_value_size
 
@@ -473,12 +473,12 @@ cdef class ConsumerRecord:
 
     @property
     def topic_partition(self):
-        """Topic and partition as one value."""
+        """Topic and partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def timestamp(self):
-        """The same as `timestamp_ms`."""
+        """Alias of `timestamp_ms`."""
         return self.timestamp_ms
 
     @classmethod
@@ -510,7 +510,7 @@ cdef class ConsumerRecord:
 
 
 cdef class BatchCursor:
-    """A place in a batch, from which records are taken."""
+    """Position in a batch, from which records are taken."""
     cdef object _batch, _topic, _key_deserializer, _value_deserializer, _max_decompressed
     cdef bint _key_data_only, _value_data_only
     cdef object _timestamp_type
@@ -518,7 +518,7 @@ cdef class BatchCursor:
     cdef int32_t _partition, _leader_epoch
     cdef bint _append_time
     cdef int64_t _position
-    cdef object _payload  # None until it is needed
+    cdef object _payload  # None until the first record is read
     cdef Memory _data
     cdef Py_ssize_t _byte
     cdef int64_t _index, _previous
@@ -550,18 +550,18 @@ cdef class BatchCursor:
 
     @property
     def exhausted(self):
-        """Whether nothing is left to take."""
+        """Whether all records were taken."""
         return self._index >= self._count
 
     @property
     def position(self):
-        """Offset to read next; behind the whole batch once all its records were taken."""
+        """Next offset to read; the offset after the batch once all its records were taken."""
         if self._index >= self._count:
             return max(self._position, self._base_offset + self._last_delta + 1)
         return self._position
 
     def take(self, max_records=INT32_MAX):
-        """Return the next records, at most `max_records`; an empty list if there are none."""
+        """Return the next records, at most `max_records`; an empty list at the end."""
         cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
         cdef list taken = []
         cdef Fields fields
@@ -569,7 +569,7 @@ cdef class BatchCursor:
         try:
             while len(taken) < most and self._next(&fields):
                 taken.append(self._consumer_record(&fields))
-                self._pass(&fields)
+                self._advance(&fields)
         except (CorruptRecordError, RecordDeserializationError):
             if not taken:
                 raise
@@ -579,16 +579,16 @@ cdef class BatchCursor:
         return taken
 
     def take_columns(self, ColumnBuilder columns not None, max_records=INT32_MAX):
-        """Move the next records into columns, as they are, and return how many."""
+        """Append the next records to columns, without deserialization, and return their number."""
         cdef Py_ssize_t most = as_int64(max_records, "max_records", 0)
         cdef Py_ssize_t taken = 0
         cdef Fields fields
         try:
             while taken < most and self._next(&fields):
-                if not columns._has_room(fields.next - self._data.at - self._byte):
+                if not columns._has_capacity(fields.next - self._data.at - self._byte):
                     break
                 columns._add(self._base_offset, self._append_time, &fields)
-                self._pass(&fields)
+                self._advance(&fields)
                 taken += 1
         except CorruptRecordError:
             if not taken:
@@ -598,10 +598,10 @@ cdef class BatchCursor:
         return taken
 
     def skip(self):
-        """Pass over the next record without deserializing it."""
+        """Skip the next record without deserializing it."""
         cdef Fields fields
         if self._next(&fields):
-            self._pass(&fields)
+            self._advance(&fields)
 
     cdef int _load(self) except -1:
         self._payload = memoryview(self._batch.payload(self._max_decompressed)).cast("B")
@@ -614,7 +614,7 @@ cdef class BatchCursor:
         return self._batch.corrupt(f"{size} bytes follow the last of its {self._count} records")
 
     cdef bint _next(self, Fields *out) except -1:
-        """Read the next wanted record without passing it; False if there is none."""
+        """Parse the next record to return, without advancing; False at the end."""
         if self._payload is None:
             self._load()
         while self._index < self._count:
@@ -637,7 +637,7 @@ cdef class BatchCursor:
                 f"record {self._index}: its offset delta {out.offset_delta} is not between the "
                 f"one before, {self._previous}, and the last one, {self._last_delta}"
             )
-        # No sum is made that might overflow: adding what is not negative is safe behind the first.
+        # Avoids overflow: the sum is computed only where the preceding comparison excludes it.
         if (
             base > INT64_MAX - out.timestamp or base + out.timestamp < -INT64_MAX
             if out.timestamp >= 0
@@ -652,7 +652,7 @@ cdef class BatchCursor:
             out.timestamp += base
         return 0
 
-    cdef inline void _pass(self, Fields *fields) noexcept:
+    cdef inline void _advance(self, Fields *fields) noexcept:
         self._byte = fields.next - self._data.at
         self._previous = fields.offset_delta
         self._position = self._base_offset + fields.offset_delta + 1
@@ -673,7 +673,7 @@ cdef class BatchCursor:
         if fields.header_count:
             record._headers = header_list(fields)
         if self._key_deserializer is None and self._value_deserializer is None:
-            # Only bytes and text hang on it and nothing can be assigned: no cycle to look for.
+            # It refers to bytes and str only and is immutable: it cannot be part of a cycle.
             PyObject_GC_UnTrack(<void *>record)
         else:
             self._deserialize(record)
@@ -707,7 +707,7 @@ cdef class BatchCursor:
 # ---- columns -----------------------------------------------------------------------------------
 
 cdef class GrowingBuffer:
-    """A bytearray that quadruples when it is full, and is cut to size at the end."""
+    """A bytearray that quadruples when it is full, and is trimmed at the end."""
     cdef bytearray _data
     cdef uint8_t *_at
     cdef Py_ssize_t used, _size
@@ -715,8 +715,8 @@ cdef class GrowingBuffer:
     def __cinit__(self):
         self._data = bytearray()
 
-    cdef inline uint8_t *room(self, Py_ssize_t more) except NULL:
-        """Return where to write the next `more` bytes, which count as used."""
+    cdef inline uint8_t *reserve(self, Py_ssize_t more) except NULL:
+        """Reserve the next `more` bytes and return their address."""
         if self.used + more > self._size:
             self._grow(more)
         self.used += more
@@ -738,7 +738,7 @@ cdef class GrowingBuffer:
 
 
 cdef class BinaryColumnBuilder:
-    """Lays byte strings end to end."""
+    """Builder of one column of byte strings."""
     cdef GrowingBuffer _offsets, data, _validity
     cdef Py_ssize_t length, _nulls
 
@@ -746,16 +746,16 @@ cdef class BinaryColumnBuilder:
         self._offsets = GrowingBuffer()
         self.data = GrowingBuffer()
         self._validity = GrowingBuffer()
-        (<int32_t *>self._offsets.room(4))[0] = 0
+        (<int32_t *>self._offsets.reserve(4))[0] = 0
 
     cdef int add(self, Blob blob) except -1:
         if blob.size > 0:
-            memcpy(self.data.room(blob.size), blob.at, blob.size)
+            memcpy(self.data.reserve(blob.size), blob.at, blob.size)
         if self.data.used > INT32_MAX:
             raise RecordTooLargeError("columns: got more than 2 GiB in one column")
-        (<int32_t *>self._offsets.room(4))[0] = <int32_t>self.data.used
+        (<int32_t *>self._offsets.reserve(4))[0] = <int32_t>self.data.used
         if self.length & 7 == 0:
-            self._validity.room(1)[0] = 0
+            self._validity.reserve(1)[0] = 0
         if blob.at != NULL:
             self._validity._at[self.length >> 3] |= 1 << (self.length & 7)
         else:
@@ -772,7 +772,7 @@ cdef class BinaryColumnBuilder:
 
 
 cdef class ColumnBuilder:
-    """Takes records from cursors, `BatchCursor.take_columns`, and makes columns of them."""
+    """Builder of columns; records are added by `BatchCursor.take_columns`."""
     cdef GrowingBuffer _offsets, _timestamps, _timestamp_types, _header_offsets
     cdef BinaryColumnBuilder _keys, _values, _header_keys, _header_values
     cdef Py_ssize_t _max_bytes
@@ -791,10 +791,10 @@ cdef class ColumnBuilder:
         self._values = BinaryColumnBuilder()
         self._header_keys = BinaryColumnBuilder()
         self._header_values = BinaryColumnBuilder()
-        (<int32_t *>self._header_offsets.room(4))[0] = 0
+        (<int32_t *>self._header_offsets.reserve(4))[0] = 0
         self.next_offset = -1
 
-    cdef inline bint _has_room(self, Py_ssize_t size) noexcept:
+    cdef inline bint _has_capacity(self, Py_ssize_t size) noexcept:
         cdef Py_ssize_t used = max(
             self._keys.data.used, self._values.data.used, self._header_keys.data.used,
             self._header_values.data.used,
@@ -803,22 +803,22 @@ cdef class ColumnBuilder:
 
     cdef int _add(self, int64_t base_offset, bint append_time, Fields *fields) except -1:
         cdef int64_t offset = base_offset + fields.offset_delta
-        (<int64_t *>self._offsets.room(8))[0] = offset
-        (<int64_t *>self._timestamps.room(8))[0] = fields.timestamp
-        self._timestamp_types.room(1)[0] = append_time
+        (<int64_t *>self._offsets.reserve(8))[0] = offset
+        (<int64_t *>self._timestamps.reserve(8))[0] = fields.timestamp
+        self._timestamp_types.reserve(1)[0] = append_time
         self._keys.add(fields.key)
         self._values.add(fields.value)
         for name, value in header_list(fields) if fields.header_count else ():
             encoded = name.encode()
             self._header_keys.add(blob_of(encoded))
             self._header_values.add(blob_of(value))
-        (<int32_t *>self._header_offsets.room(4))[0] = <int32_t>self._header_keys.length
+        (<int32_t *>self._header_offsets.reserve(4))[0] = <int32_t>self._header_keys.length
         self.length += 1
         self.next_offset = offset + 1
         return 0
 
     def finish(self):
-        """Return the columns; the builder is not to be used any more."""
+        """Return the columns; the builder must not be used afterwards."""
         return Columns(
             self.length, self.next_offset, self._offsets.finish(), self._timestamps.finish(),
             self._timestamp_types.finish(), self._keys.finish(), self._values.finish(),
@@ -826,7 +826,7 @@ cdef class ColumnBuilder:
         )
 
 def decode_columns(batches, start_offset=0, **options):
-    """Return the records of batches of one partition as columns, control batches excepted."""
+    """Return the records of batches of one partition as columns, without control batches."""
     return reference.decode_columns(
         batches, start_offset, cursor_kind=BatchCursor, builder_kind=ColumnBuilder, **options
     )

@@ -1,7 +1,7 @@
 # cython: language_level=3, wraparound=False, embedsignature=True
-"""Columns on their way into batches, compiled: same behaviour as `kclient.record.reference`.
+"""Compiled append of columns to batches, with the behaviour of `kclient.record.reference`.
 
-The memory of columns is the caller's and may change: every offset is checked each time it is used.
+The caller owns the memory of columns and may modify it: offsets are checked at every use.
 """
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
@@ -23,12 +23,12 @@ cdef enum:
 
 cdef const char *NO_HEADERS = b"\x00"
 
-cdef object leaves(str what, int64_t row):
-    return InvalidArgumentError(f"{what}: row {row} leaves the data of its column")
+cdef object exceeds(str what, int64_t row):
+    return InvalidArgumentError(f"{what}: row {row} exceeds the data of its column")
 
 
 cdef class OffsetReader:
-    """The part that arrays of bytes and arrays of lists have in common: where each row lies."""
+    """Base class of readers of binary and list arrays: range of each row."""
     cdef object _offsets_view, _validity_view
     cdef Memory _offsets, _validity
     cdef readonly int64_t length
@@ -44,17 +44,17 @@ cdef class OffsetReader:
         self._has_nulls = column.validity is not None
         self._validity_view = memoryview(column.validity if self._has_nulls else b"").cast("B")
         self._validity = memory_of(self._validity_view)
-        cdef int64_t room = self._offsets.size // (8 if self._wide else 4) - 1
+        cdef int64_t capacity = self._offsets.size // (8 if self._wide else 4) - 1
         if self._has_nulls:
-            room = min(room, self._validity.size * 8)
-        if min(self._first, self.length) < 0 or self.length > room - self._first:
+            capacity = min(capacity, self._validity.size * 8)
+        if min(self._first, self.length) < 0 or self.length > capacity - self._first:
             raise InvalidArgumentError("column: its buffers are too short for its length")
 
     cdef inline bint is_null(self, int64_t at) noexcept nogil:
         return self._has_nulls and not self._validity.at[at >> 3] >> (at & 7) & 1
 
     cdef inline bint find(self, int64_t at, int64_t *start, int64_t *end) noexcept nogil:
-        """Find where a row of the buffers lies; False if it leaves the data."""
+        """Find the range of a row of the buffers; False if it exceeds the data."""
         if self._wide:
             start[0] = (<const int64_t *>self._offsets.at)[at]
             end[0] = (<const int64_t *>self._offsets.at)[at + 1]
@@ -65,7 +65,7 @@ cdef class OffsetReader:
 
 
 cdef class ColumnReader(OffsetReader):
-    """Rows of a `BinaryColumn`."""
+    """Reader of a `BinaryColumn`."""
     cdef object _data_view
     cdef Place _data
 
@@ -75,7 +75,7 @@ cdef class ColumnReader(OffsetReader):
         self._most = memory_of(self._data_view).size
 
     cdef inline bint read(self, int64_t row, Blob *out) noexcept nogil:
-        """Read a row, which exists; False if it leaves the data."""
+        """Read an existing row; False if it exceeds the data."""
         cdef int64_t at = self._first + row
         cdef int64_t start = 0
         cdef int64_t end = 0
@@ -89,7 +89,7 @@ cdef class ColumnReader(OffsetReader):
 
 
 cdef class HeaderReader(OffsetReader):
-    """Rows of a `HeaderColumn`, encoded as they stand in a record."""
+    """Reader of a `HeaderColumn`, which encodes rows in the record format."""
     cdef ColumnReader _keys, _values
     cdef bytearray _scratch
     cdef uint8_t *_at
@@ -106,18 +106,18 @@ cdef class HeaderReader(OffsetReader):
     cdef inline int range_of(self, int64_t row, int64_t shown, int64_t *start, int64_t *end) except -1:
         start[0] = end[0] = 0
         if not self.is_null(self._first + row) and not self.find(self._first + row, start, end):
-            raise leaves("headers", shown)
+            raise exceeds("headers", shown)
         return 0
 
     cdef inline int read(self, int64_t header, int64_t shown, Blob *key, Blob *value) except -1:
         if not (self._keys.read(header, key) and self._values.read(header, value)):
-            raise leaves("headers", shown)
+            raise exceeds("headers", shown)
         if key.at == NULL:
             raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
         return 0
 
     cdef int64_t size(self, int64_t row, int64_t shown) except -1:
-        """Return the bytes of a row's headers, whose names were checked."""
+        """Return the encoded size of a row's headers, and check their names."""
         cdef int64_t start, end, header, size
         cdef Blob key, value
         self.range_of(row, shown, &start, &end)
@@ -129,20 +129,20 @@ cdef class HeaderReader(OffsetReader):
         return size
 
     cdef int encode(self, int64_t row, Blob *out) except -1:
-        """Encode a row's headers into memory that the next call uses again."""
+        """Encode a row's headers into memory that the next call overwrites."""
         cdef int64_t start, end, header
         cdef Blob key, value
         self.range_of(row, row, &start, &end)
         self._used = 0
-        self._used = put_varint(self.room(MAX_VARINT), end - start) - self._at
+        self._used = put_varint(self.reserve(MAX_VARINT), end - start) - self._at
         for header in range(start, end):
             self.read(header, row, &key, &value)
-            self._used = put_blob(self.room(MAX_VARINT + key.size), key) - self._at
-            self._used = put_blob(self.room(MAX_VARINT + max(value.size, 0)), value) - self._at
+            self._used = put_blob(self.reserve(MAX_VARINT + key.size), key) - self._at
+            self._used = put_blob(self.reserve(MAX_VARINT + max(value.size, 0)), value) - self._at
         out[0] = Blob(self._at, self._used)
         return 0
 
-    cdef inline uint8_t *room(self, int64_t more) except NULL:
+    cdef inline uint8_t *reserve(self, int64_t more) except NULL:
         if self._used + more > self._size:
             self._size = max(256, 2 * (self._used + more))
             PyByteArray_Resize(self._scratch, self._size)
@@ -167,11 +167,11 @@ cdef int check_name(Blob name, int64_t row) except -1:
 
 
 cdef class RecordColumns:
-    """Rows of columns that become records."""
+    """Rows of columns to be appended as records."""
     cdef ColumnReader _keys, _values
     cdef HeaderReader _headers
     cdef object _timestamps_view
-    cdef const int64_t *_timestamps  # NULL: all have the same
+    cdef const int64_t *_timestamps  # NULL if all rows have the same
     cdef int64_t _timestamp
     cdef readonly int64_t length
 
@@ -205,9 +205,9 @@ cdef class RecordColumns:
             record_encoder.check_timestamp(timestamp[0])  # raises
         key[0] = Blob(NULL, -1)
         if self._keys is not None and not self._keys.read(row, key):
-            raise leaves("key", shown)
+            raise exceeds("key", shown)
         if not self._values.read(row, value):
-            raise leaves("value", shown)
+            raise exceeds("value", shown)
         return 0
 
     cdef int64_t _size_upper_bound(self, int64_t row, int64_t shown) except -1:
@@ -220,7 +220,7 @@ cdef class RecordColumns:
         )
 
     def check(self, max_size, first_row=0):
-        """Check that every row can be a record, and return the first that is too large, or -1."""
+        """Check that every row is a valid record, and return the first that is too large, or -1."""
         cdef int64_t most = max_size
         cdef int64_t first = first_row
         cdef int64_t row
@@ -230,7 +230,7 @@ cdef class RecordColumns:
         return -1
 
     def size_upper_bound(self, row):
-        """Return a size that a row's record does not exceed, as `record_size_upper_bound`."""
+        """Return an upper bound of the size of a row's record, as `record_size_upper_bound`."""
         self._check_row(row)
         return self._size_upper_bound(row, row)
 
@@ -240,7 +240,7 @@ cdef class RecordColumns:
         return 0
 
     def rows_by_partition(self, int32_t partition_count, chosen, start, stop, *, bint by_key):
-        """Group rows by the partition they go to, those of each in their order."""
+        """Group rows by partition, in their order."""
         cdef object given_view = memoryview(b"" if chosen is None else chosen).cast("B").cast("i")
         cdef const int32_t *given = NULL
         if chosen is not None:
@@ -263,7 +263,7 @@ cdef class RecordColumns:
         self, int64_t first, int64_t count, int32_t partition_count, const int32_t *given,
         bint by_key, int32_t *assigned, int64_t *counts,
     ) except -1:
-        """Find each row's partition, and how many go to each; counts[0] is for those without."""
+        """Determine each row's partition, and the row counts; counts[0] is for no partition."""
         cdef int64_t i
         cdef int32_t partition
         cdef Blob key
@@ -274,7 +274,7 @@ cdef class RecordColumns:
                 partition = given[first + i]
             elif by_key:
                 if not self._keys.read(first + i, &key):
-                    raise leaves("key", first + i)
+                    raise exceeds("key", first + i)
                 if key.at != NULL:
                     partition = (murmur2_of(key) & 0x7FFFFFFF) % partition_count
             if partition >= partition_count:
@@ -286,7 +286,7 @@ cdef class RecordColumns:
         return 0
 
     def append_to(self, RecordBatchBuilder builder not None, rows, start):
-        """Append rows to a batch, as many as fit; return how many."""
+        """Append rows to a batch, as many as fit; return their number."""
         cdef object rows_view = memoryview(b"" if rows is None else rows).cast("B").cast("q")
         cdef const int64_t *chosen = NULL
         cdef int64_t count = self.length

@@ -1,7 +1,6 @@
-"""Columns to Arrow, without an object per record; `arrow_columns` is the way back.
+"""Conversion of columns to Arrow without an object per record; `arrow_columns` converts back.
 
-Arrow is an optional dependency (``pip install kclient[arrow]``): it is imported when it is first
-needed.
+Arrow is an optional dependency (``pip install kclient[arrow]``), imported at its first use.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PartitionColumns = tuple[str, int, Columns]
-"""Topic, partition and the columns read from it."""
+"""Topic, partition and its columns."""
 
 
 def import_pyarrow() -> Any:
@@ -58,9 +57,9 @@ def record_schema() -> "pa.Schema":
 
 
 def to_arrow(parts: Sequence[PartitionColumns]) -> "pa.RecordBatch":
-    """Return the records of several partitions as one Arrow batch, in the order given.
+    """Return the records of several partitions as one Arrow batch, in the given order.
 
-    The buffers of a single part are used as they are; several parts are joined by one copy.
+    The buffers of a single part are used without a copy; several parts are joined by one copy.
 
     Raises:
         ConfigError: pyarrow is not installed.

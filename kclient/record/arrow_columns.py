@@ -1,7 +1,7 @@
-"""Arrow arrays to columns: binary, text and headers, without an object per row.
+"""Conversion of Arrow arrays to columns: binary, text and headers, without an object per row.
 
-What Arrow itself would read without looking, to convert it, is checked by Arrow first; everything
-else is checked where it is read, see `RecordColumns`.
+Buffers that Arrow would convert without bounds checks are validated by Arrow first; all others are
+checked when they are read, see `RecordColumns`.
 """
 
 from importlib import import_module
@@ -20,15 +20,15 @@ _HEADERS = "list<struct<key: string, value: binary>> or map<string, binary>"
 
 
 def checked(array: Any, what: str, *, full: bool = False) -> Any:
-    """Return an array or a table whose buffers are long enough for what it says of itself.
+    """Return an array or a table after Arrow has validated its buffers.
 
     Args:
-        array: Anything of Arrow's that has `validate`.
-        what: Name for the error.
-        full: Whether to look at every row, as is needed before Arrow converts it.
+        array: Arrow object with a `validate` method.
+        what: Name for the error message.
+        full: Whether to validate every row, as required before a conversion by Arrow.
 
     Raises:
-        InvalidArgumentError: It is broken.
+        InvalidArgumentError: The buffers are invalid.
     """
     arrow = import_pyarrow()
     try:
@@ -39,18 +39,18 @@ def checked(array: Any, what: str, *, full: bool = False) -> Any:
 
 
 def binary_column(array: "pa.Array[Any]", what: str) -> BinaryColumn:
-    """Return the column whose buffers an array of binary or text holds.
+    """Return a column over the buffers of an array of binary or text.
 
-    Binary and string arrays, 32 or 64 bits wide, are used as they are; dictionaries, views, binary
-    of a fixed size and nulls are converted, which copies them.
+    Binary and string arrays, 32 or 64 bits wide, are used without a copy; dictionaries, views,
+    fixed-size binary and nulls are converted, which copies them.
 
     Args:
-        array: The array, a slice of one included.
-        what: Name of the column, for the error.
+        array: The array, which may be a slice.
+        what: Name of the column for the error message.
 
     Raises:
-        InvalidTypeError: The array holds something else.
-        InvalidArgumentError: Its buffers are broken.
+        InvalidTypeError: The array has another type.
+        InvalidArgumentError: The buffers are invalid.
     """
     types = import_pyarrow().types
     whole = as_binary(array, what)
@@ -73,8 +73,8 @@ def as_binary(array: "pa.Array[Any]", what: str) -> Any:
         what: Name of the column, for the error.
 
     Raises:
-        InvalidTypeError: The array holds something else.
-        InvalidArgumentError: Its buffers are broken.
+        InvalidTypeError: The array has another type.
+        InvalidArgumentError: The buffers are invalid.
     """
     arrow = import_pyarrow()
     kind = array.type
@@ -105,7 +105,7 @@ def _converted(arrow: Any, array: Any, what: str) -> Any:
 def _filled(arrow: Any, array: Any) -> Any:
     """Return an array of views with an empty one for each null.
 
-    Arrow does not check what stands under a null, but would follow it.
+    Arrow does not validate the view of a null, but would dereference it.
     """
     validity, views, *data = array.buffers()
     cells = arrow.binary(_VIEW_SIZE)
@@ -116,15 +116,15 @@ def _filled(arrow: Any, array: Any) -> Any:
 
 
 def header_column(array: "pa.Array[Any]") -> HeaderColumn | None:
-    """Return the column whose buffers an array of headers holds; None for an array of nulls alone.
+    """Return a column over the buffers of an array of headers; None for an array of type null.
 
     Args:
-        array: Lists of structs with the fields ``key`` and ``value``, or maps. A list that is null
-            stands for none.
+        array: Lists of structs with the fields ``key`` and ``value``, or maps. A null list has no
+            headers.
 
     Raises:
-        InvalidTypeError: The array holds something else.
-        InvalidArgumentError: Its buffers are broken.
+        InvalidTypeError: The array has another type.
+        InvalidArgumentError: The buffers are invalid.
     """
     arrow = import_pyarrow()
     types = arrow.types

@@ -1,4 +1,4 @@
-"""The fixed fields of many batches, a column for each field."""
+"""Headers of many batches as columns, one for each field."""
 
 from array import array
 from typing import NamedTuple
@@ -7,12 +7,12 @@ from kclient.record.batch_format import LOG_OVERHEAD, MAX_INT32, MAX_INT64
 
 
 class ScanLimits(NamedTuple):
-    """What batches that stand one behind the other have to keep to.
+    """Limits that consecutive batches must satisfy.
 
     Attributes:
-        next_offset: Lowest base offset of the first one; each other begins behind the one before.
-        last_offset: Highest offset of any record; below 2**63 - 1.
-        max_batch_size: Most bytes of a batch.
+        next_offset: Lower bound of the first base offset; offsets must ascend.
+        last_offset: Upper bound of all offsets; below 2**63 - 1.
+        max_batch_size: Maximum size of a batch.
     """
 
     next_offset: int = 0
@@ -21,18 +21,18 @@ class ScanLimits(NamedTuple):
 
 
 class BatchColumns(NamedTuple):
-    """Batches that stand one behind the other, as `scan_batches` found them.
+    """Headers of consecutive batches, the result of `scan_batches`.
 
-    All columns have one row a batch. They are of one type for simplicity: 64 bits, signed.
+    All columns have one row per batch and, for simplicity, one type: 64 bits, signed.
 
     Attributes:
-        positions: Where each batch begins, counted as the caller counts.
-        sizes: Bytes of each batch.
-        last_offsets: Offset of each one's last record.
-        controls: Which rows are control batches.
-        end: Position behind the last batch.
-        wanted: Bytes from `end` on that have to be there for another batch to be found.
-        problem: Why what stands at `end` is no batch that counts; None if it just ends there.
+        positions: Start positions of the batches.
+        sizes: Sizes of the batches in bytes.
+        last_offsets: Last offsets of the batches.
+        controls: Rows that are control batches.
+        end: Position after the last batch.
+        wanted: Number of bytes from `end` on that the next batch needs.
+        problem: Error message of the bytes at `end`; None if they are only incomplete.
     """
 
     positions: "array[int]"
@@ -55,5 +55,5 @@ class BatchColumns(NamedTuple):
 
     @property
     def batch_count(self) -> int:
-        """How many batches there are."""
+        """Number of batches."""
         return len(self.positions)

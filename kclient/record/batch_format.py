@@ -1,8 +1,8 @@
-"""The layout of a record batch of magic 2 (Kafka: DefaultRecordBatch).
+"""Layout of a record batch of magic 2 (Kafka: DefaultRecordBatch).
 
-A batch is 61 bytes of header, then the records, compressed as one piece where the attributes name a
-codec. The checksum covers everything from the attributes on, so a broker may write the base offset
-and the leader epoch without computing it again.
+A batch has a header of 61 bytes, followed by the records, which are compressed together if the
+attributes name a codec. The checksum covers the batch from the attributes on, so that a broker can
+write base offset and leader epoch without updating it.
 """
 
 import struct
@@ -26,13 +26,13 @@ ATTRIBUTES_AT = 21
 PRODUCER_STATE_AT = 43
 
 RECORD_BATCH_OVERHEAD = HEADER.size
-"""Bytes of a batch before its first record."""
+"""Size of the header."""
 
 LOG_OVERHEAD = 12
-"""Bytes of a batch that its own length field does not count: base offset and length."""
+"""Size of the fields that the length field does not count: base offset and length."""
 
 SMALLEST_LEGACY_LENGTH = 14
-"""A length field below this is no batch of any magic (Kafka: LegacyRecord.RECORD_OVERHEAD_V0)."""
+"""Minimum of the length field for any magic (Kafka: LegacyRecord.RECORD_OVERHEAD_V0)."""
 
 MAGIC = 2
 
@@ -43,10 +43,10 @@ CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
 
 MAX_RECORD_OVERHEAD = 21
-"""Upper bound of a record's bytes besides key, value and headers (Kafka: DefaultRecord)."""
+"""Upper bound of a record's size without key, value and headers (Kafka: DefaultRecord)."""
 
 MIN_RECORD_SIZE = 7
-"""The smallest record: seven fields of one byte each."""
+"""Minimum size of a record: seven fields of one byte each."""
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1

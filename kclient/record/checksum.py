@@ -1,4 +1,4 @@
-"""The checksum of record batches: CRC-32C, from a package that uses the processor's instruction."""
+"""Checksum of record batches: CRC-32C, from a package that uses the CPU instruction."""
 
 try:
     from crc32c import crc32c

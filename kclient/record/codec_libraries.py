@@ -1,6 +1,6 @@
-"""The packages that implement codecs, imported when a codec is first used.
+"""Packages of the compression codecs, imported at the first use of a codec.
 
-A program that never uses a codec pays nothing for it, and runs where its package is missing.
+A program that does not use a codec does not need its package.
 """
 
 from functools import cache
@@ -19,10 +19,10 @@ _LIBRARIES: Final = {
 
 @cache
 def codec_library(kind: CompressionType) -> Any:
-    """Return the module that implements a codec, None where Python's own library does.
+    """Return the module that implements a codec, None if the standard library does.
 
     Raises:
-        UnsupportedCompressionTypeError: Its package cannot be imported; the text names it.
+        UnsupportedCompressionTypeError: The package cannot be imported; the message names it.
     """
     if kind not in _LIBRARIES:
         return None

@@ -1,4 +1,4 @@
-"""Records as columns: the buffers that Arrow arrays are made of, without an object per record."""
+"""Columnar records: buffers in Arrow's layout, without an object per record."""
 
 import struct
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from kclient.common.files import WireBytes
 
 @dataclass(frozen=True, slots=True)
 class BinaryColumn:
-    """Byte strings laid end to end, in Arrow's layout of a binary array.
+    """Byte strings in Arrow's layout of a binary array.
 
     Attributes:
         length: Number of rows.
         offsets: ``length + 1`` integers, native order: row i is ``data[offsets[i]:offsets[i+1]]``.
         data: Bytes of all rows.
-        validity: Bit i (least significant first) is 0 where row i is null; None: no row is null.
+        validity: Bit i (least significant first) is 0 if row i is null; None if no row is null.
         first: Row of the buffers at which the column starts.
         wide: Whether `offsets` are 64 bits wide instead of 32.
     """
@@ -28,10 +28,10 @@ class BinaryColumn:
     wide: bool = False
 
     def check(self) -> None:
-        """Check that the buffers are long enough for the rows.
+        """Check that the buffers are large enough for the rows.
 
         Raises:
-            InvalidArgumentError: They are not.
+            InvalidArgumentError: They are too short.
         """
         rows = self.first + self.length
         if (
@@ -54,13 +54,13 @@ class BinaryColumn:
             "=qq" if self.wide else "=ii", self.offsets, at * (8 if self.wide else 4)
         )
         if not 0 <= start <= end <= len(self.data):
-            raise InvalidArgumentError(f"column: row {index} leaves the data")
+            raise InvalidArgumentError(f"column: row {index} exceeds the data")
         return bytes(self.data[start:end])
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
-    """Lists of headers, in Arrow's layout of a list array.
+    """Lists of headers in Arrow's layout of a list array.
 
     Attributes:
         length: Number of rows.
@@ -68,7 +68,7 @@ class HeaderColumn:
             before ``offsets[i + 1]``.
         keys: Names of all headers, UTF-8.
         values: Values of all headers.
-        validity: As in `BinaryColumn`; a row that is null has no headers.
+        validity: As in `BinaryColumn`; a null row has no headers.
         first: Row of the buffers at which the column starts.
         wide: Whether `offsets` are 64 bits wide instead of 32.
     """
@@ -95,7 +95,7 @@ class HeaderColumn:
             raise InvalidArgumentError("column: its header keys and values differ in number")
 
     def span(self, index: int) -> range:
-        """Return where a row's headers are among the keys and values.
+        """Return the range of a row's headers in the keys and values.
 
         Raises:
             InvalidArgumentError: The offsets leave the data.
@@ -107,20 +107,20 @@ class HeaderColumn:
             "=qq" if self.wide else "=ii", self.offsets, at * (8 if self.wide else 4)
         )
         if not 0 <= start <= end <= self.keys.length:
-            raise InvalidArgumentError(f"column: row {index} leaves the data")
+            raise InvalidArgumentError(f"column: row {index} exceeds the data")
         return range(start, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Records of one partition as columns.
+    """Columnar records of one partition.
 
     Attributes:
         length: Number of records.
-        next_offset: Offset to go on from: behind the last batch or record taken.
+        next_offset: Next offset to read: after the last batch or record taken.
         offsets: Offsets, 64 bits, native order.
         timestamps: Milliseconds since the epoch, 64 bits, native order.
-        timestamp_types: One byte a record, see `TimestampType`.
+        timestamp_types: One byte per record, see `TimestampType`.
         keys: Keys.
         values: Values.
         header_offsets: ``length + 1`` integers of 32 bits: record i has the headers from

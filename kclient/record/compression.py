@@ -1,7 +1,7 @@
-"""Compression of a batch's records: five codecs, their levels, and a bound on what unfolds.
+"""Compression of a batch's records: five codecs, their levels, and bounded decompression.
 
-Decompression never trusts a size in the data: output grows with what is really decompressed and
-stops at the caller's limit, so a small batch cannot take the memory of a large one.
+Decompression does not trust sizes in the data: the output grows as data is decompressed, and stops
+at the caller's limit, so that a small batch cannot allocate excessive memory.
 """
 
 import zlib
@@ -16,18 +16,18 @@ from kclient.record.idle_codecs import IdleCodecs
 from kclient.record.xerial import compress_xerial, decompress_snappy
 
 DEFAULT_MAX_DECOMPRESSED: Final = 64 * 1024 * 1024
-"""Bytes that one batch may unfold to unless the caller says otherwise."""
+"""Default limit of the decompressed size of a batch."""
 
 _INPUT_STEP: Final = 64 * 1024
 _OUTPUT_STEP: Final = 256 * 1024
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _GZIP_MEMORY: Final = 8
 
-# A frame with a greater window than this is decompressed in one piece, since a streaming
-# decompressor would hold the window beside the output.
+# Frames with a larger window are decompressed at once: a streaming decompressor would hold the
+# window in addition to the output.
 _ZSTD_STREAM_WINDOW: Final = 8 * 1024 * 1024
 
-# A block of zstd takes four bytes or more, and holds at most so many (RFC 8878, 3.1.1.2).
+# Minimum size and maximum content of a zstd block (RFC 8878, 3.1.1.2).
 _ZSTD_SMALLEST_BLOCK: Final = 4
 _ZSTD_BLOCK_CONTENT: Final = 128 * 1024
 
@@ -43,12 +43,12 @@ _LZ4_HIGH_MAX: Final = 12
 
 
 class LevelRange(NamedTuple):
-    """The levels a codec takes.
+    """Levels of a codec.
 
     Attributes:
-        minimum: Least effort.
-        maximum: Most effort.
-        default: Level where none is configured.
+        minimum: Lowest level.
+        maximum: Highest level.
+        default: Level if none is configured.
     """
 
     minimum: int
@@ -61,11 +61,11 @@ LEVELS: Final = {
     CompressionType.LZ4: LevelRange(1, 17, 9),
     CompressionType.ZSTD: LevelRange(-131072, 22, 3),
 }
-"""Ranges and defaults of ``compression.<codec>.level`` (KIP-390); -1 is zlib's own choice."""
+"""Ranges and defaults of ``compression.<codec>.level`` (KIP-390); -1 is zlib's default."""
 
 
 def check_level(kind: CompressionType, level: int | None) -> int:
-    """Return the level to use: `level`, or the codec's default for None; 0 without levels.
+    """Return the level, or the codec's default for None; 0 for a codec without levels.
 
     Raises:
         InvalidArgumentError: The level is outside of the codec's range.
@@ -96,15 +96,15 @@ def compress(kind: CompressionType, data: WireBytes, level: int | None = None) -
 def decompress(
     kind: CompressionType, data: WireBytes, limit: int = DEFAULT_MAX_DECOMPRESSED
 ) -> WireBytes:
-    """Return what `data` unfolds to; without a codec, `data` itself.
+    """Return `data` decompressed; without a codec, `data` itself.
 
     Args:
         kind: Codec.
         data: The whole compressed stream.
-        limit: Bytes that may come out.
+        limit: Maximum decompressed size in bytes.
 
     Raises:
-        CompressionError: The stream is broken, ends early, is followed by something else, or holds
+        CompressionError: The stream is corrupt, truncated or followed by other data, or contains
             more than `limit` bytes.
         UnsupportedCompressionTypeError: The codec's package is not installed.
     """
@@ -129,12 +129,12 @@ def _compress_snappy(data: WireBytes, _: int) -> bytes:
 
 
 def _compress_lz4(data: WireBytes, level: int) -> bytes:
-    # As in Kafka, the default level stands for the fast compressor, any other for the high one.
+    # As in Kafka, the default level selects the fast compressor, any other the high one.
     effort = _LZ4_FAST
     if level != LEVELS[CompressionType.LZ4].default:
         effort = min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
     frames = codec_library(CompressionType.LZ4)
-    # Kafka's reader takes independent blocks only.
+    # Kafka's reader accepts independent blocks only.
     output: bytes = frames.compress(
         data,
         compression_level=effort,
@@ -148,14 +148,14 @@ def _compress_lz4(data: WireBytes, level: int) -> bytes:
 def _compress_zstd(data: WireBytes, level: int) -> bytes:
     if level != LEVELS[CompressionType.ZSTD].default:
         high: bytes = _zstd().ZstdCompressor(level=level).compress(data)
-        return high  # the compressor may be too large to keep
+        return high  # not pooled: the compressor may be large
     with _ZSTD_COMPRESSORS.borrow() as codec:
         usual: bytes = codec.compress(data)
         return usual
 
 
 class _Output:
-    """What came out so far, never more than the limit."""
+    """Decompressed data, bounded by the limit."""
 
     __slots__ = ("_codec", "_limit", "data")
 
@@ -164,15 +164,15 @@ class _Output:
         self._limit = limit
         self.data = bytearray()
 
-    def room(self) -> int:
-        """Return how many bytes to ask for next: one more than allowed tells a stream too long."""
+    def request_size(self) -> int:
+        """Return the next number of bytes to request; one above the limit detects an excess."""
         return min(_OUTPUT_STEP, self._limit - len(self.data) + 1)
 
     def add(self, piece: bytes) -> None:
-        """Take a piece.
+        """Append a chunk.
 
         Raises:
-            CompressionError: The limit is passed.
+            CompressionError: The limit is exceeded.
         """
         self.data += piece
         if len(self.data) > self._limit:
@@ -180,7 +180,7 @@ class _Output:
 
 
 def _pieces(data: WireBytes) -> list[memoryview]:
-    """Cut the input, since a decompressor copies what it leaves over each time it stops."""
+    """Split the input, since a decompressor copies the unused rest at every stop."""
     view = memoryview(data)
     return [view[start : start + _INPUT_STEP] for start in range(0, len(view), _INPUT_STEP)]
 
@@ -191,18 +191,18 @@ def _decompress_gzip(data: WireBytes, limit: int) -> bytearray:
     for piece in _pieces(data):
         rest: WireBytes = piece
         while len(rest) > 0:
-            if codec.eof:  # a further member, as a stream of concatenated files has
+            if codec.eof:  # another member of a multi-member stream
                 codec = zlib.decompressobj(_GZIP_FORMAT)
             try:
-                output.add(codec.decompress(rest, output.room()))
+                output.add(codec.decompress(rest, output.request_size()))
             except zlib.error as error:
-                raise CompressionError("gzip: the stream is broken") from error
+                raise CompressionError("gzip: the stream is corrupt") from error
             rest = codec.unused_data if codec.eof else codec.unconsumed_tail
-    # What the window still holds when all input was taken.
+    # Output that is still buffered after the end of the input.
     while not codec.eof:
-        last = codec.decompress(b"", output.room())
+        last = codec.decompress(b"", output.request_size())
         if not last:
-            raise CompressionError("gzip: the stream ends early")
+            raise CompressionError("gzip: the stream is truncated")
         output.add(last)
     return output.data
 
@@ -214,14 +214,14 @@ def _decompress_lz4(data: WireBytes, limit: int) -> bytearray:
         rest: WireBytes = piece
         while len(rest) > 0 or not (codec.needs_input or codec.eof):
             if codec.eof:
-                raise CompressionError("lz4: something follows the end of the frame")
+                raise CompressionError("lz4: data follows the end of the frame")
             try:
-                output.add(codec.decompress(rest, max_length=output.room()))
+                output.add(codec.decompress(rest, max_length=output.request_size()))
             except RuntimeError as error:
-                raise CompressionError("lz4: the stream is broken") from error
+                raise CompressionError("lz4: the stream is corrupt") from error
             rest = codec.unused_data or b""
     if not codec.eof:
-        raise CompressionError("lz4: the stream ends early")
+        raise CompressionError("lz4: the stream is truncated")
     return output.data
 
 
@@ -229,30 +229,30 @@ def _decompress_zstd(data: WireBytes, limit: int) -> WireBytes:
     zstandard = _zstd()
     try:
         frame = zstandard.get_frame_parameters(data)
-        claimed: int = zstandard.frame_content_size(data)
-        if claimed > limit:
-            raise CompressionError(f"zstd: got {claimed} bytes, more than the limit of {limit}")
-        # What is decompressed in one piece has its output allocated beforehand, by claim or limit.
+        stated: int = zstandard.frame_content_size(data)
+        if stated > limit:
+            raise CompressionError(f"zstd: got {stated} bytes, more than the limit of {limit}")
+        # Decompressing at once allocates the output first, by the stated size or the limit.
         most = min(limit, -(-len(data) // _ZSTD_SMALLEST_BLOCK) * _ZSTD_BLOCK_CONTENT)
-        if claimed > most:
-            raise CompressionError(f"zstd: {len(data)} bytes cannot hold the {claimed} they claim")
-        if claimed > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
+        if stated > most:
+            raise CompressionError(f"zstd: {len(data)} bytes cannot contain the stated {stated}")
+        if stated > 0 or frame.window_size > _ZSTD_STREAM_WINDOW:
             with _ZSTD_DECOMPRESSORS.borrow() as codec:
                 whole: bytes = codec.decompress(data, max_output_size=most, allow_extra_data=False)
                 return whole
         return _stream_zstd(data, limit)
     except zstandard.ZstdError as error:
-        raise CompressionError(f"zstd: the stream is broken: {error}") from error
+        raise CompressionError(f"zstd: the stream is corrupt: {error}") from error
 
 
 def _stream_zstd(data: WireBytes, limit: int) -> bytearray:
-    """Decompress a frame that does not say how much it holds."""
+    """Decompress a frame that does not state its content size."""
     output = _Output("zstd", limit)
     with (
         _ZSTD_STREAM_DECOMPRESSORS.borrow() as codec,
         codec.stream_reader(data, read_across_frames=True) as reader,
     ):
-        while piece := reader.read(output.room()):
+        while piece := reader.read(output.request_size()):
             output.add(piece)
     return output.data
 

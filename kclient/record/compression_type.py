@@ -1,4 +1,4 @@
-"""The codecs a batch may be compressed with."""
+"""Compression codecs of a batch."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ from kclient.common.errors import CompressionError
 
 
 class CompressionType(IntEnum):
-    """A codec by its id in the batch's attributes (Kafka: CompressionType)."""
+    """Codec by its id in the batch's attributes (Kafka: CompressionType)."""
 
     NONE = 0
     GZIP = 1

@@ -1,4 +1,4 @@
-"""What a control record says."""
+"""Types of control records."""
 
 import struct
 from enum import IntEnum
@@ -11,7 +11,7 @@ _CURRENT_VERSION = 0
 
 
 class ControlRecordType(IntEnum):
-    """The kind of a control record, from its key (Kafka: ControlRecordType)."""
+    """Type of a control record, from its key (Kafka: ControlRecordType)."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -23,12 +23,12 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
     def record_key(self) -> bytes:
-        """Return the key of a control record of this kind."""
+        """Return the key of a control record of this type."""
         return _KEY.pack(_CURRENT_VERSION, self)
 
     @classmethod
     def parse(cls, key: WireBytes | None) -> "ControlRecordType":
-        """Return the kind that a control record's key names; a kind of the future is UNKNOWN.
+        """Return the type in a control record's key; UNKNOWN for types of later versions.
 
         Raises:
             CorruptRecordError: The key is too short or its version negative.

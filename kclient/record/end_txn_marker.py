@@ -1,4 +1,4 @@
-"""The marker that ends a transaction in a partition."""
+"""Marker that ends a transaction in a partition."""
 
 import struct
 from typing import NamedTuple
@@ -17,11 +17,11 @@ _KINDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 class EndTxnMarker(NamedTuple):
-    """A commit or an abort, as a control record holds it (Kafka: EndTransactionMarker).
+    """Commit or abort in a control record (Kafka: EndTransactionMarker).
 
     Attributes:
         control_type: COMMIT or ABORT.
-        coordinator_epoch: Epoch of the transaction coordinator that wrote it.
+        coordinator_epoch: Epoch of the transaction coordinator.
     """
 
     control_type: ControlRecordType
@@ -31,7 +31,7 @@ class EndTxnMarker(NamedTuple):
         """Return the control record's key.
 
         Raises:
-            InvalidArgumentError: The kind does not end a transaction.
+            InvalidArgumentError: The type does not end a transaction.
         """
         if self.control_type not in _KINDS:
             raise InvalidArgumentError(
@@ -45,10 +45,10 @@ class EndTxnMarker(NamedTuple):
 
     @classmethod
     def parse(cls, key: WireBytes | None, value: WireBytes | None) -> "EndTxnMarker":
-        """Read the marker from a control record.
+        """Parse the marker of a control record.
 
         Raises:
-            CorruptRecordError: It is another kind of control record, or too short.
+            CorruptRecordError: The control record has another type, or is too short.
         """
         kind = ControlRecordType.parse(key)
         if kind not in _KINDS:

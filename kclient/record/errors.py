@@ -1,4 +1,4 @@
-"""Errors of reading records that say which record it was."""
+"""Errors of reading single records."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from kclient.record.record import Header
 __all__ = ["RecordDeserializationError"]
 
 
-# Data that cannot be parsed is not reported by these: they come of a wrong call or a wrong name.
+# These indicate a defect of the deserializer, not of the data.
 _ERRORS_OF_CODE = (
     AssertionError,
     AttributeError,
@@ -21,16 +21,16 @@ _ERRORS_OF_CODE = (
 
 
 class RecordDeserializationError(SerializationError):
-    """A deserializer raised; the record is untouched (Kafka: RecordDeserializationException).
+    """A deserializer raised (Kafka: RecordDeserializationException).
 
-    The deserializer's own error is the ``__cause__``, and the text ends with it.
+    The deserializer's error is the ``__cause__``; the message ends with its text.
 
     Attributes:
         origin: ``"key"`` or ``"value"``.
-        topic_partition: Where the record lies.
+        topic_partition: Partition of the record.
         offset: Offset of the record; ``consumer.seek(error.topic_partition, error.offset + 1)``
             skips it.
-        timestamp_ms: Record's timestamp, -1 for none.
+        timestamp_ms: Timestamp of the record, -1 for none.
         key: Key as received.
         value: Value as received.
         headers: Headers as received.

@@ -1,4 +1,4 @@
-"""Codecs that wait for their next use."""
+"""Pool of idle codecs."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ _MOST = 4
 
 
 class IdleCodecs(Generic[Codec]):
-    """Keeps a few codecs of one kind, since making one costs as much as a small batch.
+    """Pool of a few codecs of one kind: creating one costs as much as a small batch.
 
-    A codec serves one caller at a time; a deque hands each out once, whichever thread asks.
+    A codec is used by one caller at a time; the deque makes this thread-safe.
 
     Args:
-        make: Makes a codec when none is idle.
+        make: Creates a codec when none is idle.
     """
 
     def __init__(self, make: Callable[[], Codec]) -> None:
@@ -25,7 +25,7 @@ class IdleCodecs(Generic[Codec]):
 
     @contextmanager
     def borrow(self) -> Iterator[Codec]:
-        """Lend a codec; after an error it is not taken back, since its state is unknown."""
+        """Provide a codec; it is discarded after an error, since its state is unknown."""
         try:
             codec = self._idle.pop()
         except IndexError:

@@ -1,16 +1,16 @@
-"""One record of a batch, and the sum of all of them."""
+"""Record of a batch, and summary of a batch's records."""
 
 from typing import NamedTuple
 
 Header = tuple[str, bytes | None]
-"""A record header: a name that need not be unique, and a value."""
+"""Record header: a key, which need not be unique, and a value."""
 
 
 class Record(NamedTuple):
-    """A record as the batch holds it (Kafka: Record).
+    """Record of a batch (Kafka: Record).
 
     Attributes:
-        offset: Place in the partition's log.
+        offset: Offset.
         timestamp: Milliseconds since the epoch, -1 for none.
         key: Key, or None.
         value: Value, or None: a tombstone on a compacted topic.
@@ -25,7 +25,7 @@ class Record(NamedTuple):
 
 
 class RecordsSummary(NamedTuple):
-    """What a broker must know of a batch's records before it appends them.
+    """Summary of a batch's records, for the broker's validation.
 
     Attributes:
         record_count: Number of records.
@@ -33,7 +33,7 @@ class RecordsSummary(NamedTuple):
         max_timestamp: Greatest timestamp, -1 for an empty batch.
         offset_of_max_timestamp: Offset of the first record with the greatest timestamp, or -1.
         null_keys: Number of records without a key.
-        consecutive: Whether the offset deltas are 0, 1, 2 and so on without a hole.
+        consecutive: Whether the offset deltas are 0, 1, 2 … without gaps.
     """
 
     record_count: int

@@ -1,4 +1,4 @@
-"""Writes a batch anew with some of its records: what compaction leaves of it (KIP-534)."""
+"""Rewriting of a batch with the records that compaction retains (KIP-534)."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,15 @@ from kclient.record.timestamp_type import TimestampType
 def with_records(
     batch: RecordBatch, records: Sequence[Record], delete_horizon_ms: int | None = None
 ) -> memoryview:
-    """Return a batch of only these records, at their offsets and with all else as it was.
+    """Return the batch with only these records, which keep their offsets.
 
-    The first and the last offset stay those of the whole batch, and so do producer and sequence:
-    the next batch of the producer still follows.
+    Base and last offset, producer and sequences stay those of the whole batch, so that the
+    producer's next batch is still in sequence.
 
     Args:
-        batch: The whole batch.
+        batch: The batch.
         records: Some or all of its records, in order; at least one.
-        delete_horizon_ms: When the tombstones may go; None keeps what the batch says.
+        delete_horizon_ms: Time from which tombstones may be removed; None keeps the batch's.
     """
     horizon = batch.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
     base_timestamp = records[0].timestamp if horizon is None else horizon
@@ -40,7 +40,7 @@ def with_records(
 
 
 def without_records(batch: RecordBatch) -> memoryview:
-    """Return the header of a batch alone, which still tells of its producer's last sequence.
+    """Return the batch without records; its header retains the producer's last sequence.
 
     (Kafka: DefaultRecordBatch.writeEmptyHeader)
     """

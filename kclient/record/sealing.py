@@ -1,4 +1,4 @@
-"""Writes the header and the checksum of a batch whose records are in place."""
+"""Completion of batches: header, compression and checksum."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from kclient.record.timestamp_type import TimestampType
 
 
 class BatchHeader(NamedTuple):
-    """What the header of a batch says besides its length and checksum."""
+    """Header fields of a new batch, without length and checksum."""
 
     base_offset: int
     partition_leader_epoch: int
@@ -54,15 +54,15 @@ class BatchHeader(NamedTuple):
 
 
 def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> memoryview:
-    """Complete a batch whose records follow 61 bytes left free for the header.
+    """Complete a batch whose records follow 61 bytes reserved for the header.
 
     Args:
-        batch: Writable memory of exactly the batch.
-        header: What to write.
+        batch: Writable memory of the batch.
+        header: The header to write.
         level: Compression level, None for the codec's default.
 
     Returns:
-        `batch` itself, or where a codec is named another one with the records compressed.
+        `batch` itself, or with a codec a new one with compressed records.
 
     Raises:
         IllegalStateError: There are no records.
@@ -79,7 +79,7 @@ def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> mem
 
 
 def write_header(batch: memoryview, header: BatchHeader) -> None:
-    """Write the header and the checksum of a batch whose records are final."""
+    """Write header and checksum of a batch whose records are complete."""
     HEADER.pack_into(
         batch,
         0,
@@ -103,7 +103,7 @@ def write_header(batch: memoryview, header: BatchHeader) -> None:
 def restamp_batch(
     batch: memoryview, producer_id: int, producer_epoch: int, base_sequence: int
 ) -> None:
-    """Write another producer state into a complete batch."""
+    """Write producer id, epoch and sequence into a complete batch."""
     PRODUCER_STATE.pack_into(batch, PRODUCER_STATE_AT, producer_id, producer_epoch, base_sequence)
     _write_checksum(batch)
 

@@ -1,10 +1,10 @@
-"""What a record's timestamp means."""
+"""Types of record timestamps."""
 
 from enum import IntEnum
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch (Kafka: TimestampType)."""
+    """Type of a batch's timestamps (Kafka: TimestampType)."""
 
     NO_TIMESTAMP_TYPE = -1
     CREATE_TIME = 0

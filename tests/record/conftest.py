@@ -1,4 +1,4 @@
-"""Both implementations of the record code, for tests that hold them to one behaviour."""
+"""Fixtures of both implementations of the record code."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -20,7 +20,7 @@ IMPLEMENTATIONS = implementations()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes `twin` once for each implementation."""
+    """Parametrize tests with a `twin` argument by implementation."""
     if "twin" in metafunc.fixturenames:
         names = [module.__name__.rpartition(".")[2] for module in IMPLEMENTATIONS]
         metafunc.parametrize("twin", IMPLEMENTATIONS, ids=names)
@@ -34,7 +34,7 @@ def twins() -> list[ModuleType]:
 
 @pytest.fixture
 def filled() -> Callable[..., RecordBatchBuilder]:
-    """Make a builder with records ``v0``, ``v1`` and so on in it."""
+    """Return a builder with records ``v0``, ``v1`` and so on."""
 
     def make(count: int = 3, base_offset: int = 0) -> RecordBatchBuilder:
         builder = RecordBatchBuilder(bytearray(4096), base_offset=base_offset)

@@ -1,4 +1,4 @@
-"""Reading a batch in slices, as the consumer does."""
+"""Cursor that reads batches in slices."""
 
 import pickle
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def offsets(records: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("compression", CompressionType)
-def test_a_batch_in_slices(cursor: Make, compression: CompressionType) -> None:
+def test_cursor_returns_slices(cursor: Make, compression: CompressionType) -> None:
     reader = cursor(compression=compression)
     assert (reader.position, reader.exhausted) == (100, False)
     assert offsets(reader.take(4)) == [100, 101, 102, 103]
@@ -62,7 +62,7 @@ def test_a_batch_in_slices(cursor: Make, compression: CompressionType) -> None:
     assert reader.take() == []
 
 
-def test_a_record_has_everything(twin: ModuleType, cursor: Make) -> None:
+def test_consumer_record_fields(twin: ModuleType, cursor: Make) -> None:
     records = cursor().take(2)
     assert records[0] == twin.ConsumerRecord(
         topic="flights",
@@ -82,7 +82,7 @@ def test_a_record_has_everything(twin: ModuleType, cursor: Make) -> None:
     assert records[1].timestamp_type is TimestampType.CREATE_TIME
 
 
-def test_records_compare_and_print_and_travel(twin: ModuleType, cursor: Make) -> None:
+def test_consumer_record_equality_repr_and_pickling(twin: ModuleType, cursor: Make) -> None:
     first, second = cursor().take(2)
     assert first == cursor().take(1)[0]
     assert first != second
@@ -107,14 +107,14 @@ def test_records_compare_and_print_and_travel(twin: ModuleType, cursor: Make) ->
     assert (bare.leader_epoch, bare.serialized_key_size, bare.serialized_value_size) == (-1, -1, -1)
 
 
-def test_headers_stay_the_same_list(cursor: Make) -> None:
+def test_headers_attribute_is_the_same_list(cursor: Make) -> None:
     record = cursor().take(1)[0]
     record.headers.append(("added", b""))
     assert record.headers == [("added", b"")]
 
 
 @pytest.mark.parametrize("start", [0, 100, 104, 109, 110, 500])
-def test_records_before_the_start_are_passed_over(cursor: Make, start: int) -> None:
+def test_records_before_start_offset_are_skipped(cursor: Make, start: int) -> None:
     reader = cursor(start_offset=start)
     assert reader.position == max(start, 100)
     assert offsets(reader.take()) == [offset for offset in range(100, 110) if offset >= start]
@@ -122,7 +122,7 @@ def test_records_before_the_start_are_passed_over(cursor: Make, start: int) -> N
     assert reader.position == max(start, 110)
 
 
-def test_a_start_in_a_hole_finds_the_next_record(twin: ModuleType) -> None:
+def test_start_offset_in_a_gap_finds_next_record(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(500))
     for offset in (2, 5, 9):
         builder.append_with_offset(offset, 0, None, b"")
@@ -131,7 +131,7 @@ def test_a_start_in_a_hole_finds_the_next_record(twin: ModuleType) -> None:
     assert reader.position == 10
 
 
-def test_a_batch_whose_last_record_is_gone_ends_behind_it(twin: ModuleType) -> None:
+def test_position_after_batch_with_compacted_last_record(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(500))
     builder.append(0, None, b"")
     builder.append_with_offset(7, 0, None, b"")
@@ -147,7 +147,7 @@ def test_a_batch_whose_last_record_is_gone_ends_behind_it(twin: ModuleType) -> N
 # ---- deserializers
 
 
-def test_deserializers_get_topic_headers_and_bytes(cursor: Make) -> None:
+def test_deserializer_arguments(cursor: Make) -> None:
     calls: list[tuple[str, list[Header], bytes]] = []
 
     def text(topic: str, headers: list[Header], data: bytes) -> str:
@@ -165,7 +165,7 @@ def test_deserializers_get_topic_headers_and_bytes(cursor: Make) -> None:
     assert (records[1].serialized_key_size, records[1].serialized_value_size) == (2, 2)
 
 
-def test_a_deserializer_of_the_data_alone_is_called_with_it(cursor: Make) -> None:
+def test_data_only_deserializer(cursor: Make) -> None:
     calls: list[bytes] = []
 
     def text(data: bytes) -> str:
@@ -193,9 +193,7 @@ def test_a_deserializer_of_the_data_alone_is_called_with_it(cursor: Make) -> Non
         (ValueError("x" * 9_999), "x" * 300 + "; if only"),
     ],
 )
-def test_the_text_of_a_failure_ends_with_its_cause_and_what_to_do(
-    cursor: Make, failure: Exception, ending: str
-) -> None:
+def test_deserialization_error_message(cursor: Make, failure: Exception, ending: str) -> None:
     def fail(topic: str, headers: list[Header], data: bytes) -> bytes:
         raise failure
 
@@ -206,7 +204,7 @@ def test_the_text_of_a_failure_ends_with_its_cause_and_what_to_do(
 
 
 @pytest.mark.parametrize("origin", ["key", "value"])
-def test_a_deserializer_that_raises_stops_before_its_record(cursor: Make, origin: str) -> None:
+def test_cursor_stops_before_record_of_failed_deserializer(cursor: Make, origin: str) -> None:
     def picky(topic: str, headers: list[Header], data: bytes) -> bytes:
         if data.endswith(b"3"):
             raise ValueError("a three")
@@ -230,7 +228,7 @@ def test_a_deserializer_that_raises_stops_before_its_record(cursor: Make, origin
     assert offsets(reader.take()) == [104, 105, 106, 107, 108, 109]
 
 
-def test_a_second_try_may_succeed(cursor: Make) -> None:
+def test_deserialization_can_be_retried(cursor: Make) -> None:
     failures = [ValueError("once")]
 
     def flaky(topic: str, headers: list[Header], data: bytes) -> bytes:
@@ -244,7 +242,7 @@ def test_a_second_try_may_succeed(cursor: Make) -> None:
     assert len(reader.take()) == 10
 
 
-def test_an_interrupt_loses_nothing(cursor: Make) -> None:
+def test_interrupt_loses_no_record(cursor: Make) -> None:
     interrupts: list[BaseException] = [KeyboardInterrupt()]
 
     def interrupted(topic: str, headers: list[Header], data: bytes) -> bytes:
@@ -269,7 +267,7 @@ def test_skip_at_the_end_does_nothing(cursor: Make) -> None:
 # ---- damage
 
 
-def test_a_broken_record_stops_before_itself(cursor: Make) -> None:
+def test_cursor_stops_before_corrupt_record(cursor: Make) -> None:
     reader = cursor(damage=61 + 9)  # the second record's length
     assert offsets(reader.take()) == [100]
     for read in (reader.take, reader.skip):
@@ -278,22 +276,20 @@ def test_a_broken_record_stops_before_itself(cursor: Make) -> None:
     assert reader.position == 101
 
 
-def test_a_broken_stream_raises_when_first_read(cursor: Make) -> None:
+def test_corrupt_payload_raises_on_first_read(cursor: Make) -> None:
     reader = cursor(compression=CompressionType.GZIP, damage=61)
     with pytest.raises(CompressionError, match="offset 100"):
         reader.take()
     assert (reader.position, reader.exhausted) == (100, False)
 
 
-def test_the_decompression_limit_is_kept(cursor: Make) -> None:
+def test_decompression_limit_is_enforced(cursor: Make) -> None:
     reader = cursor(compression=CompressionType.ZSTD, max_decompressed=50)
     with pytest.raises(CompressionError, match="limit of 50"):
         reader.take()
 
 
-def test_a_surplus_behind_the_last_record_is_found_at_the_last(
-    twin: ModuleType, cursor: Make
-) -> None:
+def test_data_after_the_last_record_is_detected(twin: ModuleType, cursor: Make) -> None:
     builder = twin.RecordBatchBuilder(bytearray(500))
     for _ in range(3):
         builder.append(0, None, b"v")
@@ -306,19 +302,19 @@ def test_a_surplus_behind_the_last_record_is_found_at_the_last(
 
 
 @pytest.mark.parametrize("arguments", [{"max_records": -1}, {"max_records": -(2**40)}])
-def test_a_negative_count_is_refused(cursor: Make, arguments: dict[str, int]) -> None:
+def test_negative_max_records_is_rejected(cursor: Make, arguments: dict[str, int]) -> None:
     with pytest.raises(InvalidArgumentError, match="max_records: got -"):
         cursor().take(**arguments)
 
 
-def test_a_negative_start_is_refused(cursor: Make) -> None:
+def test_negative_start_offset_is_rejected(cursor: Make) -> None:
     with pytest.raises(InvalidArgumentError, match="start_offset: got -1"):
         cursor(start_offset=-1)
 
 
 @pytest.mark.fault("R3")
-def test_records_behind_the_last_offset_are_not_passed_over(twin: ModuleType) -> None:
-    """A header that claims more records than its offsets leave room for is a lie."""
+def test_records_above_the_last_offset_are_an_error(twin: ModuleType) -> None:
+    """A header with more records than offsets is invalid."""
     builder = RecordBatchBuilder(bytearray(8192), base_offset=100)
     for offset in (100, 102):
         builder.append_with_offset(offset, 1000, None, b"v")

@@ -1,4 +1,4 @@
-"""Many batches at a time: the compiled scan and the reference find the same, in anything."""
+"""Scan of many batches: results, and equality of both implementations."""
 
 from importlib import import_module
 from typing import Any
@@ -60,7 +60,7 @@ def changed(batch: bytes, position: int, new: bytes, *, sealed: bool = True) -> 
 GOOD = batch_at(0) + batch_at(2, 3) + marker_at(5) + batch_at(9, 1)
 
 
-def test_every_field_has_its_column(scanner: Any) -> None:
+def test_scan_returns_every_header_field(scanner: Any) -> None:
     found: BatchColumns = scanner.scan_batches(GOOD, 1000)
     batches = list(read_batches(GOOD))
     assert list(found.positions) == [1000 + GOOD.index(batch.buffer) for batch in batches]
@@ -77,20 +77,20 @@ def test_every_field_has_its_column(scanner: Any) -> None:
     assert (found.batch_count, found.end, found.problem) == (4, 1000 + len(GOOD), None)
 
 
-def test_nothing_is_nothing(scanner: Any) -> None:
+def test_scan_of_empty_buffer(scanner: Any) -> None:
     assert scanner.scan_batches(b"").batch_count == 0
     assert scanner.scan_batches(bytes(60))[-3:] == (0, HEADER, None)
 
 
 @pytest.mark.parametrize("cut", [1, 60, 61])
-def test_a_cut_off_batch_says_how_much_it_wants(scanner: Any, cut: int) -> None:
+def test_incomplete_batch_reports_wanted_size(scanner: Any, cut: int) -> None:
     first, second = batch_at(0), batch_at(2, 9)
     found = scanner.scan_batches(first + second[:cut])
     assert (found.batch_count, found.end, found.problem) == (1, len(first), None)
     assert found.wanted == (len(second) if cut == HEADER else HEADER)
 
 
-def test_a_header_is_enough_where_the_batch_ends_before_the_end(scanner: Any) -> None:
+def test_scan_headers_needs_only_the_header_of_the_last_batch(scanner: Any) -> None:
     first, second = batch_at(0), batch_at(2, 9)
     data, end = first + second[:HEADER], 50 + len(first + second)
     assert scanner.scan_headers(data, 50, end)[-3:] == (end, HEADER, None)
@@ -104,21 +104,21 @@ WRONG = {
     "offsets 1 to 2: out of order": batch_at(1),
     "offsets 2 to 1: out of order": changed(batch_at(2), 23, b"\xff" * 4),
     "offsets 9223372036854775807 to": changed(batch_at(2), 0, b"\x7f" + b"\xff" * 7),
-    "claims 3 records in 2 offsets": changed(batch_at(2), 57, b"\0\0\0\x03"),
-    "claims -1 records": changed(batch_at(2), 57, b"\xff" * 4),
+    "states 3 records in 2 offsets": changed(batch_at(2), 57, b"\0\0\0\x03"),
+    "states -1 records": changed(batch_at(2), 57, b"\xff" * 4),
     "got checksum": changed(batch_at(2), 61, b"x", sealed=False),
 }
 
 
 @pytest.mark.parametrize("problem", WRONG)
-def test_what_is_wrong_ends_the_scan_and_is_named(scanner: Any, problem: str) -> None:
+def test_invalid_batch_ends_the_scan_and_is_reported(scanner: Any, problem: str) -> None:
     first = batch_at(0)
     found = scanner.scan_batches(first + WRONG[problem] + batch_at(20))
     assert (found.batch_count, found.end) == (1, len(first))
     assert problem in found.problem
 
 
-def test_limits_are_kept(scanner: Any) -> None:
+def test_scan_limits_are_enforced(scanner: Any) -> None:
     size = len(batch_at(5))
     data = batch_at(5)
     assert scanner.scan_batches(data, 0, ScanLimits(5, 6, size)).batch_count == 1
@@ -127,7 +127,7 @@ def test_limits_are_kept(scanner: Any) -> None:
     assert scanner.scan_batches(data, 0, ScanLimits(5, 6, size - 1)).batch_count == 0
 
 
-def test_many_batches(scanner: Any) -> None:
+def test_scan_of_many_batches(scanner: Any) -> None:
     found = scanner.scan_batches(b"".join(batch_at(number, 1) for number in range(300)))
     assert list(found.base_offsets) == list(range(300))
 
@@ -171,7 +171,7 @@ def stories(data: bytes, position: int, bounds: ScanLimits, end: int) -> list[An
 
 @settings(max_examples=300, deadline=None)
 @given(lengths, damages, st.booleans(), limits, st.integers(0, 200), st.integers(-200, 5000))
-def test_they_find_the_same_in_damaged_batches(
+def test_scan_twins_agree_on_damaged_batches(
     counts: list[int], changes: Any, sealed: bool, bounds: ScanLimits, cut: int, surplus: int
 ) -> None:
     data = damaged(counts, changes, sealed=sealed)
@@ -182,6 +182,6 @@ def test_they_find_the_same_in_damaged_batches(
 
 @settings(deadline=None)
 @given(st.binary(max_size=200), limits, st.integers(0, 300))
-def test_they_find_the_same_in_noise(data: bytes, bounds: ScanLimits, end: int) -> None:
+def test_scan_twins_agree_on_random_bytes(data: bytes, bounds: ScanLimits, end: int) -> None:
     first, *others = stories(data, 0, bounds, end)
     assert all(other == first for other in others)

@@ -1,4 +1,4 @@
-"""Codecs whose package is missing: nothing else fails, and no data is skipped."""
+"""Missing packages of codecs: errors are reported and no data is skipped."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ CODECS = ["none", "gzip", *(codec for codec, _, _ in PACKAGES)]
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Each test imports the codecs itself, and so do the tests after it."""
+    """Clear the cache of imported codecs before and after each test."""
     codec_library.cache_clear()
     yield
     codec_library.cache_clear()
@@ -33,13 +33,13 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture(params=PACKAGES, ids=lambda each: each[0])
 def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """A codec whose package cannot be imported; with the name of the package."""
+    """A codec whose package cannot be imported, and the name of the package."""
     codec, module, package = request.param
     monkeypatch.setitem(sys.modules, module, None)
     return codec, package
 
 
-def test_the_error_names_the_codec_and_its_package(missing: tuple[str, str]) -> None:
+def test_error_names_codec_and_package(missing: tuple[str, str]) -> None:
     codec, package = missing
     kind = CompressionType[codec.upper()]
     text = f"compression type '{codec}': the package '{package}' cannot be imported: .*; install"
@@ -49,14 +49,14 @@ def test_the_error_names_the_codec_and_its_package(missing: tuple[str, str]) -> 
         decompress(kind, b"\x01\x00data")
 
 
-def test_the_other_codecs_work(missing: tuple[str, str]) -> None:
+def test_other_codecs_work(missing: tuple[str, str]) -> None:
     for codec in CODECS:
         if codec != missing[0]:
             kind = CompressionType[codec.upper()]
             assert bytes(decompress(kind, compress(kind, b"data"))) == b"data"
 
 
-def test_a_producer_is_refused_when_it_is_created(missing: tuple[str, str]) -> None:
+def test_producer_creation_fails_without_codec_package(missing: tuple[str, str]) -> None:
     codec, package = missing
     text = f"compression_type: got '{codec}', expected a codec that is installed; .*'{package}'"
     with pytest.raises(ConfigError, match=text):
@@ -64,7 +64,7 @@ def test_a_producer_is_refused_when_it_is_created(missing: tuple[str, str]) -> N
 
 
 @pytest.mark.parametrize(("codec", "module", "package"), PACKAGES)
-def test_a_consumer_reports_the_package_and_skips_nothing(
+def test_consumer_reports_missing_codec_and_skips_no_record(
     codec: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with EmbeddedCluster() as cluster:
@@ -108,7 +108,7 @@ def run(code: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_no_codec_is_imported_before_it_is_used() -> None:
+def test_codecs_are_imported_at_first_use() -> None:
     code = (
         "import sys; from kclient import Producer, Consumer, AdminClient;"
         "print({'lz4', 'snappy', 'zstandard', 'cramjam'} & sys.modules.keys())"
@@ -116,7 +116,7 @@ def test_no_codec_is_imported_before_it_is_used() -> None:
     assert run(code) == "set()\n"
 
 
-def test_the_package_is_imported_without_any_codec() -> None:
+def test_kclient_is_importable_without_codecs() -> None:
     code = (
         "import sys\n"
         "for name in ('lz4', 'snappy', 'zstandard'): sys.modules[name] = None\n"
@@ -127,6 +127,6 @@ def test_the_package_is_imported_without_any_codec() -> None:
     assert run(code).startswith("fine\n")
 
 
-def test_without_the_checksum_the_import_says_what_is_missing() -> None:
+def test_import_error_names_missing_checksum_package() -> None:
     code = "import sys; sys.modules['crc32c'] = None; from kclient import Producer"
     assert "ImportError: kclient needs the package 'crc32c' for the checksums" in run(code)

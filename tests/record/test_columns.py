@@ -1,4 +1,4 @@
-"""Records as columns, and columns as Arrow arrays."""
+"""Columnar records, and their conversion to Arrow arrays."""
 
 import struct
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def rows(column: BinaryColumn) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("compression", CompressionType)
-def test_columns_hold_what_records_do(
+def test_columns_equal_records(
     twin: ModuleType, batches: Callable[..., list[Any]], compression: CompressionType
 ) -> None:
     source = batches(compression)
@@ -91,27 +91,27 @@ def test_columns_in_slices(twin: ModuleType, batches: Callable[..., list[Any]]) 
     assert position == 80
 
 
-def test_no_batches_give_no_rows(twin: ModuleType) -> None:
+def test_no_batches_give_empty_columns(twin: ModuleType) -> None:
     columns = twin.decode_columns([], 5)
     assert (columns.length, columns.next_offset) == (0, 5)
     assert rows(columns.keys) == []
 
 
-def test_control_batches_are_passed_over(twin: ModuleType) -> None:
+def test_columns_skip_control_batches(twin: ModuleType) -> None:
     marker = EndTxnMarker(ControlRecordType.COMMIT, 0)
     control = twin.RecordBatch(build_end_txn_batch(marker, 1, 0, 5, base_offset=9))
     columns = twin.decode_columns([control])
     assert (columns.length, columns.next_offset) == (0, 10)
 
 
-def test_append_time_marks_its_rows(twin: ModuleType) -> None:
+def test_log_append_time_in_columns(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(100))
     builder.append(5, None, b"v")
     batch = twin.RecordBatch(builder.seal(timestamp_type=TimestampType.LOG_APPEND_TIME))
     assert integers(twin.decode_columns([batch]).timestamp_types, "b") == [1]
 
 
-def test_a_broken_record_ends_the_columns_before_it(twin: ModuleType) -> None:
+def test_columns_end_before_corrupt_record(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(500))
     for _ in range(3):
         builder.append(0, None, b"v")
@@ -125,7 +125,7 @@ def test_a_broken_record_ends_the_columns_before_it(twin: ModuleType) -> None:
         twin.decode_columns(source, 2)
 
 
-def test_a_full_column_refuses_further_records(twin: ModuleType) -> None:
+def test_full_column_accepts_no_records(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(5000))
     for _ in range(10):
         builder.append(0, None, b"v" * 100)
@@ -140,12 +140,12 @@ def test_a_full_column_refuses_further_records(twin: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, 2**31])
-def test_a_column_size_must_be_possible(twin: ModuleType, size: int) -> None:
+def test_invalid_max_bytes_is_rejected(twin: ModuleType, size: int) -> None:
     with pytest.raises(InvalidArgumentError, match=f"max_bytes: got {size}"):
         twin.ColumnBuilder(max_bytes=size)
 
 
-def test_columns_and_records_may_be_taken_in_turn(batch: RecordBatch) -> None:
+def test_columns_and_records_can_be_taken_alternately(batch: RecordBatch) -> None:
     cursor = BatchCursor(batch, "t", 0)
     columns = ColumnBuilder()
     assert cursor.take_columns(columns, 1) == 1
@@ -164,7 +164,7 @@ def sample() -> Columns:
     return decode_columns([RecordBatch(builder.seal())])
 
 
-def test_arrow_holds_what_records_do() -> None:
+def test_arrow_batch_equals_records() -> None:
     table = arrow.to_arrow([("flights", 2, sample())])
     table.validate(full=True)
     assert table.schema == arrow.record_schema()
@@ -180,14 +180,14 @@ def test_arrow_holds_what_records_do() -> None:
         assert [(header["key"], header["value"]) for header in row["headers"]] == headers
 
 
-def test_several_partitions_become_one_batch() -> None:
+def test_several_partitions_are_joined_into_one_batch() -> None:
     table = arrow.to_arrow([("a", 0, sample()), ("b", 1, sample())])
     table.validate(full=True)
     assert table.num_rows == 40
     assert table.column("topic").to_pylist() == ["a"] * 20 + ["b"] * 20
 
 
-def test_no_records_are_an_empty_batch() -> None:
+def test_no_records_give_empty_arrow_batch() -> None:
     for parts in ([], [("t", 0, decode_columns([]))]):
         table = arrow.to_arrow(parts)
         table.validate(full=True)
@@ -195,14 +195,14 @@ def test_no_records_are_an_empty_batch() -> None:
         assert table.schema == arrow.record_schema()
 
 
-def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install kclient\[arrow\]"):
         arrow.record_schema()
 
 
-def test_a_column_row_may_not_leave_the_data() -> None:
+def test_row_beyond_column_data_is_rejected() -> None:
     column = BinaryColumn(1, struct.pack("=ii", 0, 9), b"12345678")
     column.check()
-    with pytest.raises(InvalidArgumentError, match="row 0 leaves the data"):
+    with pytest.raises(InvalidArgumentError, match="row 0 exceeds the data"):
         column.row(0)

@@ -1,4 +1,4 @@
-"""Codecs: levels, foreign streams, broken streams, bounds."""
+"""Codecs: levels, streams of other libraries, corrupt streams, limits."""
 
 import gzip
 import zlib
@@ -27,13 +27,13 @@ TEXT = b"".join(b"flight %d from %d;" % (i, i * 7919 % 1000) for i in range(20_0
 
 @settings(deadline=None)
 @given(st.sampled_from(CompressionType), st.binary(max_size=2000), st.integers(1, 200))
-def test_data_come_back(kind: CompressionType, data: bytes, times: int) -> None:
+def test_compression_round_trip(kind: CompressionType, data: bytes, times: int) -> None:
     whole = data * times
     assert bytes(decompress(kind, compress(kind, memoryview(whole)))) == whole
 
 
 @pytest.mark.parametrize("kind", CODECS)
-def test_text_gets_smaller_and_comes_back(kind: CompressionType) -> None:
+def test_text_is_compressed(kind: CompressionType) -> None:
     packed = compress(kind, TEXT)
     assert len(packed) < len(TEXT) * 0.6
     assert decompress(kind, memoryview(packed)) == TEXT
@@ -41,7 +41,7 @@ def test_text_gets_smaller_and_comes_back(kind: CompressionType) -> None:
 
 @pytest.mark.parametrize("kind", CODECS)
 @pytest.mark.parametrize("excess", [0, 1, 1000])
-def test_the_limit_is_exact(kind: CompressionType, excess: int) -> None:
+def test_decompression_limit_is_exact(kind: CompressionType, excess: int) -> None:
     packed = compress(kind, TEXT)
     limit = len(TEXT) - excess
     if excess == 0:
@@ -53,7 +53,7 @@ def test_the_limit_is_exact(kind: CompressionType, excess: int) -> None:
 
 @pytest.mark.parametrize("kind", CODECS)
 @pytest.mark.parametrize("size", [0, 1, 3, 10, 20, 1000, -20, -5, -4, -1])
-def test_a_stream_that_ends_early_is_broken(kind: CompressionType, size: int) -> None:
+def test_truncated_stream_is_rejected(kind: CompressionType, size: int) -> None:
     packed = bytes(compress(kind, TEXT))
     with pytest.raises(CompressionError):
         decompress(kind, packed[:size])
@@ -61,21 +61,21 @@ def test_a_stream_that_ends_early_is_broken(kind: CompressionType, size: int) ->
 
 @pytest.mark.parametrize("kind", CODECS)
 @pytest.mark.parametrize("surplus", [b"\x00", b"surplus", bytes(100)])
-def test_a_stream_followed_by_something_is_broken(kind: CompressionType, surplus: bytes) -> None:
+def test_stream_with_trailing_data_is_rejected(kind: CompressionType, surplus: bytes) -> None:
     with pytest.raises(CompressionError):
         decompress(kind, bytes(compress(kind, b"data" * 50)) + surplus)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=300))
-def test_noise_is_broken_or_small(kind: CompressionType, noise: bytes) -> None:
+def test_random_bytes_are_rejected_or_small(kind: CompressionType, noise: bytes) -> None:
     with suppress(CompressionError):
         assert len(decompress(kind, noise, 10_000)) <= 10_000
 
 
 @settings(deadline=None)
 @given(st.sampled_from(CODECS), st.data())
-def test_a_flipped_byte_never_passes_the_limit(kind: CompressionType, data: st.DataObject) -> None:
+def test_damaged_stream_never_exceeds_the_limit(kind: CompressionType, data: st.DataObject) -> None:
     packed = bytearray(compress(kind, TEXT[:3000]))
     packed[data.draw(st.integers(0, len(packed) - 1))] ^= data.draw(st.integers(1, 255))
     with suppress(CompressionError):
@@ -100,7 +100,7 @@ def test_a_flipped_byte_never_passes_the_limit(kind: CompressionType, data: st.D
         (CompressionType.NONE, None, 0),
     ],
 )
-def test_levels(kind: CompressionType, level: int | None, expected: int) -> None:
+def test_default_levels(kind: CompressionType, level: int | None, expected: int) -> None:
     assert check_level(kind, level) == expected
 
 
@@ -114,13 +114,13 @@ def test_levels(kind: CompressionType, level: int | None, expected: int) -> None
         (ZSTD, 23, "got 23, expected -131072 to 22 for zstd; the default is 3"),
     ],
 )
-def test_impossible_levels_are_refused(kind: CompressionType, level: int, text: str) -> None:
+def test_levels_out_of_range_are_rejected(kind: CompressionType, level: int, text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         compress(kind, b"data", level)
 
 
 @pytest.mark.parametrize(("kind", "low", "high"), [(GZIP, 1, 9), (LZ4, None, 12), (ZSTD, -50, 19)])
-def test_a_higher_level_packs_tighter(
+def test_higher_level_compresses_better(
     kind: CompressionType, low: int | None, high: int | None
 ) -> None:
     loose, tight = compress(kind, TEXT, low), compress(kind, TEXT, high)
@@ -167,7 +167,7 @@ FOREIGN: list[tuple[CompressionType, Callable[[bytes], bytes]]] = [
 
 @pytest.mark.parametrize(("kind", "pack"), FOREIGN)
 @pytest.mark.parametrize("data", [b"x" * 200, TEXT[:200], TEXT], ids=len)
-def test_foreign_streams_are_read(
+def test_streams_of_other_libraries_are_decompressed(
     kind: CompressionType, pack: Callable[[bytes], bytes], data: bytes
 ) -> None:
     packed = pack(data)
@@ -176,12 +176,12 @@ def test_foreign_streams_are_read(
         decompress(kind, packed, len(data) - 1)
 
 
-def test_gzip_is_what_others_read() -> None:
+def test_gzip_is_readable_by_the_standard_library() -> None:
     assert gzip.decompress(bytes(compress(GZIP, TEXT))) == TEXT
     assert zlib.decompress(bytes(compress(GZIP, TEXT, 1)), 31) == TEXT
 
 
-def test_lz4_has_independent_blocks_of_64_kib() -> None:
+def test_lz4_uses_independent_blocks_of_64_kib() -> None:
     info = lz4.frame.get_frame_info(bytes(compress(LZ4, TEXT)))
     assert info["block_linked"] is False
     assert info["block_size"] == 64 * 1024
@@ -189,7 +189,7 @@ def test_lz4_has_independent_blocks_of_64_kib() -> None:
     assert lz4.frame.decompress(bytes(compress(LZ4, TEXT, 4))) == TEXT
 
 
-def test_snappy_has_the_framing_and_blocks_of_32_kib() -> None:
+def test_snappy_uses_xerial_blocks_of_32_kib() -> None:
     packed = bytes(compress(SNAPPY, TEXT))
     assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
     length = int.from_bytes(packed[16:20])
@@ -211,18 +211,18 @@ def test_snappy_has_the_framing_and_blocks_of_32_kib() -> None:
         b"",
     ],
 )
-def test_lies_of_snappy_are_found(stream: bytes) -> None:
+def test_invalid_snappy_sizes_are_rejected(stream: bytes) -> None:
     with pytest.raises(CompressionError, match="snappy"):
         decompress(SNAPPY, stream)
 
 
-def test_without_a_codec_data_stay_where_they_are() -> None:
+def test_no_codec_returns_the_data_itself() -> None:
     data = bytearray(b"data")
     assert compress(CompressionType.NONE, data) is data
     assert decompress(CompressionType.NONE, data) is data
 
 
 @pytest.mark.parametrize("number", [-1, 5, 7])
-def test_an_unknown_codec_is_named(number: int) -> None:
+def test_unknown_codec_is_reported(number: int) -> None:
     with pytest.raises(CompressionError, match=f"got id {number}, expected 0 to 4"):
         CompressionType.for_id(number)

@@ -1,4 +1,4 @@
-"""Control records: what their keys and values say."""
+"""Keys and values of control records."""
 
 from types import ModuleType
 
@@ -18,24 +18,24 @@ from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
         (ControlRecordType.KRAFT_VOTERS, "00000006"),
     ],
 )
-def test_the_key_names_the_kind(kind: ControlRecordType, key: str) -> None:
+def test_control_record_key_encodes_type(kind: ControlRecordType, key: str) -> None:
     assert kind.record_key().hex() == key
     assert ControlRecordType.parse(bytes.fromhex(key)) is kind
     assert ControlRecordType.parse(memoryview(bytes.fromhex(key + "ff"))) is kind
 
 
-def test_a_kind_of_the_future_is_unknown() -> None:
+def test_later_control_record_type_is_unknown() -> None:
     assert ControlRecordType.parse(bytes.fromhex("0001 7fff")) is ControlRecordType.UNKNOWN
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00\x00\x00", b"\xff\xff\x00\x00"])
-def test_a_broken_key_is_corrupt(key: bytes | None) -> None:
+def test_malformed_control_record_key_is_corrupt(key: bytes | None) -> None:
     with pytest.raises(CorruptRecordError, match="control record key: got"):
         ControlRecordType.parse(key)
 
 
 @pytest.mark.parametrize("kind", [ControlRecordType.ABORT, ControlRecordType.COMMIT])
-def test_an_end_marker_comes_back(kind: ControlRecordType) -> None:
+def test_end_txn_marker_round_trip(kind: ControlRecordType) -> None:
     marker = EndTxnMarker(kind, 77)
     assert marker.record_value().hex() == "00000000004d"
     assert EndTxnMarker.parse(marker.record_key(), marker.record_value()) == marker
@@ -51,7 +51,7 @@ def test_an_end_marker_comes_back(kind: ControlRecordType) -> None:
         (None, bytes(6)),
     ],
 )
-def test_a_broken_marker_is_corrupt(key: bytes | None, value: bytes | None) -> None:
+def test_malformed_end_txn_marker_is_corrupt(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(CorruptRecordError):
         EndTxnMarker.parse(key, value)
 
@@ -61,7 +61,7 @@ def test_only_commit_and_abort_end_a_transaction() -> None:
         EndTxnMarker(ControlRecordType.SNAPSHOT_HEADER, 0).record_key()
 
 
-def test_the_batch_that_ends_a_transaction(twin: ModuleType) -> None:
+def test_end_txn_batch_fields(twin: ModuleType) -> None:
     marker = EndTxnMarker(ControlRecordType.COMMIT, 3)
     wire = build_end_txn_batch(marker, 1234, 5, 999, base_offset=50, partition_leader_epoch=2)
     batch = twin.RecordBatch(wire)

@@ -1,4 +1,4 @@
-"""Batches across implementations: theirs read by us, ours read by them."""
+"""Interoperability of batches with other implementations."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def rows(batch: dict[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_the_golden_batches_cover_all_codecs_of_each_source() -> None:
+def test_golden_batches_cover_all_codecs() -> None:
     covered = {(batch["source"].split()[0], batch["codec"]) for batch in BATCHES}
     assert covered == {
         (source, kind.name.lower())
@@ -62,8 +62,8 @@ def test_foreign_batches_are_read(twin: ModuleType, golden: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     "golden", [batch for batch in BATCHES if batch["codec"] == "none"], ids=lambda b: b["source"]
 )
-def test_our_bytes_are_theirs(twin: ModuleType, golden: dict[str, Any]) -> None:
-    """Without compression there is one way to write a batch."""
+def test_uncompressed_batches_are_byte_identical(twin: ModuleType, golden: dict[str, Any]) -> None:
+    """Uncompressed batches have one canonical encoding."""
     expected = bytes.fromhex(golden["hex"])
     builder = twin.RecordBatchBuilder(bytearray(len(expected)))
     for row in rows(golden):
@@ -92,7 +92,7 @@ def ours(twin: ModuleType, compression: CompressionType) -> tuple[bytes, list[tu
 
 @pytest.mark.parametrize("compression", CompressionType)
 @pytest.mark.parametrize("reader", [KafkaPythonRecords, AiokafkaRecords])
-def test_others_read_our_batches(
+def test_other_clients_read_our_batches(
     twin: ModuleType, reader: Any, compression: CompressionType
 ) -> None:
     data, written = ours(twin, compression)
@@ -107,7 +107,7 @@ def test_others_read_our_batches(
     assert not records.has_next()
 
 
-def test_a_golden_batch_survives_a_round_trip_through_a_builder() -> None:
+def test_golden_batch_round_trip_through_builder() -> None:
     for golden in BATCHES:
         source = RecordBatch(bytes.fromhex(golden["hex"]))
         builder = RecordBatchBuilder(bytearray(1000))

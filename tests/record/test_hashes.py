@@ -1,4 +1,4 @@
-"""The partitioner's hash and the batch's checksum, against values known from elsewhere."""
+"""The partitioner's hash and the batch checksum, against known values."""
 
 from types import ModuleType
 
@@ -36,7 +36,7 @@ def test_murmur2_of_known_strings(twin: ModuleType, data: bytes, expected: int) 
 
 @settings(deadline=None)
 @given(st.binary(max_size=70))
-def test_murmur2_is_what_others_compute(data: bytes) -> None:
+def test_murmur2_equals_other_clients(data: bytes) -> None:
     assert murmur2(data) & 0xFFFFFFFF == foreign_murmur2(data) & 0xFFFFFFFF
     assert reference.murmur2(data) == murmur2(data)
 
@@ -54,5 +54,5 @@ def test_crc32c_of_known_strings(data: bytes, expected: int) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=50), st.binary(max_size=50))
-def test_crc32c_goes_on_from_a_value(first: bytes, second: bytes) -> None:
+def test_crc32c_continues_from_a_value(first: bytes, second: bytes) -> None:
     assert crc32c(second, crc32c(first)) == crc32c(first + second)

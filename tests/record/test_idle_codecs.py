@@ -1,4 +1,4 @@
-"""Codecs are lent to one caller at a time."""
+"""Pool of idle codecs."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from kclient.record import CompressionType, compress, decompress
 from kclient.record.idle_codecs import IdleCodecs
 
 
-def test_a_codec_is_used_again() -> None:
+def test_idle_codec_is_reused() -> None:
     made: list[object] = []
 
     def make() -> object:
@@ -23,7 +23,7 @@ def test_a_codec_is_used_again() -> None:
     assert len(made) == 2
 
 
-def test_after_an_error_a_codec_is_given_up() -> None:
+def test_codec_is_discarded_after_an_error() -> None:
     codecs = IdleCodecs(object)
     with pytest.raises(ValueError, match="broken"), codecs.borrow() as first:
         raise ValueError("broken")
@@ -31,7 +31,7 @@ def test_after_an_error_a_codec_is_given_up() -> None:
         assert second is not first
 
 
-def test_only_a_few_are_kept() -> None:
+def test_pool_size_is_bounded() -> None:
     codecs = IdleCodecs(object)
     lent = [codecs.borrow() for _ in range(20)]
     objects = {context.__enter__() for context in lent}
@@ -43,7 +43,7 @@ def test_only_a_few_are_kept() -> None:
     assert len(kept) == 4
 
 
-def test_a_broken_stream_does_not_spoil_the_next() -> None:
+def test_corrupt_stream_does_not_affect_the_next() -> None:
     good = bytes(compress(CompressionType.ZSTD, b"good" * 1000))
     for damaged in (good[:-3], good[:20] + b"\x00" + good[21:], good + b"x"):
         with pytest.raises(CompressionError):

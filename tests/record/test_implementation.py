@@ -1,4 +1,4 @@
-"""Which of the twins serves."""
+"""Selection of the compiled or the reference implementation."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def implementation_with(**environment: str) -> str:
     return ran.stdout.strip()
 
 
-def test_the_extension_serves_where_it_was_built() -> None:
+def test_extension_is_used_if_built() -> None:
     active = implementation_with()
     if os.environ.get("KCLIENT_REQUIRE_EXTENSION") == "1":
         assert active == "compiled kclient.record._speed"
@@ -33,16 +33,16 @@ def test_the_extension_serves_where_it_was_built() -> None:
 
 
 @pytest.mark.parametrize("value", ["1", "yes"])
-def test_the_environment_forces_the_reference(value: str) -> None:
+def test_environment_selects_the_reference(value: str) -> None:
     expected = "python kclient.record.reference.batch_cursor"
     assert implementation_with(KCLIENT_PURE_PYTHON=value) == expected
 
 
-def test_zero_forces_nothing() -> None:
+def test_zero_does_not_select_the_reference() -> None:
     assert implementation_with(KCLIENT_PURE_PYTHON="0") == implementation_with()
 
 
-def test_all_parts_are_of_one_implementation() -> None:
+def test_all_modules_have_one_implementation() -> None:
     modules = {part.__module__ for part in (BatchCursor, scan_batches, scan_headers)}
     assert (
         modules
@@ -56,5 +56,5 @@ def test_all_parts_are_of_one_implementation() -> None:
     )
 
 
-def test_the_name_is_one_of_two() -> None:
+def test_implementation_name() -> None:
     assert IMPLEMENTATION in {"compiled", "python"}

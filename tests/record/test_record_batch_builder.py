@@ -35,7 +35,7 @@ def test_bytes_of_a_small_batch(twin: ModuleType) -> None:
     assert twin.RecordBatch(wire).is_valid()
 
 
-def test_counts_grow_with_the_records(twin: ModuleType) -> None:
+def test_builder_counters(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     assert (builder.record_count, builder.size_in_bytes) == (0, RECORD_BATCH_OVERHEAD)
     assert (builder.first_timestamp, builder.max_timestamp, builder.next_offset) == (-1, -1, 0)
@@ -46,7 +46,7 @@ def test_counts_grow_with_the_records(twin: ModuleType) -> None:
     assert builder.size_in_bytes == len(builder.seal())
 
 
-def test_the_largest_record_is_told_as_it_lies_in_the_batch(twin: ModuleType) -> None:
+def test_largest_record_is_its_encoded_size(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(10_000))
     assert builder.largest_record == 0
     builder.append(0, b"key", b"v" * 100, [("h", b"x")])
@@ -63,7 +63,7 @@ def test_the_largest_record_is_told_as_it_lies_in_the_batch(twin: ModuleType) ->
     assert builder.largest_record == builder.size_in_bytes - before
 
 
-def test_a_full_buffer_refuses_and_keeps_what_it_has(twin: ModuleType) -> None:
+def test_full_buffer_rejects_record_and_is_unchanged(twin: ModuleType) -> None:
     buffer = bytearray(61 + 2 * 9)
     builder = twin.RecordBatchBuilder(buffer)
     for expected in (0, 1, -1, -1):
@@ -82,7 +82,7 @@ def test_the_first_record_always_fits(twin: ModuleType, capacity: int) -> None:
     assert RecordBatch(builder.seal()).records()[0].value == b"v" * 500
 
 
-def test_a_part_of_a_buffer_is_not_left(twin: ModuleType) -> None:
+def test_builder_stays_within_a_slice_of_a_buffer(twin: ModuleType) -> None:
     whole = bytearray(b"\xaa" * 300)
     builder = twin.RecordBatchBuilder(memoryview(whole)[100:200])
     while builder.append(0, None, b"0123") >= 0:
@@ -114,7 +114,7 @@ def test_bytes_like_keys_and_values_are_copied(twin: ModuleType) -> None:
         ((None, None, b""), "timestamp_ms: got NoneType"),
     ],
 )
-def test_wrong_types_are_named(twin: ModuleType, arguments: tuple[Any, ...], text: str) -> None:
+def test_wrong_types_are_reported(twin: ModuleType, arguments: tuple[Any, ...], text: str) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     with pytest.raises(InvalidTypeError, match=text):
         builder.append(*arguments)
@@ -122,19 +122,19 @@ def test_wrong_types_are_named(twin: ModuleType, arguments: tuple[Any, ...], tex
 
 
 @pytest.mark.parametrize("timestamp", [-2, 2**63, -(2**70)])
-def test_impossible_timestamps_are_refused(twin: ModuleType, timestamp: int) -> None:
+def test_timestamps_out_of_builder_range_are_rejected(twin: ModuleType, timestamp: int) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     with pytest.raises(InvalidArgumentError, match="timestamp_ms: got"):
         builder.append(timestamp, None, b"")
 
 
-def test_a_header_name_that_utf8_cannot_hold_is_refused(twin: ModuleType) -> None:
+def test_header_name_that_utf8_cannot_encode_is_rejected(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     with pytest.raises(InvalidArgumentError, match="UTF-8"):
         builder.append(0, None, b"", [("\ud800", None)])
 
 
-def test_timestamps_at_the_ends_of_their_range(twin: ModuleType) -> None:
+def test_timestamps_at_the_limits_of_their_range(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
     for timestamp in (2**63 - 1, -1, 0):
         builder.append(timestamp, None, b"")
@@ -142,20 +142,20 @@ def test_timestamps_at_the_ends_of_their_range(twin: ModuleType) -> None:
     assert [record.timestamp for record in records] == [2**63 - 1, -1, 0]
 
 
-def test_a_record_of_two_gib_is_refused_before_it_is_copied(twin: ModuleType) -> None:
+def test_record_of_two_gib_is_rejected_before_it_is_copied(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(256))
-    untouched = bytes(2**31)  # zero pages that the system hands out only when they are read
+    untouched = bytes(2**31)  # zero pages, allocated only when they are read
     with pytest.raises(RecordTooLargeError, match="2 GiB"):
         builder.append(0, None, untouched)
     assert builder.record_count == 0
 
 
-def test_read_only_memory_is_refused(twin: ModuleType) -> None:
+def test_read_only_buffer_is_rejected(twin: ModuleType) -> None:
     with pytest.raises(InvalidArgumentError, match="buffer: got read-only memory"):
         twin.RecordBatchBuilder(b"x" * 100)
 
 
-def test_a_negative_base_offset_is_refused(twin: ModuleType) -> None:
+def test_negative_base_offset_is_rejected(twin: ModuleType) -> None:
     with pytest.raises(InvalidArgumentError, match="base_offset: got -1"):
         twin.RecordBatchBuilder(bytearray(100), base_offset=-1)
 
@@ -164,7 +164,7 @@ def test_a_negative_base_offset_is_refused(twin: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("compression", CompressionType)
-def test_restamp_changes_the_producer_state_and_nothing_else(
+def test_restamp_changes_only_the_producer_state(
     twin: ModuleType, compression: CompressionType
 ) -> None:
     builder = twin.RecordBatchBuilder(bytearray(4096))
@@ -180,7 +180,7 @@ def test_restamp_changes_the_producer_state_and_nothing_else(
     assert builder.size_in_bytes == len(before)
 
 
-def test_a_sealed_batch_takes_no_more(twin: ModuleType) -> None:
+def test_sealed_batch_accepts_no_records(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(4096))
     builder.append(0, None, b"a")
     assert not builder.is_sealed
@@ -192,7 +192,7 @@ def test_a_sealed_batch_takes_no_more(twin: ModuleType) -> None:
         builder.seal()
 
 
-def test_nothing_to_seal_and_nothing_to_restamp(twin: ModuleType) -> None:
+def test_seal_and_restamp_require_their_state(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(4096))
     with pytest.raises(IllegalStateError, match="no records"):
         builder.seal()
@@ -221,7 +221,7 @@ def test_attributes(twin: ModuleType) -> None:
 # ---- many at once
 
 
-def test_append_many_stops_when_full_and_goes_on_elsewhere(twin: ModuleType) -> None:
+def test_append_many_stops_when_full_and_continues_in_another_batch(twin: ModuleType) -> None:
     values = [b"%04d" % index for index in range(100)]
     keys = [b"k%d" % index if index % 3 else None for index in range(100)]
     times = list(range(5000, 5100))
@@ -270,7 +270,7 @@ def test_append_many_is_all_or_nothing_on_an_error(twin: ModuleType) -> None:
         (([0, -5], None, [b"a", b"b"]), InvalidArgumentError, "timestamp_ms: got -5"),
     ],
 )
-def test_append_many_checks_its_rows(
+def test_append_many_validates_its_rows(
     twin: ModuleType, arguments: tuple[Any, ...], kind: type[Exception], text: str
 ) -> None:
     with pytest.raises(kind, match=text):
@@ -280,7 +280,7 @@ def test_append_many_checks_its_rows(
 # ---- offsets with holes
 
 
-def test_offsets_may_leave_holes(twin: ModuleType) -> None:
+def test_append_with_offset_may_leave_gaps(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(1000), base_offset=100)
     assert builder.append_with_offset(103, 0, None, b"a") == 0
     assert builder.append(0, None, b"b") == 1
@@ -291,14 +291,14 @@ def test_offsets_may_leave_holes(twin: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("offset", [99, 100, 2**31 + 100, 2**63])
-def test_offsets_must_grow_and_stay_near(twin: ModuleType, offset: int) -> None:
+def test_append_with_offset_validates_the_offset(twin: ModuleType, offset: int) -> None:
     builder = twin.RecordBatchBuilder(bytearray(1000), base_offset=100)
     builder.append(0, None, b"a")
     with pytest.raises(InvalidArgumentError, match=f"offset: got {offset}, expected 101"):
         builder.append_with_offset(offset, 0, None, b"b")
 
 
-def test_the_last_possible_offset_fills_the_batch(twin: ModuleType) -> None:
+def test_last_possible_offset_closes_the_batch(twin: ModuleType) -> None:
     builder = twin.RecordBatchBuilder(bytearray(1000))
     builder.append_with_offset(2**31 - 1, 0, None, b"a")
     assert builder.append(0, None, b"b") == -1
@@ -310,7 +310,7 @@ def test_the_last_possible_offset_fills_the_batch(twin: ModuleType) -> None:
 @pytest.mark.parametrize("key", [None, b"", b"k" * 200])
 @pytest.mark.parametrize("value", [None, b"", b"v" * 70_000])
 @pytest.mark.parametrize("headers", [None, [("name", b"x" * 100), ("né", None)]])
-def test_the_upper_bound_is_one(
+def test_record_size_upper_bound_is_never_exceeded(
     twin: ModuleType, key: bytes | None, value: bytes | None, headers: Any
 ) -> None:
     bound = twin.record_size_upper_bound(key, value, headers)

@@ -1,4 +1,4 @@
-"""Columns of which records are made: both twins, by hand and by chance."""
+"""Columns as a source of records, in both implementations."""
 
 import struct
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def ints(*numbers: int) -> bytes:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("first", [0, 3, 9])
-def test_rows_become_records(twin: ModuleType, wide: bool, first: int) -> None:
+def test_rows_are_appended_as_records(twin: ModuleType, wide: bool, first: int) -> None:
     values: list[bytes | None] = [b"a", None, b"", b"dddd"] * 5
     keys = list(reversed(values))
     headers: Any = [[("h", b"1"), ("ü", None)], None, [], [("", b"")]] * 5
@@ -47,7 +47,7 @@ def test_rows_become_records(twin: ModuleType, wide: bool, first: int) -> None:
     assert [record.headers for record in records] == [each or [] for each in headers[2:]]
 
 
-def test_chosen_rows_are_appended_as_far_as_they_fit(twin: ModuleType) -> None:
+def test_chosen_rows_are_appended_until_full(twin: ModuleType) -> None:
     columns = record_columns(twin)(5, None, column([bytes([65 + each] * 50) for each in range(9)]))
     builder = twin.RecordBatchBuilder(bytearray(250))
     assert builder.append_columns(columns, longs(8, 0, 0, 3, 1, 2), 1) == 3
@@ -79,7 +79,7 @@ def test_chosen_rows_are_appended_as_far_as_they_fit(twin: ModuleType) -> None:
         ),
     ],
 )
-def test_columns_must_fit_each_other(
+def test_columns_must_have_equal_lengths(
     twin: ModuleType, times: Any, keys: Any, values: Any, headers: Any, text: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
@@ -92,14 +92,14 @@ PAIR = (column([b"k"]), column([b"v"]))
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
-        ((0, None, BinaryColumn(1, ints(0, 5), b"1234")), "value: row 70 leaves the data"),
-        ((0, None, BinaryColumn(1, ints(3, 2), b"1234")), "value: row 70 leaves the data"),
-        ((0, None, BinaryColumn(1, ints(-1, 2), b"1234")), "value: row 70 leaves the data"),
-        ((0, BinaryColumn(1, ints(0, 1), b""), column([b"a"])), "key: row 70 leaves the data"),
+        ((0, None, BinaryColumn(1, ints(0, 5), b"1234")), "value: row 70 exceeds the data"),
+        ((0, None, BinaryColumn(1, ints(3, 2), b"1234")), "value: row 70 exceeds the data"),
+        ((0, None, BinaryColumn(1, ints(-1, 2), b"1234")), "value: row 70 exceeds the data"),
+        ((0, BinaryColumn(1, ints(0, 1), b""), column([b"a"])), "key: row 70 exceeds the data"),
         ((longs(-2), None, column([b"a"])), "timestamp_ms: got -2"),
         (
             (0, None, column([b"a"]), HeaderColumn(1, ints(0, 2), *PAIR)),
-            "headers: row 70 leaves the data",
+            "headers: row 70 exceeds the data",
         ),
         (
             (0, None, column([b"a"]), HeaderColumn(1, ints(0, 1), column([None]), PAIR[1])),
@@ -118,7 +118,7 @@ PAIR = (column([b"k"]), column([b"v"]))
                     1, ints(0, 2), BinaryColumn(2, ints(0, 1, 9), b"\xff"), column([b"", b""])
                 ),
             ),
-            "headers: row 70 has a header whose name is not UTF-8",  # the first fault is told
+            "headers: row 70 has a header whose name is not UTF-8",  # the first fault is outcome
         ),
         (
             (
@@ -127,11 +127,11 @@ PAIR = (column([b"k"]), column([b"v"]))
                 column([b"a"]),
                 HeaderColumn(1, ints(0, 1), PAIR[0], BinaryColumn(1, ints(0, 9), b"")),
             ),
-            "headers: row 70 leaves the data",
+            "headers: row 70 exceeds the data",
         ),
     ],
 )
-def test_a_broken_row_is_named_and_nothing_appended(
+def test_invalid_row_is_reported_and_none_appended(
     twin: ModuleType, columns: tuple[Any, ...], text: str
 ) -> None:
     made = record_columns(twin)(*columns)
@@ -158,12 +158,12 @@ def test_rows_must_exist(twin: ModuleType, rows: bytes) -> None:
         columns.size_upper_bound(1)
 
 
-def test_memory_that_changes_after_the_check_is_found(twin: ModuleType) -> None:
+def test_memory_modified_after_the_check_is_detected(twin: ModuleType) -> None:
     offsets = bytearray(ints(0, 4))
     columns = record_columns(twin)(0, None, BinaryColumn(1, offsets, b"1234"))
     assert columns.check(1000) == -1
     offsets[4] = 5
-    with pytest.raises(InvalidArgumentError, match="leaves the data"):
+    with pytest.raises(InvalidArgumentError, match="exceeds the data"):
         twin.RecordBatchBuilder(bytearray(1000)).append_columns(columns)
 
 
@@ -216,7 +216,7 @@ def test_rows_are_grouped_in_their_order(twin: ModuleType) -> None:
         ((2, b"abc", 0, 2), TypeError, "memoryview"),
     ],
 )
-def test_groups_need_what_there_is(
+def test_grouping_validates_its_arguments(
     twin: ModuleType, arguments: tuple[Any, ...], kind: type[Exception], text: str
 ) -> None:
     columns = record_columns(twin)(0, None, column([b"a", b"b"]))
@@ -224,14 +224,14 @@ def test_groups_need_what_there_is(
         columns.rows_by_partition(*arguments, by_key=True)
 
 
-def test_a_key_that_leaves_its_data_has_no_partition(twin: ModuleType) -> None:
+def test_key_beyond_its_data_is_rejected(twin: ModuleType) -> None:
     keys = BinaryColumn(1, ints(0, 5), b"1234")
     columns = record_columns(twin)(0, keys, column([b"a"]))
-    with pytest.raises(InvalidArgumentError, match="key: row 0 leaves the data"):
+    with pytest.raises(InvalidArgumentError, match="key: row 0 exceeds the data"):
         columns.rows_by_partition(2, None, 0, 1, by_key=True)
 
 
-def test_columns_need_memory(twin: ModuleType) -> None:
+def test_columns_require_buffers(twin: ModuleType) -> None:
     with pytest.raises((InvalidTypeError, TypeError)):
         record_columns(twin)(None, None, column([b"a"]))
 
@@ -282,7 +282,7 @@ some_columns = st.tuples(
 )
 
 
-def told(call: Callable[[], Any]) -> Any:
+def outcome(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except KafkaError as error:
@@ -297,19 +297,19 @@ def told(call: Callable[[], Any]) -> Any:
     st.integers(0, 3),
     st.integers(0, 120),
 )
-def test_they_append_alike(
+def test_column_twins_append_alike(
     twins: list[ModuleType], parts: Any, capacity: int, rows: Any, start: int, limit: int
 ) -> None:
     stories = []
     for module in twins:
-        columns = told(lambda module=module: record_columns(module)(*parts))  # type: ignore[misc]  # a lambda in a loop
+        columns = outcome(lambda module=module: record_columns(module)(*parts))  # type: ignore[misc]  # a lambda in a loop
         story: list[Any] = [isinstance(columns, tuple) and columns]
         if not story[0]:
             builder = module.RecordBatchBuilder(bytearray(capacity))
-            story.append(told(lambda columns=columns: columns.check(limit, 7)))  # type: ignore[misc]  # as above
+            story.append(outcome(lambda columns=columns: columns.check(limit, 7)))  # type: ignore[misc]  # as above
             if not isinstance(story[-1], tuple):
                 call = builder.append_columns
-                story.append(told(lambda call=call, columns=columns: call(columns, rows, start)))  # type: ignore[misc]  # as above
+                story.append(outcome(lambda call=call, columns=columns: call(columns, rows, start)))  # type: ignore[misc]  # as above
             if builder.record_count:
                 story.append(bytes(builder.seal()))
         stories.append(story)
@@ -325,7 +325,7 @@ def test_they_append_alike(
     st.integers(-1, 5),
     st.booleans(),
 )
-def test_they_group_alike(
+def test_column_twins_group_alike(
     twins: list[ModuleType],
     keys: BinaryColumn,
     chosen: Any,
@@ -342,5 +342,5 @@ def test_they_group_alike(
             groups = columns.rows_by_partition(count, chosen, start, stop, by_key=by_key)
             return [(partition, bytes(rows)) for partition, rows in groups]
 
-        stories.append(told(group))
+        stories.append(outcome(group))
     assert all(story == stories[0] for story in stories)

@@ -1,4 +1,4 @@
-"""The compiled module and the reference do the same, on good bytes and on bad ones."""
+"""Equality of the compiled module and the reference, on valid and invalid input."""
 
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ states = st.tuples(
 
 
 def built(module: ModuleType, capacity: int, rows: Any, seal: Any, extra: Any) -> Any:
-    """Return what a builder says of its records, and the batch."""
+    """Return the state of a builder, and its batch."""
     builder = module.RecordBatchBuilder(bytearray(capacity), base_offset=extra["base_offset"])
     indexes = [builder.append(*row) for row in rows]
     sealed = builder.seal(
@@ -54,7 +54,7 @@ options = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(st.integers(0, 4000), records, states, options)
-def test_they_write_the_same_bytes(
+def test_twins_write_the_same_bytes(
     twins: list[ModuleType], capacity: int, rows: Any, seal: Any, extra: Any
 ) -> None:
     made = {built(module, capacity, rows, seal, extra) for module in twins}
@@ -63,7 +63,7 @@ def test_they_write_the_same_bytes(
 
 @settings(deadline=None)
 @given(st.integers(0, 3000), records, st.integers(0, 13), headers)
-def test_they_append_many_alike(
+def test_twins_append_many_alike(
     twins: list[ModuleType], capacity: int, rows: Any, start: int, extra: Any
 ) -> None:
     results: set[Any] = set()
@@ -83,7 +83,7 @@ good = st.tuples(st.integers(300, 5000), records, states, options)
 
 @settings(deadline=None)
 @given(good, st.integers(0, 20), st.integers(1, 5))
-def test_they_read_alike(twins: list[ModuleType], parts: Any, start: int, step: int) -> None:
+def test_twins_read_alike(twins: list[ModuleType], parts: Any, start: int, step: int) -> None:
     data = built(reference, *parts)[1]
     stories = [read_all(module, data, start, step) for module in twins]
     assert all(story == stories[0] for story in stories)
@@ -96,7 +96,7 @@ changes = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(good, changes, st.integers(0, 20), st.booleans(), st.integers(0, 60))
-def test_they_read_damaged_batches_alike(
+def test_twins_read_damaged_batches_alike(
     twins: list[ModuleType], parts: Any, damage: Any, start: int, focus: bool, cut: int
 ) -> None:
     data = bytearray(built(reference, *parts)[1])
@@ -113,10 +113,10 @@ def test_they_read_damaged_batches_alike(
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 6), st.integers(0, 12), st.sampled_from([0, 8]))
-def test_they_read_noise_alike(
+def test_twins_read_random_bytes_alike(
     twins: list[ModuleType], payload: bytes, count: int, last: int, attributes: int
 ) -> None:
-    """A right header and anything behind it."""
+    """A valid header followed by random bytes."""
     head = reference.RecordBatchBuilder(bytearray(100))
     head.append(0, None, None)
     data = bytearray(head.seal()[:61]) + payload

@@ -34,7 +34,7 @@ def test_known_values(value: int, encoded: str) -> None:
 
 @settings(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3), st.binary(max_size=3))
-def test_a_long_comes_back(value: int, before: bytes, after: bytes) -> None:
+def test_varlong_round_trip(value: int, before: bytes, after: bytes) -> None:
     encoded = encode_varint(value)
     data = before + encoded + after
     assert decode_varlong(data, len(before)) == (value, len(before) + len(encoded))
@@ -42,29 +42,29 @@ def test_a_long_comes_back(value: int, before: bytes, after: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.integers(-(2**31), 2**31 - 1))
-def test_an_int_comes_back(value: int) -> None:
+def test_varint_round_trip(value: int) -> None:
     encoded = encode_varint(value)
     assert decode_varint(memoryview(encoded)) == (value, len(encoded))
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
-def test_more_than_64_bits_are_refused(value: int) -> None:
+def test_more_than_64_bits_are_rejected(value: int) -> None:
     with pytest.raises(InvalidArgumentError, match="64 bits"):
         encode_varint(value)
 
 
 @pytest.mark.parametrize("data", ["", "80", "8080808080", "ffffffff1f", "808080808000"])
-def test_a_broken_int_is_corrupt(data: str) -> None:
+def test_malformed_varint_is_corrupt(data: str) -> None:
     with pytest.raises(CorruptRecordError):
         decode_varint(bytes.fromhex(data))
 
 
 @pytest.mark.parametrize("data", ["", "ff" * 9, "ff" * 9 + "02", "ff" * 10 + "00"])
-def test_a_broken_long_is_corrupt(data: str) -> None:
+def test_malformed_varlong_is_corrupt(data: str) -> None:
     with pytest.raises(CorruptRecordError):
         decode_varlong(bytes.fromhex(data))
 
 
-def test_a_negative_position_is_refused() -> None:
+def test_negative_position_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="position: got -1"):
         decode_varint(b"\x00", -1)

@@ -203,7 +203,7 @@ def _cut_too_much(replace: Replace) -> None:
         cut = recover(self, visit)
         headers = list(self.records.headers())
         if headers:
-            self._cut(headers[-1].position, headers[-1].base_offset)
+            self._truncate_at(headers[-1].position, headers[-1].base_offset)
         return cut + bool(headers)
 
     replace(LogSegment, "recover", recover_less)
@@ -245,7 +245,7 @@ def _trust_answers(replace: Replace) -> None:
 
 
 def _trust_disk(replace: Replace) -> None:
-    replace(FileRecords, "sound_batches", lambda self, **_: self.all_headers())
+    replace(FileRecords, "valid_batch_columns", lambda self, **_: self.header_columns())
 
 
 def _wait_for_dead_joiners(replace: Replace) -> None:

@@ -1,1 +1,1 @@
-"""The storage layer: Kafka's log on disk, byte for byte."""
+"""Storage layer: Kafka's log on disk, in Kafka's file formats."""

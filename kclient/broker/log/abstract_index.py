@@ -1,4 +1,4 @@
-"""What the offset index and the time index share: sorted entries of fixed size in a file."""
+"""Base class of the offset index and the time index: sorted entries of fixed size in a file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ _LARGEST_FILE = 64 * 1024 * 1024
 class AbstractIndex(ABC):
     """A sparse index of one segment (Kafka: AbstractIndex).
 
-    The entries are held in memory while the index is in use, and written through. Kafka maps the
-    file instead, and makes it as large as it may become. Here a mapping would be a danger: where
-    the disk is full or broken, touching it ends the process instead of raising an error.
+    The entries are held in memory while the index is in use, and written through. Kafka maps a
+    preallocated file instead. Accessing a mapping on a full or broken disk would end the process
+    instead of raising an error.
 
     Guarded by the lock of the log it belongs to.
 
     Attributes:
-        path: Where the file is.
-        base_offset: The segment's.
-        entries: How many there are.
-        is_open: Whether they are in memory.
+        path: Path of the file.
+        base_offset: Base offset of the segment.
+        entries: Number of entries.
+        is_open: Whether the entries are in memory.
     """
 
     entry_size: ClassVar[int]
@@ -42,10 +42,10 @@ class AbstractIndex(ABC):
         self._capacity = 0
         self._file: File | None = None  # open while there is something to write
         self._unflushed = False
-        self._holds_back = False
+        self._defers_writes = False
 
     def open(self) -> None:
-        """Read the entries; where there is no file, make one and take new entries.
+        """Read the entries. A missing file is created and the index accepts new entries.
 
         Raises:
             CorruptIndexError: The file is larger than any index.
@@ -53,7 +53,7 @@ class AbstractIndex(ABC):
         existed = self._files.exists(self.path)
         self._content = self._read() if existed else bytearray()
         self.entries = len(self._content) // self.entry_size
-        del self._content[self.size_in_bytes :]  # half an entry is none
+        del self._content[self.size_in_bytes :]  # an incomplete entry
         self._capacity = self.entries if existed else self._most_entries()
         if not existed:
             self._files.open(self.path, create=True).close()
@@ -62,17 +62,17 @@ class AbstractIndex(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another entry."""
+        """Whether the index accepts no further entry."""
         return self.entries >= self._capacity
 
     @property
     def size_in_bytes(self) -> int:
-        """The bytes of all entries."""
+        """Size of all entries."""
         return self.entries * self.entry_size
 
     @abstractmethod
     def sanity_check(self) -> None:
-        """Raise CorruptIndexError where the file contradicts itself."""
+        """Raise CorruptIndexError if the file is inconsistent."""
 
     @abstractmethod
     def truncate_to(self, offset: int) -> None:
@@ -80,30 +80,30 @@ class AbstractIndex(ABC):
 
     @abstractmethod
     def _entries_changed(self) -> None:
-        """Read again what is remembered of the last entry."""
+        """Update the cached last entry."""
 
-    def take_entries(self) -> None:
-        """Make room for new entries in the index of a segment that will be appended to."""
+    def resize_for_append(self) -> None:
+        """Set the capacity of the index of a segment that is appended to."""
         self._capacity = max(self._most_entries(), self.entries)
 
     @contextmanager
-    def written_at_once(self) -> Iterator[None]:
-        """Write the entries that are added within in one piece at the end.
+    def deferred_writes(self) -> Iterator[None]:
+        """Defer writes: entries added in the block are written at its end, by one write.
 
         Raises:
             OSError: The write failed; the file may lack entries that are here.
         """
         start = self.size_in_bytes
-        self._holds_back = True
+        self._defers_writes = True
         try:
             yield
         finally:
-            self._holds_back = False
+            self._defers_writes = False
         if self.size_in_bytes > start:
             self._writer().write_at(start, self._content[start:])
 
     def trim(self) -> None:
-        """Take no more entries, and cut the file behind the last one."""
+        """Accept no further entries, and truncate the file after the last one."""
         if not self.is_open:
             return
         if self._files.size(self.path) != self.size_in_bytes:
@@ -112,17 +112,17 @@ class AbstractIndex(ABC):
         self._close_file()
 
     def reset(self) -> None:
-        """Forget all entries, whatever the file holds, and make room for new ones."""
+        """Remove all entries and truncate the file; the index accepts new entries."""
         self._writer(create=True).truncate(0)
         self._close_file()
         self._content.clear()
         self.entries = 0
         self.is_open = self._unflushed = True
-        self.take_entries()
+        self.resize_for_append()
         self._entries_changed()
 
     def flush(self) -> None:
-        """Force the entries to the disk."""
+        """Flush the entries to disk."""
         if self._unflushed:
             self._writer().flush()
             self._unflushed = False
@@ -130,32 +130,32 @@ class AbstractIndex(ABC):
                 self._close_file()
 
     def close(self) -> None:
-        """Trim and release; idempotent."""
+        """Trim and release. Idempotent."""
         self.trim()
         self.release()
 
     def release(self) -> None:
-        """Let go of memory and file, and leave the file as it is; idempotent."""
+        """Release the memory and close the file, which is left as it is. Idempotent."""
         self._content = bytearray()
         self._capacity = 0
         self.is_open = False
         self._close_file()
 
     def rename_to(self, path: Path) -> None:
-        """Rename the file; a file that was never made needs no renaming."""
+        """Rename the file if it exists."""
         if self._files.exists(self.path):
             self._files.rename(self.path, path)
         self._set_path(path)
 
     def moved_to(self, directory: Path) -> None:
-        """Note that the directory was renamed."""
+        """Update the path after the directory was renamed."""
         self._set_path(directory / self.path.name)
 
     def _append_entry(self, entry: bytes) -> None:
         if self.entries >= self._capacity:
-            raise IllegalStateError(f"{self.path.name}: no room for entry {self.entries}")
+            raise IllegalStateError(f"{self.path.name}: the index is full, at entry {self.entries}")
         self._unflushed = True
-        if not self._holds_back:
+        if not self._defers_writes:
             self._writer().write_at(self.size_in_bytes, entry)
         self._content += entry
         self.entries += 1
@@ -176,13 +176,15 @@ class AbstractIndex(ABC):
         try:
             size = file.size()
             if size > max(_LARGEST_FILE, self._max_index_size):
-                raise CorruptIndexError(f"{self.path.name}: got {size} bytes, too many")
+                raise CorruptIndexError(
+                    f"{self.path.name}: got {size} bytes, more than an index can have"
+                )
             return bytearray(file.read_at(0, size))
         finally:
             file.close()
 
     def _writer(self, *, create: bool = False) -> File:
-        # Opened with the first new entry: an idle partition holds no descriptor for its indexes.
+        # Opened for the first new entry, so that idle partitions hold no descriptors for indexes.
         if self._file is None:
             self._file = self._files.open(self.path, create=create)
         return self._file

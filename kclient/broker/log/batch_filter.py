@@ -1,4 +1,4 @@
-"""What compaction leaves of a batch (Kafka: Cleaner's RecordFilter)."""
+"""Filter that decides which records of a batch compaction retains (Kafka: RecordFilter)."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Self
@@ -13,12 +13,12 @@ from kclient.record.rewriting import with_records, without_records
 _LATEST_MS = 2**63 - 1
 
 
-class RememberedBatches(NamedTuple):
-    """The batches by which a log knows its producers again after a restart.
+class RetainedBatches(NamedTuple):
+    """Batches that the cleaner must keep, because producer state is restored from them.
 
     Attributes:
         ends: Pairs of producer id and last offset.
-        epochs: Epoch by producer of those that wrote markers alone.
+        epochs: Epoch by producer id, for producers with markers only.
     """
 
     ends: frozenset[tuple[int, int]]
@@ -26,7 +26,7 @@ class RememberedBatches(NamedTuple):
 
     @classmethod
     def of(cls, entries: Mapping[int, ProducerStateEntry]) -> Self:
-        """Collect them from what the log remembers of its producers."""
+        """Return the batches that a log's producer state refers to."""
         ends = frozenset(
             (producer_id, batch.last_offset)
             for producer_id, entry in entries.items()
@@ -39,8 +39,8 @@ class RememberedBatches(NamedTuple):
         }
         return cls(ends, epochs)
 
-    def hold(self, batch: RecordBatch) -> bool:
-        """Return whether a batch is one of them."""
+    def contains(self, batch: RecordBatch) -> bool:
+        """Return whether a batch must be kept."""
         if not batch.has_producer_id:
             return False
         if batch.is_control:
@@ -49,49 +49,49 @@ class RememberedBatches(NamedTuple):
 
 
 class BatchFilter:
-    """Decides for one run of the cleaner; sees the batches in their order.
+    """Record filter of one cleaner run. Batches must be passed in offset order.
 
-    A record stays if no later one has its key. A tombstone stays until delete.retention.ms after it
-    was first seen here, so that whoever reads on gets to know that the key was deleted. A batch of
-    which nothing stays goes, unless a producer would be taken for another one without it.
+    A record is retained if no later record has its key. A tombstone is retained until
+    delete.retention.ms after the cleaner first saw it, so that consumers read it. An empty batch is
+    removed unless producer state refers to it.
     """
 
     def __init__(
         self,
         offsets: OffsetMap,
         transactions: CleanedTransactions,
-        remembered: RememberedBatches,
+        retained: RetainedBatches,
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """Remember what to decide by.
+        """Create a filter.
 
         Args:
-            offsets: The last offset of each key, up to the end of what is cleaned.
-            transactions: Follows the transactions.
-            remembered: Batches that must not vanish.
+            offsets: Last offset of each key, up to the end of the cleaned range.
+            transactions: Tracks the transactions.
+            retained: Batches that must be kept.
             now_ms: Wall time.
-            delete_retention_ms: How long tombstones stay.
+            delete_retention_ms: Retention time of tombstones.
         """
         self._offsets = offsets
         self.transactions = transactions
-        self._remembered = remembered
+        self._retained = retained
         self._now_ms = now_ms
         self._horizon_ms = min(now_ms + delete_retention_ms, _LATEST_MS)
 
     def apply(self, batch: RecordBatch) -> WireBytes:
-        """Return what stays of a batch: its own bytes, fewer, or none.
+        """Return the retained part of a batch: the batch itself, a smaller one, or no bytes.
 
         Raises:
             CorruptRecordError: A record is malformed.
-            CompressionError: The records cannot be unpacked.
+            CompressionError: The records cannot be decompressed.
         """
-        is_obsolete = self.transactions.takes_out(batch)
+        is_obsolete = self.transactions.on_batch_read(batch)
         if not is_obsolete and batch.base_offset >= self._offsets.next_offset:
             return batch.buffer
         kept = self._kept(batch, is_obsolete=is_obsolete)
         if not kept:
-            return without_records(batch) if self._remembered.hold(batch) else b""
+            return without_records(batch) if self._retained.contains(batch) else b""
         ends_nothing = is_obsolete and batch.is_control
         horizon_ms = self._new_horizon(batch, kept, ends_nothing=ends_nothing)
         if len(kept) == batch.count and horizon_ms is None:
@@ -116,7 +116,7 @@ class BatchFilter:
     def _new_horizon(
         self, batch: RecordBatch, kept: list[Record], *, ends_nothing: bool
     ) -> int | None:
-        """Return when what is doomed in the batch shall go, if it does not say so itself."""
+        """Return the delete horizon to write into a batch that needs one and has none."""
         if batch.delete_horizon_ms is not None:
             return None
         has_tombstones = not batch.is_control and any(record.value is None for record in kept)

@@ -1,8 +1,8 @@
-"""The last batches of each producer, read back from a log's tail after a start.
+"""Restores the last batches of each producer from the tail of a log after a start.
 
-A snapshot keeps of each producer the last batch alone, as Kafka's does. But a producer has up to
-five in flight, and when their answers were lost with the broker, it sends all of them again: each
-must be known again, or it would be taken for a gap.
+A snapshot contains only the last batch of each producer, as in Kafka. A producer has up to five
+batches in flight. If their responses were lost because the broker stopped, it retries all of them,
+and each must be recognized as a duplicate instead of an out-of-order sequence.
 """
 
 from collections import defaultdict
@@ -23,33 +23,33 @@ from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import BatchColumns
 
 _TAIL_BYTES = 4 * 1024 * 1024
-"""How far back is looked, lest a start take long."""
+"""Upper bound of the bytes that are read, to bound the time of a start."""
 
 _FIRST_BYTES = 256 * 1024
 
 
-def recall_batches(local: LocalLog, producers: ProducerStateManager) -> None:
-    """Complete what is known of the producers by what stands in the log's last few megabytes."""
-    wanting = {
+def restore_recent_batches(local: LocalLog, producers: ProducerStateManager) -> None:
+    """Complete the batches of each producer entry from the last megabytes of the log."""
+    incomplete = {
         producer_id: entry
         for producer_id, entry in producers.entries.items()
         if 0 < len(entry.batches) < NUM_BATCHES_TO_RETAIN
     }
-    if not wanting:
+    if not incomplete:
         return
-    for producer_id, earlier in _find_earlier(local, wanting).items():
-        known = wanting[producer_id].batches
+    for producer_id, earlier in _find_earlier(local, incomplete).items():
+        known = incomplete[producer_id].batches
         for batch in earlier[: NUM_BATCHES_TO_RETAIN - len(known)]:
             known.appendleft(batch)
 
 
 def _find_earlier(
-    local: LocalLog, wanting: dict[int, ProducerStateEntry]
+    local: LocalLog, incomplete: dict[int, ProducerStateEntry]
 ) -> dict[int, list[BatchMetadata]]:
-    """Return of each producer the batches before those that are known, the latest first."""
+    """Return the batches of each producer that precede the known ones, latest first."""
     known_from = {
         producer_id: (entry.producer_epoch, entry.batches[0].first_offset)
-        for producer_id, entry in wanting.items()
+        for producer_id, entry in incomplete.items()
     }
     found: dict[int, list[BatchMetadata]] = defaultdict(list)
     for columns, row in _backwards(local):
@@ -67,10 +67,10 @@ def _find_earlier(
 
 
 def _backwards(local: LocalLog) -> Iterator[tuple[BatchColumns, int]]:
-    """Go through the batches of the log's tail, the last one first."""
+    """Iterate over the batches of the log's tail, last one first."""
     left = _TAIL_BYTES
     for segment in reversed(local.segments.values()):
-        # What a reader could not read either is no help here.
+        # A damaged segment ends the search; consumers cannot read it either.
         with suppress(CorruptRecordError):
             for columns in _pieces(segment, left):
                 for row in reversed(range(columns.batch_count)):
@@ -81,10 +81,10 @@ def _backwards(local: LocalLog) -> Iterator[tuple[BatchColumns, int]]:
 
 
 def _pieces(segment: LogSegment, most_bytes: int) -> Iterator[BatchColumns]:
-    """Go back through a segment's last bytes; mostly what is sought stands in the very last."""
+    """Read a segment's tail backwards; a small first read, which mostly suffices."""
     end, size = segment.size, _FIRST_BYTES
     lowest = max(0, end - most_bytes)
     while end > lowest:
         start = segment.indexes.offset.batch_start(max(lowest, end - size))
-        yield from reversed(list(segment.records.all_headers(start, end)))
+        yield from reversed(list(segment.records.header_columns(start, end)))
         end, size = start, most_bytes

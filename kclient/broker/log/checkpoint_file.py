@@ -1,4 +1,4 @@
-"""Checkpoints: small text files of a version, a count and lines (Kafka: CheckpointFile).
+"""Checkpoint files: text files of a version, a count and lines (Kafka: CheckpointFile).
 
 ::
 
@@ -7,7 +7,7 @@
     orders 0 4711
     orders 1 15
 
-Kafka keeps offsets of partitions in this form, and the leader epochs of one partition.
+Kafka stores offsets of partitions, and the leader epochs of a partition, in this format.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,23 +27,23 @@ _VERSION = 0
 
 
 class CheckpointFile:
-    """Lines behind a version and a count, replaced as a whole."""
+    """Lines after a version and a count; every write replaces the file."""
 
     def __init__(self, files: Files, path: Path) -> None:
         self._files = files
         self.path = path
 
     def write(self, lines: Iterable[str]) -> None:
-        """Replace the contents, flushed."""
+        """Replace the contents and flush them."""
         listed = list(lines)
         text = "\n".join([str(_VERSION), str(len(listed)), *listed]) + "\n"
         self._files.write_atomic(self.path, text.encode())
 
     def read(self) -> list[list[str]]:
-        """Return the lines, split at spaces; an absent or empty file has none.
+        """Return the lines, split at spaces; none if the file is absent or empty.
 
         Raises:
-            MalformedCheckpointError: Version, count or encoding are not as expected.
+            MalformedCheckpointError: Unexpected version, count or encoding.
         """
         if not self._files.exists(self.path):
             return []
@@ -63,10 +63,10 @@ class CheckpointFile:
 
 
 class OffsetCheckpointFile:
-    """An offset for each partition (Kafka: OffsetCheckpointFile).
+    """Checkpoint of one offset for each partition (Kafka: OffsetCheckpointFile).
 
     Attributes:
-        name: The file's name.
+        name: Name of the file.
     """
 
     def __init__(self, files: Files, data_dir: Path, name: str) -> None:
@@ -74,13 +74,13 @@ class OffsetCheckpointFile:
         self._file = CheckpointFile(files, data_dir / name)
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace all offsets, flushed."""
+        """Replace all offsets and flush them."""
         self._file.write(
             f"{topic} {number} {offset}" for (topic, number), offset in sorted(offsets.items())
         )
 
     def read(self) -> dict[TopicPartition, int]:
-        """Return the offsets; an absent file has none.
+        """Return the offsets; none if the file is absent.
 
         Raises:
             MalformedCheckpointError: A line is not a topic, a partition and an offset.
@@ -97,17 +97,20 @@ class OffsetCheckpointFile:
 
 
 class LeaderEpochCheckpointFile:
-    """The first offset of each leader epoch of one partition (Kafka: LeaderEpochCheckpointFile)."""
+    """Checkpoint of a partition's leader epochs and their first offsets.
+
+    (Kafka: LeaderEpochCheckpointFile)
+    """
 
     def __init__(self, files: Files, directory: Path) -> None:
         self._file = CheckpointFile(files, directory / LEADER_EPOCH_CHECKPOINT)
 
     def write(self, entries: Iterable[tuple[int, int]]) -> None:
-        """Replace the (epoch, start offset) pairs, flushed."""
+        """Replace the (epoch, start offset) pairs and flush them."""
         self._file.write(f"{epoch} {start_offset}" for epoch, start_offset in entries)
 
     def read(self) -> list[tuple[int, int]]:
-        """Return the (epoch, start offset) pairs; an absent file has none.
+        """Return the (epoch, start offset) pairs; none if the file is absent.
 
         Raises:
             MalformedCheckpointError: A line is not an epoch and an offset.

@@ -1,4 +1,4 @@
-""".kafka_cleanshutdown: the mark of a broker that closed its logs in order."""
+"""Handler of the file that marks a clean shutdown, ``.kafka_cleanshutdown``."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,14 @@ CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 
 
 class CleanShutdownFileHandler:
-    """Writes the mark at the end, reads and removes it at the start (KIP-966)."""
+    """Writes the file at shutdown, reads and removes it at the start (KIP-966)."""
 
     def __init__(self, files: Files, data_dir: Path) -> None:
         self._files = files
         self._path = data_dir / CLEAN_SHUTDOWN_FILE
 
     def write(self, broker_epoch: int = -1) -> None:
-        """Leave the mark, flushed."""
+        """Write the file and flush it."""
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
         self._files.write_atomic(self._path, content.encode())
 
@@ -25,7 +25,7 @@ class CleanShutdownFileHandler:
         return self._files.exists(self._path)
 
     def read_broker_epoch(self) -> int:
-        """Return the broker epoch of the last clean shutdown, or -1 where it is not known."""
+        """Return the broker epoch of the last clean shutdown, or -1 if unknown."""
         if not self.exists():
             return -1
         try:
@@ -35,7 +35,7 @@ class CleanShutdownFileHandler:
         return epoch if isinstance(epoch, int) else -1
 
     def delete(self) -> None:
-        """Remove the mark, flushed: it must not come back with a power cut. Absent is no error."""
+        """Remove the file and flush the directory, so that a crash cannot restore it."""
         if self.exists():
             self._files.remove(self._path)
             self._files.flush_directory(self._path.parent)

@@ -1,4 +1,4 @@
-"""Which part of a log the cleaner may touch, and how much it would gain (Kafka: LogToClean)."""
+"""Range of a log that the cleaner may compact, with its dirty ratio (Kafka: LogToClean)."""
 
 from collections.abc import Callable
 from itertools import takewhile
@@ -9,14 +9,14 @@ from kclient.broker.log.log_segment import LogSegment
 
 
 class CleanableRange(NamedTuple):
-    """What of a log can be compacted.
+    """Range of offsets of a log that can be compacted.
 
     Attributes:
-        start: The first offset that was not looked at yet.
-        end: Nothing at or behind this offset is looked at.
+        start: First dirty offset.
+        end: First uncleanable offset.
         clean_bytes: Size of the segments before `start`.
-        dirty_bytes: Size of the segments from there to `end`.
-        is_overdue: Whether a record has waited for max.compaction.lag.ms.
+        dirty_bytes: Size of the segments from `start` to `end`.
+        is_overdue: Whether a dirty record is older than max.compaction.lag.ms.
     """
 
     start: int
@@ -27,22 +27,23 @@ class CleanableRange(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float:
-        """Share of the log that was not compacted."""
+        """Share of the log that is not compacted."""
         return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
 
     def is_worthwhile(self, min_dirty_ratio: float) -> bool:
-        """Return whether there is enough to do, or too long nothing was done."""
+        """Return whether the range is dirty enough, or overdue."""
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > min_dirty_ratio)
 
 
 def cleanable_range(parts: LogParts, stable_offset: int, now_ms: int) -> CleanableRange:
-    """Return what of a log can be compacted now; the caller holds the log's lock.
+    """Return the range that can be compacted now; the caller holds the log's lock.
 
-    Never the active segment, nothing a consumer cannot read yet, nothing too young.
+    Excludes the active segment, records that consumers cannot read yet, and records that are
+    younger than min.compaction.lag.ms.
 
     Args:
         parts: The log.
-        stable_offset: Its last stable offset.
+        stable_offset: Last stable offset of the log.
         now_ms: Wall time.
     """
     local, config = parts.local, parts.local.config
@@ -68,7 +69,7 @@ def cleanable_range(parts: LogParts, stable_offset: int, now_ms: int) -> Cleanab
 
 
 def _first_dirty(parts: LogParts) -> int:
-    """Return where to go on; a checkpoint that cannot be this log's says nothing."""
+    """Return the first dirty offset; a checkpoint outside of the log's range is ignored."""
     offset = parts.offsets.cleaned_to
     first = max(parts.offsets.log_start, parts.local.segments.first.base_offset)
     return offset if first <= offset <= parts.local.log_end_offset else first

@@ -1,4 +1,4 @@
-"""A segment that is being written by the cleaner, beside the log it will be part of."""
+"""Segment that the cleaner writes before it replaces segments of the log."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -15,11 +15,11 @@ _WRITE_BYTES = 256 * 1024
 
 
 class CleanedSegment:
-    """Batches under a name that is dropped at a start.
+    """Segment under a ``.cleaned`` name, which a start deletes.
 
     Attributes:
-        segment: The segment itself.
-        is_changed: Whether its batches are others than those it was made from.
+        segment: The segment.
+        is_changed: Whether its batches differ from those of the source segments.
     """
 
     def __init__(self, parts: LogParts, base_offset: int) -> None:
@@ -40,7 +40,7 @@ class CleanedSegment:
         self.segment.indexes.prepare_for_append()
 
     def add(self, batch: WireBytes) -> None:
-        """Write a batch behind the others, sooner or later.
+        """Append a batch; writes are buffered.
 
         Raises:
             KafkaStorageError: The disk failed, or is full.
@@ -52,7 +52,7 @@ class CleanedSegment:
             self._write()
 
     def complete(self, aborted: Iterable[AbortedTxn]) -> None:
-        """Write all that is left, and force it to the disk.
+        """Write the buffered batches and flush the segment.
 
         Raises:
             KafkaStorageError: The disk failed, or is full.
@@ -67,7 +67,7 @@ class CleanedSegment:
             self.segment.flush_indexes()
 
     def drop(self) -> None:
-        """Delete the files; nothing of this counts.
+        """Delete the files of the segment, which was not swapped in.
 
         Raises:
             KafkaStorageError: The disk failed.

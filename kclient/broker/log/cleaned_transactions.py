@@ -1,4 +1,4 @@
-"""Which batches of transactions compaction may drop (Kafka: CleanedTransactionMetadata)."""
+"""Transaction metadata of a cleaner run (Kafka: CleanedTransactionMetadata)."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -8,39 +8,39 @@ from kclient.record import ControlRecordType, RecordBatch
 
 
 class CleanedTransactions:
-    """Follows the transactions of a log from one offset on, batch by batch.
+    """Tracks the transactions of a log from an offset on, batch by batch.
 
-    What was aborted goes at once. A marker goes when nothing of its transaction is left, for until
-    then it tells readers that the transaction has ended.
+    Records of aborted transactions are discarded immediately. A marker is discarded when no record
+    of its transaction is left: until then consumers need it to see the end of the transaction.
     """
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
-        self._coming = deque(sorted(aborted, key=lambda txn: txn.first_offset))
+        self._pending = deque(sorted(aborted, key=lambda txn: txn.first_offset))
         self._aborted: dict[int, AbortedTxn] = {}
         self._seen: set[int] = set()
         self._kept_aborts: list[AbortedTxn] = []
 
-    def takes_out(self, batch: RecordBatch) -> bool:
-        """Take in the next batch; return whether its records are of no use to anybody."""
+    def on_batch_read(self, batch: RecordBatch) -> bool:
+        """Add the next batch; return whether its records can be discarded."""
         self._advance(batch.last_offset)
         if batch.is_control:
-            return self._ends(batch)
+            return self._on_control_batch_read(batch)
         if not batch.is_transactional:
             return False
         self._seen.add(batch.producer_id)
         return batch.producer_id in self._aborted
 
-    def take_kept_aborts(self) -> list[AbortedTxn]:
-        """Return the aborted transactions whose markers stayed since this was last asked."""
+    def drain_kept_aborts(self) -> list[AbortedTxn]:
+        """Return the aborted transactions whose markers were kept since the last call."""
         kept, self._kept_aborts = self._kept_aborts, []
         return kept
 
     def _advance(self, offset: int) -> None:
-        while self._coming and self._coming[0].first_offset <= offset:
-            txn = self._coming.popleft()
+        while self._pending and self._pending[0].first_offset <= offset:
+            txn = self._pending.popleft()
             self._aborted.setdefault(txn.producer_id, txn)
 
-    def _ends(self, marker: RecordBatch) -> bool:
+    def _on_control_batch_read(self, marker: RecordBatch) -> bool:
         records = marker.records()
         if not records:
             return True

@@ -1,4 +1,4 @@
-"""Shows what log files hold, in the words of Kafka's DumpLogSegments, and checks them."""
+"""Dump and verification of log files, in the output format of Kafka's DumpLogSegments."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from kclient.common.files import Files
 from kclient.record import EndTxnMarker, Record, RecordBatch, TimestampType
 
 RecordDecoder = Callable[[bytes | None, bytes | None], tuple[str | None, str | None]]
-"""Turns a record's key and value into text; None leaves one out."""
+"""Decodes a record's key and value into text; None omits one."""
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
@@ -35,14 +35,14 @@ def decode_as_text(key: bytes | None, value: bytes | None) -> tuple[str | None, 
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What is shown and checked.
+    """Options of a dump.
 
     Attributes:
         deep: Show the records of each batch.
-        print_data: Show their keys and values, too.
-        index_sanity_check: Only check that indexes do not contradict themselves.
-        verify_index_only: Only check indexes against their log.
-        decoder: Turns keys and values into text.
+        print_data: Show keys and values of the records.
+        index_sanity_check: Only run the sanity check of indexes.
+        verify_index_only: Only verify indexes against their log.
+        decoder: Decodes keys and values into text.
     """
 
     deep: bool = False
@@ -53,10 +53,10 @@ class DumpOptions:
 
 
 class LogDump:
-    """One file, shown line by line.
+    """Dump of one file, line by line.
 
     Attributes:
-        problems: What was found to be wrong, once all lines were taken.
+        problems: Errors found; complete once all lines were consumed.
     """
 
     def __init__(self, files: Files, path: Path, options: DumpOptions | None = None) -> None:
@@ -69,8 +69,8 @@ class LogDump:
         """Yield the file's contents.
 
         Raises:
-            InvalidArgumentError: It is no kind of file that a log has.
-            OSError: It cannot be read.
+            InvalidArgumentError: The name is not that of a log file.
+            OSError: The file cannot be read.
         """
         name = self._path.name
         base_offset = log_file_utils.base_offset_of(name)
@@ -160,7 +160,7 @@ class LogDump:
         for record in records:
             sequence = -1
             if batch.base_sequence >= 0:
-                # By the offset: compaction may have taken records before it.
+                # By offset: compaction may have removed records before it.
                 delta = record.offset - batch.base_offset
                 sequence = (batch.base_sequence + delta) & 0x7FFFFFFF
             try:
@@ -187,7 +187,7 @@ class LogDump:
 
     def _offset_index(self, base_offset: int) -> Iterator[str]:
         if not self._files.size(self._path):
-            yield f"{self._path} is empty."  # of an empty time index Kafka says nothing
+            yield f"{self._path} is empty."  # Kafka prints this for offset indexes only
             return
         index = OffsetIndex(self._files, self._path, base_offset, self._files.size(self._path))
         yield from self._checked_index(index, self._offset_entries)
@@ -242,7 +242,7 @@ class LogDump:
             entry = index.entry(number)
             if number and entry.offset == index.base_offset and not entry.timestamp:
                 return  # the index of an active segment, preallocated with zeros
-            # The first batch that ends at or behind the entry's offset is the one it lies in.
+            # The entry's offset lies in the first batch whose last offset is not below it.
             place = bisect_left(greatest, (entry.offset, -1))
             fits = place < len(greatest) and greatest[place][1] == entry.timestamp
             if not fits:

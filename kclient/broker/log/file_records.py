@@ -1,4 +1,4 @@
-"""The record batches of one segment, in their file (Kafka: FileRecords, FileLogInputStream)."""
+"""Record batches of one segment in a file (Kafka: FileRecords, FileLogInputStream)."""
 
 import struct
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from kclient.record import (
 BATCH_HEADER_SIZE = 61
 LOG_OVERHEAD = 12
 MAX_BATCH_SIZE = 100 * 1024 * 1024
-"""No request carries more (socket.request.max.bytes), so no batch on disk can be larger."""
+"""Upper bound of a batch on disk: the default of socket.request.max.bytes."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SPAN = struct.Struct(">qi4xb6xi")
-"""Of the header only what tells where the batch ends: base offset, length, magic, offset delta."""
+"""The header fields that determine the end of a batch: base offset, length, magic, offset delta."""
 
 _SCAN_CHUNK = 8 * 1024
 _READ_CHUNK = 1024 * 1024
@@ -36,11 +36,11 @@ LOG_APPEND_TIME = 0x08
 
 
 class BatchHeader(NamedTuple):
-    """The fixed fields of a batch, and where the batch lies in the file.
+    """Header fields of a batch, and the position of the batch in the file.
 
     Attributes:
-        position: First byte in the file.
-        size_in_bytes: Length of the whole batch.
+        position: Position of the first byte in the file.
+        size_in_bytes: Size of the batch.
     """
 
     position: int
@@ -65,15 +65,15 @@ class BatchHeader(NamedTuple):
 
     @property
     def end_position(self) -> int:
-        """The byte behind the batch."""
+        """Position after the batch."""
         return self.position + self.size_in_bytes
 
 
 def parse_header(buffer: WireBytes, start: int, position: int) -> BatchHeader:
-    """Read a batch's fixed fields at `start` of a buffer that was read around `position`.
+    """Parse the header at `start` of a buffer; `position` is its position in the file.
 
     Raises:
-        CorruptRecordError: The size or the magic is none that this log can hold.
+        CorruptRecordError: Invalid size or magic.
     """
     base_offset, length, epoch, magic, crc, attributes, *rest = _HEADER.unpack_from(buffer, start)
     size = length + LOG_OVERHEAD
@@ -85,15 +85,15 @@ def parse_header(buffer: WireBytes, start: int, position: int) -> BatchHeader:
 
 
 def _check_position(position: int) -> None:
-    # From a damaged index; the operating system would call it an invalid argument.
+    # A damaged index may contain one; the operating system would report an invalid argument.
     if position < 0:
         raise CorruptRecordError(f"got position {position}, expected >= 0")
 
 
 class FileRecords:
-    """An append-only file of record batches.
+    """Append-only file of record batches.
 
-    The size is counted here; bytes behind it do not belong to the log.
+    The size is tracked here; bytes after it do not belong to the log.
     """
 
     def __init__(self, file: File, size: int) -> None:
@@ -104,7 +104,7 @@ class FileRecords:
         """Write batches at the end.
 
         Raises:
-            OSError: The write failed; what got to the file was cut off again if possible.
+            OSError: The write failed; a partial write was truncated if possible.
         """
         try:
             self.file.write_at(self.size, records)
@@ -114,14 +114,14 @@ class FileRecords:
         self.size += len(records)
 
     def truncate_to(self, size: int) -> int:
-        """Cut everything from a position on; return how many bytes that were."""
+        """Truncate the file at a position; return the number of bytes removed."""
         cut = self.size - size
         self.file.truncate(size)
         self.size = size
         return cut
 
     def write_back(self, position: int) -> None:
-        """Write what is there from a position on once more, so that the next flush covers it."""
+        """Rewrite the bytes from a position on, so that the next flush covers them."""
         while position < self.size:
             data = self.file.read_at(position, min(_READ_CHUNK, self.size - position))
             if not data:
@@ -130,14 +130,14 @@ class FileRecords:
             position += len(data)
 
     def slice(self, position: int, length: int) -> FileSlice:
-        """Return a stretch of the file to be sent as it is."""
+        """Return a slice of the file, for zero-copy transfer."""
         return FileSlice(self.file, position, min(length, self.size - position))
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[BatchHeader]:
-        """Go through the batches' fixed fields; a batch that is cut off by `end` is not returned.
+        """Iterate over batch headers; a batch that extends beyond `end` is not returned.
 
         Raises:
-            CorruptRecordError: What stands at a batch's place is none.
+            CorruptRecordError: The bytes at a batch's position are not a valid batch.
         """
         _check_position(position)
         end = self.size if end is None else min(end, self.size)
@@ -152,19 +152,19 @@ class FileRecords:
             if header.end_position > end:
                 return
             if header.base_offset < next_offset or header.last_offset_delta < 0:
-                # Offsets are outside of the checksum; only their order tells of damage.
+                # The checksum does not cover offsets; only their order reveals damage.
                 raise CorruptRecordError(f"{header} is out of order")
             yield header
             position, next_offset = header.end_position, header.last_offset + 1
 
     def find(self, position: int, offset: int) -> tuple[int, BatchHeader | None]:
-        """Search, from a batch's position on, the first batch that ends at or behind an offset.
+        """Find the first batch whose last offset is at least `offset`.
 
         Returns:
             The last offset of the batch at `position`, -1 if there is none; and the batch found.
 
         Raises:
-            CorruptRecordError: What stands at a batch's place is none.
+            CorruptRecordError: The bytes at a batch's position are not a valid batch.
         """
         _check_position(position)
         chunk, chunk_start, first = b"", position, -1
@@ -184,7 +184,7 @@ class FileRecords:
         return first, None
 
     def header_at(self, position: int) -> BatchHeader | None:
-        """Return the fixed fields of the batch at a position, or None at the end."""
+        """Return the header of the batch at a position, or None at the end."""
         return next(self.headers(position), None)
 
     def batch(self, header: BatchHeader) -> RecordBatch:
@@ -197,11 +197,11 @@ class FileRecords:
     def batches(
         self, position: int = 0, end: int | None = None
     ) -> Iterator[tuple[BatchHeader, RecordBatch]]:
-        """Go through whole batches, reading the file in large pieces.
+        """Iterate over whole batches, reading the file in large chunks.
 
         Raises:
-            CorruptRecordError: What stands at a batch's place is none. A batch that reads but
-                fails its checksum is returned; the caller checks.
+            CorruptRecordError: The bytes at a batch's position are not a valid batch. Checksums are
+                not verified.
         """
         end = self.size if end is None else min(end, self.size)
         chunk, chunk_start = memoryview(b""), position
@@ -212,40 +212,40 @@ class FileRecords:
                 chunk_start = header.position
             yield header, RecordBatch(chunk, header.position - chunk_start)
 
-    def sound_batches(
+    def valid_batch_columns(
         self, *, next_offset: int = 0, last_offset: int = _MAX_OFFSET
     ) -> Iterator[BatchColumns]:
-        """Go through all batches, many at a time, and check each with its checksum.
+        """Iterate over all batches as columns and verify their checksums.
 
         Args:
             next_offset: Lowest offset of the first batch.
             last_offset: Highest offset of any record.
 
         Raises:
-            CorruptRecordError: What stands behind the batches returned so far is none that counts.
+            CorruptRecordError: The bytes after the batches returned so far are not a valid batch.
         """
         limits = ScanLimits(next_offset, min(last_offset, _MAX_OFFSET), MAX_BATCH_SIZE)
         position, wanted = 0, _READ_CHUNK
         while self.size - position >= BATCH_HEADER_SIZE:
             data = self.file.read_at(position, min(wanted, self.size - position))
             columns = scan_batches(data, position, limits)
-            yield from _found(columns)
+            yield from _checked(columns)
             if columns.end == position and columns.wanted <= wanted:
                 return  # the file is shorter than it was
             position, wanted = columns.end, max(columns.wanted, _READ_CHUNK)
             if columns.wanted > self.size - position:
                 return
-            limits = _behind(limits, columns)
+            limits = _limits_after(limits, columns)
 
-    def all_headers(self, position: int = 0, end: int | None = None) -> Iterator[BatchColumns]:
-        """Go through the fixed fields of all batches from a position on, many at a time.
+    def header_columns(self, position: int = 0, end: int | None = None) -> Iterator[BatchColumns]:
+        """Iterate over the headers of all batches from a position on, as columns.
 
         Args:
-            position: Where a batch begins.
-            end: Batches that reach beyond it are left out; None for the end of the file.
+            position: Start position of a batch.
+            end: Batches that extend beyond it are excluded; None for the end of the file.
 
         Raises:
-            CorruptRecordError: What stands behind the batches returned so far is none.
+            CorruptRecordError: The bytes after the batches returned so far are not a valid batch.
         """
         _check_position(position)
         end = self.size if end is None else min(end, self.size)
@@ -253,32 +253,32 @@ class FileRecords:
         while position + BATCH_HEADER_SIZE <= end:
             data = self.file.read_at(position, min(_HEADERS_CHUNK, end - position))
             columns = scan_headers(data, position, end, limits)
-            yield from _found(columns)
+            yield from _checked(columns)
             if columns.end == position:
                 return
             position = columns.end
-            limits = _behind(limits, columns)
+            limits = _limits_after(limits, columns)
 
     def close(self) -> None:
-        """Close the file; idempotent."""
+        """Close the file. Idempotent."""
         self.file.close()
 
 
-def _found(columns: BatchColumns) -> Iterator[BatchColumns]:
+def _checked(columns: BatchColumns) -> Iterator[BatchColumns]:
     if columns.batch_count:
         yield columns
     if columns.problem is not None:
         raise CorruptRecordError(f"position {columns.end}: {columns.problem}")
 
 
-def _behind(limits: ScanLimits, columns: BatchColumns) -> ScanLimits:
+def _limits_after(limits: ScanLimits, columns: BatchColumns) -> ScanLimits:
     if not columns.batch_count:
         return limits
     return limits._replace(next_offset=columns.last_offsets[-1] + 1)
 
 
 def header_of(columns: BatchColumns, row: int) -> BatchHeader:
-    """Return the fixed fields of one of many batches."""
+    """Return the header of one row."""
     base_offset = columns.base_offsets[row]
     return BatchHeader(
         columns.positions[row],
@@ -299,11 +299,11 @@ def header_of(columns: BatchColumns, row: int) -> BatchHeader:
 
 
 def runs(columns: BatchColumns, stop: int | None = None) -> Iterator[range]:
-    """Go through the rows in order, many at a time; a control batch comes alone.
+    """Split the rows into ranges in order; each control batch is a range of its own.
 
     Args:
         columns: Batches.
-        stop: The row to stop before.
+        stop: End of the rows, exclusive.
     """
     stop = columns.batch_count if stop is None else stop
     start = 0

@@ -1,4 +1,4 @@
-"""Which of many batches get an entry in the sparse indexes."""
+"""Adds the index entries of many scanned batches."""
 
 from bisect import bisect_right
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from kclient.broker.log.time_index import TimeIndex, TimestampOffset
 from kclient.record import BatchColumns
 
 
-class Noted(NamedTuple):
-    """What is known of the batches noted so far.
+class IndexProgress(NamedTuple):
+    """State of the indexes after the batches indexed so far.
 
     Attributes:
-        greatest: The greatest timestamp, and the last offset of the batch that brought it.
-        bytes_since_last_entry: Bytes of the batch that got the last entry and of those behind it.
+        greatest: Greatest timestamp, and the last offset of its batch.
+        bytes_since_last_entry: Size of the batches from the last indexed one on.
     """
 
     greatest: TimestampOffset
@@ -23,26 +23,26 @@ class Noted(NamedTuple):
 def add_entries(
     indexes: tuple[OffsetIndex, TimeIndex],
     interval_bytes: int,
-    noted: Noted,
+    progress: IndexProgress,
     columns: BatchColumns,
     rows: range,
-) -> Noted:
-    """Add the entries that are due by ``index.interval.bytes``.
+) -> IndexProgress:
+    """Add the entries that ``index.interval.bytes`` requires.
 
     Args:
-        indexes: Where to add them.
-        interval_bytes: An entry is due when more bytes than this came since the last one.
-        noted: What came before.
-        columns: Batches that stand in the file one behind the other.
-        rows: Which of them.
+        indexes: The indexes.
+        interval_bytes: An entry is due when more bytes than this follow the last one.
+        progress: State after the preceding batches.
+        columns: Consecutive batches of the file.
+        rows: The rows to index.
 
     Raises:
-        OSError: A write failed; the indexes have to be built anew.
+        OSError: A write failed; the indexes must be rebuilt.
     """
     offset_index, time_index = indexes
-    with offset_index.written_at_once(), time_index.written_at_once():
-        positions, greatest = columns.positions, noted.greatest
-        last_entry = positions[rows.start] - noted.bytes_since_last_entry
+    with offset_index.deferred_writes(), time_index.deferred_writes():
+        positions, greatest = columns.positions, progress.greatest
+        last_entry = positions[rows.start] - progress.bytes_since_last_entry
         start = rows.start
         while start < rows.stop:
             due = rows.stop
@@ -56,7 +56,7 @@ def add_entries(
                 last_entry = positions[due]
             start = stop
     end = positions[rows[-1]] + columns.sizes[rows[-1]]
-    return Noted(greatest, end - last_entry)
+    return IndexProgress(greatest, end - last_entry)
 
 
 def _greatest(

@@ -1,4 +1,4 @@
-"""Which offsets were written under which leader (Kafka: LeaderEpochFileCache, KIP-101)."""
+"""Cache of leader epochs and their start offsets (Kafka: LeaderEpochFileCache, KIP-101)."""
 
 from bisect import bisect_right
 from typing import NamedTuple
@@ -11,14 +11,14 @@ UNDEFINED_EPOCH_OFFSET = -1
 
 
 class EpochEntry(NamedTuple):
-    """An epoch, and the first offset written under it."""
+    """Leader epoch and its first offset."""
 
     epoch: int
     start_offset: int
 
 
 class LeaderEpochFileCache:
-    """Epochs in order, with their checkpoint. Guarded by the lock of the log it belongs to."""
+    """Leader epochs in order, with their checkpoint. Guarded by the log's lock."""
 
     def __init__(self, checkpoint: LeaderEpochCheckpointFile) -> None:
         self._checkpoint = checkpoint
@@ -31,7 +31,7 @@ class LeaderEpochFileCache:
             self._insert(EpochEntry(epoch, start_offset))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note the first offset of an epoch; entries that contradict it are dropped.
+        """Add an epoch and its first offset; conflicting entries are removed.
 
         Raises:
             InvalidArgumentError: The epoch or the offset is negative.
@@ -47,7 +47,7 @@ class LeaderEpochFileCache:
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last epoch, or None if nothing was written under one."""
+        """Latest epoch, or None if there is none."""
         return self._entries[-1].epoch if self._entries else None
 
     @property
@@ -56,14 +56,14 @@ class LeaderEpochFileCache:
         return tuple(self._entries)
 
     def epoch_for_offset(self, offset: int) -> int:
-        """Return the epoch an offset was written under, or -1."""
+        """Return the leader epoch of an offset, or -1."""
         index = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[index - 1].epoch if index else UNDEFINED_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Return the greatest epoch that is at most `epoch`, and the offset behind its end.
+        """Return the greatest epoch that is at most `epoch`, and its end offset.
 
-        Both are -1 where `epoch` is undefined, or later than every epoch here.
+        Both are -1 if `epoch` is undefined or later than every epoch of the log.
         """
         if epoch == UNDEFINED_EPOCH or not self._entries:
             return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
@@ -73,16 +73,16 @@ class LeaderEpochFileCache:
         if index == len(self._entries):
             return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
         end_offset = self._entries[index].start_offset
-        # Before the first known epoch, all that is known is where that one starts.
+        # For an epoch before the first one, the end offset is the start of the first.
         return (self._entries[index - 1].epoch if index else epoch), end_offset
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Drop the epochs that start at this offset or above."""
+        """Remove the epochs that start at this offset or above."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Drop the epochs that end at or before this offset; the one it lies in starts there."""
+        """Remove the epochs that end at or before this offset, where the first one then starts."""
         index = bisect_right(self._entries, start_offset, key=lambda entry: entry.start_offset)
         kept = self._entries[index:]
         if index:
@@ -90,11 +90,11 @@ class LeaderEpochFileCache:
         self._replace(kept)
 
     def clear(self) -> None:
-        """Drop all epochs."""
+        """Remove all epochs."""
         self._replace([])
 
     def use_checkpoint(self, checkpoint: LeaderEpochCheckpointFile) -> None:
-        """Go on with another file, after the directory was renamed."""
+        """Use the file at its new path after the directory was renamed."""
         self._checkpoint = checkpoint
 
     def _insert(self, entry: EpochEntry) -> bool:

@@ -1,4 +1,4 @@
-"""The segments of a log on this disk: append, read, roll, truncate (Kafka: LocalLog)."""
+"""Segments of a log on disk: append, read, roll, truncate (Kafka: LocalLog)."""
 
 from pathlib import Path
 
@@ -16,17 +16,17 @@ from kclient.common.uuids import RandomSource
 
 
 class LocalLog:
-    """Segments in one directory, the last of which is appended to. Guarded by the log's lock.
+    """Segments of one directory; records are appended to the last one. Guarded by the log's lock.
 
     Attributes:
-        partition: Which partition's records these are.
-        directory: Where the files are.
-        config: The topic's configuration; set anew when it changes.
-        segments: All segments; `LogLoader` fills them.
-        log_end_offset: The offset the next record gets.
-        recovery_point: Everything before this offset is known to be on the disk.
+        partition: Partition of the log.
+        directory: Directory of the files.
+        config: Topic configuration; replaced when it changes.
+        segments: All segments; loaded by `LogLoader`.
+        log_end_offset: Offset of the next record.
+        recovery_point: All records before this offset are flushed.
         last_flush_ms: Monotonic time of the last flush.
-        is_closed: Whether the files were closed for good.
+        is_closed: Whether the files were closed.
     """
 
     def __init__(
@@ -53,21 +53,21 @@ class LocalLog:
 
     @property
     def active(self) -> LogSegment:
-        """The segment that is appended to."""
+        """Active segment."""
         return self.segments.last
 
     @property
     def unflushed_messages(self) -> int:
-        """How many records may not be on the disk yet."""
+        """Number of records that may not be flushed."""
         return self.log_end_offset - self.recovery_point
 
     @property
     def end_offset_metadata(self) -> LogOffsetMetadata:
-        """The end of the log, and where it lies."""
+        """Log end offset with its position."""
         return LogOffsetMetadata(self.log_end_offset, self.active.base_offset, self.active.size)
 
     def open_segment(self, base_offset: int) -> LogSegment:
-        """Open a segment's files, or make them; it is not yet part of the log."""
+        """Open or create a segment; it is not added to the log."""
         segment = LogSegment.open(
             self._files, self.directory, base_offset, self.config, self._clock.wall_ms()
         )
@@ -81,7 +81,7 @@ class LocalLog:
         self.log_end_offset = headers[-1].last_offset + 1
 
     def roll(self, expected_next_offset: int) -> LogSegment:
-        """Begin a new segment at an offset, but not before the log's end."""
+        """Create a new active segment at an offset, or at the log end offset if that is higher."""
         base_offset = max(expected_next_offset, self.log_end_offset)
         if base_offset in self.segments:
             existing = self.segments.floor(base_offset)
@@ -97,13 +97,13 @@ class LocalLog:
     def read(
         self, start_offset: int, max_length: int, end: LogOffsetMetadata, *, min_one_message: bool
     ) -> FetchDataInfo:
-        """Return batches from the one that holds an offset on.
+        """Return batches, starting with the one that contains an offset.
 
         Args:
-            start_offset: First offset wanted.
-            max_length: Most bytes to return; nothing if the first batch is larger.
-            end: Nothing at or behind this offset is returned.
-            min_one_message: Return the first batch whole even if it is larger.
+            start_offset: First offset to read.
+            max_length: Maximum bytes; no data is returned if the first batch is larger.
+            end: End of the readable range, exclusive.
+            min_one_message: Return the first batch even if it is larger.
 
         Raises:
             OffsetOutOfRangeError: The offset is not in the log.
@@ -130,7 +130,7 @@ class LocalLog:
         return FetchDataInfo(start_offset, b"", end)
 
     def position_of(self, offset: int) -> LogOffsetMetadata:
-        """Return where the batch that holds an offset, or the next one, begins.
+        """Return the position of the batch that contains an offset, or of the next one.
 
         Raises:
             OffsetOutOfRangeError: The offset is not in the log.
@@ -141,7 +141,7 @@ class LocalLog:
         return found.position
 
     def truncate_to(self, offset: int) -> None:
-        """Cut all batches that end at or behind an offset."""
+        """Remove all batches whose last offset is at or above an offset."""
         for segment in self.segments.values():
             if segment.base_offset > offset:
                 self._drop(segment)
@@ -151,30 +151,30 @@ class LocalLog:
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Delete everything and begin anew at an offset."""
+        """Delete all segments and start the log at an offset."""
         for segment in self.segments.values():
             self._drop(segment)
         self._begin_segment(offset)
         self.recovery_point = min(self.recovery_point, offset)
 
-    def take_out(self, segments: list[LogSegment], now_ms: float) -> None:
-        """Take segments out of the log; their files go after file.delete.delay.ms."""
+    def remove_segments(self, segments: list[LogSegment], now_ms: float) -> None:
+        """Remove segments from the log and delete their files after file.delete.delay.ms."""
         for segment in segments:
             self.segments.remove(segment.base_offset)
             self.delete_later(segment, now_ms)
 
     def delete_later(self, segment: LogSegment, now_ms: float) -> None:
-        """Delete the files of a segment that is not part of the log any more, in its time."""
+        """Delete the files of a removed segment after file.delete.delay.ms."""
         self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
 
     def replace(self, old: list[LogSegment], new: LogSegment) -> None:
-        """Put one segment into the place of others, whose files stay."""
+        """Replace segments by one; the files of the old ones stay."""
         for segment in old:
             self.segments.remove(segment.base_offset)
         self.segments.add(new)
 
     def purge_deleted(self, now_ms: float) -> float | None:
-        """Delete the files whose time has come; return when the next ones are due."""
+        """Delete the files that are due; return when the next ones are."""
         due = [segment for when, segment in self._deleted if when <= now_ms]
         self._deleted = [(when, segment) for when, segment in self._deleted if when > now_ms]
         for segment in due:
@@ -182,7 +182,7 @@ class LocalLog:
         return min((when for when, _ in self._deleted), default=None)
 
     def rename_directory(self, target: Path) -> None:
-        """Give the directory another name; the caller flushes the directory above."""
+        """Rename the directory; the caller flushes the parent directory."""
         if target != self.directory:
             self._files.rename(self.directory, target, flushed=False)
             self.directory = target
@@ -192,21 +192,21 @@ class LocalLog:
                 segment.moved_to(target)
 
     def delete_directory(self) -> None:
-        """Delete the directory with all it holds."""
+        """Delete the directory and its contents."""
         self.release()
         self._files.remove_tree(self.directory)
 
     def mark_flushed(self, offset: int, now_ms: float) -> None:
-        """Note that everything before an offset is on the disk."""
+        """Advance the recovery point to a flushed offset."""
         self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
         self.last_flush_ms = now_ms
 
     def finish(self) -> None:
-        """Write the last index entries and trim the indexes, before the log is closed."""
+        """Write the last index entries and trim the indexes before the log is closed."""
         self.active.indexes.finish()  # the others' were finished when they were rolled
 
     def release(self) -> None:
-        """Close all files and leave them as they are; idempotent."""
+        """Close all files and leave them as they are. Idempotent."""
         self.is_closed = True
         for segment in self.segments.values():
             segment.release()

@@ -1,9 +1,9 @@
-"""The way of a request's batches into a log (Kafka: UnifiedLog.append)."""
+"""Append path of a log (Kafka: UnifiedLog.append)."""
 
 from kclient.broker.log.file_records import BatchHeader
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
-from kclient.broker.log.log_loader import aborted_txn, take_in_batch
+from kclient.broker.log.log_loader import aborted_txn, apply_batch
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
 from kclient.broker.log.log_validator import LogValidator
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
@@ -17,7 +17,7 @@ from kclient.record import RecordBatch
 
 
 class LogAppender:
-    """Validates, numbers and writes batches, and keeps track of their producers.
+    """Validates batches, assigns their offsets, writes them and updates producer state.
 
     Guarded by the log's lock, which the caller holds.
     """
@@ -39,7 +39,7 @@ class LogAppender:
 
         Raises:
             KafkaError: As `UnifiedLog.append_as_leader`.
-            OSError: A write failed; the log is as before, if cutting back succeeded.
+            OSError: A write failed; the log is unchanged if the truncation succeeded.
         """
         config = self._local.config
         now_ms = self._clock.wall_ms()
@@ -53,7 +53,7 @@ class LogAppender:
         if origin == "client":
             duplicate = self._find_duplicate(headers)
             if duplicate is not None:
-                return self._answer_duplicate(duplicate)
+                return self._duplicate_info(duplicate)
         headers = validator.assign(view, headers, self._local.log_end_offset, leader_epoch)
         updates, completed = self._prepare_producers(view, headers, origin)
         if leader_epoch >= 0:
@@ -73,13 +73,13 @@ class LogAppender:
     def maybe_roll(
         self, size: int, last_offset: int, headers: list[BatchHeader], now_ms: int
     ) -> None:
-        """Begin a new segment if these batches do not belong into the active one."""
+        """Roll a new segment if these batches do not fit into the active one."""
         latest = max(header.max_timestamp for header in headers)
         if self._local.active.should_roll(size, last_offset, latest, self._local.config, now_ms):
             self.roll(headers[0].base_offset)
 
     def roll(self, expected_next_offset: int = 0) -> None:
-        """Begin a new segment, and note the producers' state as of its start."""
+        """Roll a new segment and take a snapshot of the producer state at its start."""
         segment = self._local.roll(expected_next_offset)
         self._producers.update_map_end_offset(segment.base_offset)
         self._producers.take_snapshot()
@@ -94,11 +94,11 @@ class LogAppender:
                     return found
         return None
 
-    def _answer_duplicate(self, batch: BatchMetadata) -> LogAppendInfo:
-        """Return the offsets of the batch that came first.
+    def _duplicate_info(self, batch: BatchMetadata) -> LogAppendInfo:
+        """Return the offsets of the batch that was appended first.
 
-        As in Kafka (UnifiedLog.append), their append time is the batch's greatest timestamp,
-        whether the client or the broker set it.
+        As in Kafka (UnifiedLog.append), the append time is the batch's max timestamp, whether the
+        client or the broker set it.
         """
         return LogAppendInfo(
             batch.first_offset,
@@ -120,7 +120,7 @@ class LogAppender:
             if info is None:
                 info = self._producers.prepare_update(header.producer_id, origin)
                 updates[header.producer_id] = info
-            ended = take_in_batch(info, header, lambda at: RecordBatch(view, at.position))
+            ended = apply_batch(info, header, lambda at: RecordBatch(view, at.position))
             if ended is not None:
                 completed.append(ended)
         return list(updates.values()), completed

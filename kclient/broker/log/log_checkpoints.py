@@ -1,4 +1,4 @@
-"""The checkpoints of a data directory: four offsets for each of its logs (Kafka: LogManager)."""
+"""Checkpoints of a data directory: four offsets of each log (Kafka: LogManager)."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ Logs = Mapping[TopicPartition, UnifiedLog]
 
 
 class _Checkpoint:
-    """One file, and what it said when the broker started."""
+    """One checkpoint file, and its contents at the start of the broker."""
 
     def __init__(self, file: OffsetCheckpointFile) -> None:
         self._file = file
@@ -33,8 +33,8 @@ class _Checkpoint:
         try:
             self._read = self._file.read()
         except MalformedCheckpointError as problem:
-            # Each of them can be done without; recovery then takes longer.
-            _log.warning("%s: doing without it", problem)
+            # No checkpoint is required; recovery takes longer without.
+            _log.warning("%s: ignoring the checkpoint", problem)
 
     def get(self, partition: TopicPartition) -> int:
         return self._read.get(partition, 0)
@@ -43,7 +43,7 @@ class _Checkpoint:
         self._read.pop(partition, None)
 
     def write(self, logs: Logs, offset_of: Callable[[UnifiedLog], int | None]) -> None:
-        # What belongs to a log that is not loaded, or not yet, stays.
+        # Offsets of logs that are not loaded are kept.
         offsets = {tp: offset for tp, offset in self._read.items() if tp not in logs}
         for partition, log in logs.items():
             offset = offset_of(log)
@@ -53,13 +53,13 @@ class _Checkpoint:
 
 
 def _moved_start(log: UnifiedLog) -> int | None:
-    """Return a log's start where its first segment does not tell it."""
+    """Return the log start offset if it differs from the base offset of the first segment."""
     start = log.log_start_offset
     return start if start > log.first_segment_base_offset else None
 
 
 class LogCheckpoints:
-    """Reads and writes recovery points, log start offsets, high watermarks and cleaned offsets.
+    """Reads and writes recovery points, log start offsets, high watermarks and cleaner offsets.
 
     Guarded by the log manager's lock.
     """
@@ -85,38 +85,38 @@ class LogCheckpoints:
             checkpoint.read()
 
     def for_log(self, partition: TopicPartition, *, clean: bool) -> LogCheckpoint:
-        """Return what a log is loaded by."""
+        """Return the checkpointed offsets that a log is loaded with."""
         return LogCheckpoint(
             clean, self._recovery_points.get(partition), self._log_starts.get(partition)
         )
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        """Return a log's high watermark as it was checkpointed."""
+        """Return the checkpointed high watermark of a log."""
         return self._high_watermarks.get(partition)
 
     def cleaned_to(self, partition: TopicPartition) -> int:
-        """Return up to where a log was compacted."""
+        """Return the checkpointed cleaner offset of a log."""
         return self._cleaned.get(partition)
 
     def forget(self, partition: TopicPartition) -> None:
-        """Forget a deleted log: one made anew under its name must not inherit its offsets."""
+        """Remove a deleted log, so that a recreated one does not inherit its offsets."""
         for checkpoint in self._all:
             checkpoint.forget(partition)
 
     def write_recovery_points(self, logs: Logs) -> None:
-        """Write up to where each log was flushed."""
+        """Write the recovery point of each log."""
         self._recovery_points.write(logs, lambda log: log.maintenance.recovery_point)
 
     def write_log_starts(self, logs: Logs) -> None:
-        """Write where each log starts, if that is not where its first segment does."""
+        """Write the log start offsets that differ from the base offset of the first segment."""
         self._log_starts.write(logs, _moved_start)
 
     def write_high_watermarks(self, logs: Logs) -> None:
-        """Write each log's high watermark."""
+        """Write the high watermark of each log."""
         self._high_watermarks.write(logs, lambda log: log.high_watermark)
 
     def write_cleaned(self, logs: Logs) -> None:
-        """Write up to where each log was compacted."""
+        """Write the cleaner offset of each log."""
         self._cleaned.write(logs, lambda log: log.cleaning.cleaned_to or None)
 
     def write_all(self, logs: Logs) -> None:

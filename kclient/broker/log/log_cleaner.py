@@ -1,4 +1,4 @@
-"""Compacts the logs of a data directory, one at a time (Kafka: LogCleaner, LogCleanerManager)."""
+"""Cleaner that compacts the logs of a data directory (Kafka: LogCleaner, LogCleanerManager)."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -16,12 +16,12 @@ _Job = Generator[None, None, None]
 
 
 class CleanerSettings(NamedTuple):
-    """How the cleaner works; Kafka's defaults.
+    """Configuration of the cleaner, with Kafka's defaults.
 
     Attributes:
         enabled: ``log.cleaner.enable``.
-        backoff_ms: ``log.cleaner.backoff.ms``: time between two looks where nothing was to be done.
-        memory_bytes: ``log.cleaner.dedupe.buffer.size``: bound on the table of keys.
+        backoff_ms: ``log.cleaner.backoff.ms``: pause when no log needs cleaning.
+        memory_bytes: ``log.cleaner.dedupe.buffer.size``: bound of the offset map.
     """
 
     enabled: bool = True
@@ -33,10 +33,10 @@ DEFAULT_CLEANER = CleanerSettings()
 
 
 class LogCleaner:
-    """Picks the log with the largest share of what was not compacted yet, and compacts it.
+    """Selects the log with the highest dirty ratio, and compacts it.
 
-    The work is cut into slices, one a step, so that whoever drives it gets on with other things. A
-    log in which something is damaged is left alone until a restart; the others go on.
+    Each step does one slice of work, so that the calling thread can run other tasks in between. A
+    damaged log is not cleaned until a restart; the other logs are.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class LogCleaner:
         logs: Callable[[], list[UnifiedLog]],
         checkpoint: Callable[[float], None],
     ) -> None:
-        """Remember what to clean.
+        """Create a cleaner.
 
         Args:
-            settings: How.
-            logs: Returns all logs there are.
-            checkpoint: Given the time, writes down up to where each log was cleaned.
+            settings: Configuration.
+            logs: Returns all logs.
+            checkpoint: Writes the cleaner offsets; called with the time.
         """
         self._settings = settings
         self._logs = logs
@@ -59,22 +59,22 @@ class LogCleaner:
         self._next_ms: float | None = None
 
     def step(self, now_ms: float) -> float:
-        """Take one slice of work, if there is any.
+        """Do one slice of work, if there is any.
 
         Args:
             now_ms: Monotonic time.
 
         Returns:
-            Milliseconds until there may be something to do again.
+            Milliseconds until the next step.
         """
         if not self._settings.enabled:
             return self._settings.backoff_ms
         if self._next_ms is None:
             self._next_ms = now_ms + self._settings.backoff_ms
         if self._job is None and now_ms >= self._next_ms:
-            # Set before anything can fail.
+            # Set before an operation can fail.
             self._next_ms = now_ms + self._settings.backoff_ms
-            self._job = self._picked()
+            self._job = self._select()
         if self._job is None:
             return max(0.0, self._next_ms - now_ms)
         job, self._job = self._job, None
@@ -85,14 +85,14 @@ class LogCleaner:
         return 0.0
 
     def stop(self) -> None:
-        """Drop what is half done."""
+        """Abort the current cleaning."""
         if self._job is not None:
             (log, job), self._job = self._job, None
-            # Where the disk refuses even that, the next start drops it.
+            # If the disk fails, the next start removes the files.
             with suppress(KafkaError):
-                job.throw(CleaningAbandonedError(f"{log.partition}: the broker stops"))
+                job.throw(CleaningAbandonedError(f"{log.partition}: the broker is stopping"))
 
-    def _picked(self) -> tuple[UnifiedLog, _Job] | None:
+    def _select(self) -> tuple[UnifiedLog, _Job] | None:
         worthwhile = [
             (ratio, number, log)
             for number, log in enumerate(self._logs())
@@ -104,37 +104,37 @@ class LogCleaner:
         return log, log.cleaning.clean(self._settings.memory_bytes)
 
     def _dirty_ratio(self, log: UnifiedLog) -> float | None:
-        """Return which share of a log is to be compacted, or None if it is not worth it now."""
+        """Return the dirty ratio of a log, or None if it is not to be compacted now."""
         if log.cleaning.problem is not None:
             return None
         try:
             log.cleaning.roll_if_due()
             found = log.cleaning.cleanable()
         except KafkaError as problem:
-            self._give_up(log, problem)
+            self._abandon(log, problem)
             return None
         if not found.is_worthwhile(log.config.min_cleanable_dirty_ratio):
             return None
         return found.dirty_ratio
 
     def _advance(self, log: UnifiedLog, job: _Job) -> bool:
-        """Take a slice; return whether there is another one."""
+        """Do a slice; return whether there is another one."""
         try:
             next(job)
         except StopIteration:
             _log.info("%s: compacted up to offset %d", log.partition, log.cleaning.cleaned_to)
-            self._next_ms = 0.0  # there may be more to do at once
+            self._next_ms = 0.0  # another log may be dirty
             return False
         except KafkaError as problem:
-            self._give_up(log, problem)
+            self._abandon(log, problem)
             return False
         return True
 
-    def _give_up(self, log: UnifiedLog, problem: KafkaError) -> None:
+    def _abandon(self, log: UnifiedLog, problem: KafkaError) -> None:
         if isinstance(problem, CleaningAbandonedError | NotLeaderOrFollowerError):
             _log.debug("%s: not compacted: %s", log.partition, problem)
         elif isinstance(problem, KafkaStorageError):
-            _log.warning("%s: not compacted, tried again later: %s", log.partition, problem)
+            _log.warning("%s: not compacted, will be retried: %s", log.partition, problem)
         else:
             log.cleaning.problem = problem
-            _log.error("%s: cannot be compacted, and is left alone: %s", log.partition, problem)
+            _log.error("%s: marked as uncleanable: %s", log.partition, problem)

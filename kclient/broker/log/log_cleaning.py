@@ -1,8 +1,8 @@
-"""Compaction of one log: of each key only the last record stays (Kafka: Cleaner.clean)."""
+"""Compaction of one log: only the last record of each key is retained (Kafka: Cleaner.clean)."""
 
 from collections.abc import Generator
 
-from kclient.broker.log.batch_filter import BatchFilter, RememberedBatches
+from kclient.broker.log.batch_filter import BatchFilter, RetainedBatches
 from kclient.broker.log.cleanable_range import CleanableRange, cleanable_range
 from kclient.broker.log.cleaned_segment import CleanedSegment
 from kclient.broker.log.cleaned_transactions import CleanedTransactions
@@ -18,10 +18,10 @@ from kclient.common.errors import KafkaError
 
 
 class LogCleaning:
-    """Tells what of a log can be compacted, and compacts it. `LogCleaner` calls it.
+    """Determines the cleanable range of a log, and compacts it. Called by `LogCleaner`.
 
     Attributes:
-        problem: Why the log is left alone from now on, or None.
+        problem: Error that makes the log uncleanable until a restart, or None.
     """
 
     def __init__(self, parts: LogParts, appender: LogAppender) -> None:
@@ -32,30 +32,30 @@ class LogCleaning:
 
     @property
     def cleaned_to(self) -> int:
-        """Every record before this offset was looked at."""
+        """Offset up to which the log is compacted."""
         return self._parts.offsets.cleaned_to
 
     def resume_from(self, offset: int) -> None:
-        """Go on where the last broker stopped."""
+        """Set the cleaner offset from the checkpoint."""
         self._parts.offsets.cleaned_to = offset
 
     def roll_if_due(self) -> None:
-        """Begin a new segment where the active one is old enough, though nothing is appended.
+        """Roll the active segment if it is old enough, even if no record is appended.
 
-        Otherwise the last records of a topic that fell silent would never be compacted.
+        Otherwise the last records of an idle topic would never be compacted.
 
         Raises:
             KafkaStorageError: The disk failed.
             NotLeaderOrFollowerError: The log was closed.
         """
         parts = self._parts
-        with parts.acting("roll"):
+        with parts.locked("roll"):
             now_ms = parts.runtime.clock.wall_ms()
             if _is_due_to_roll(parts.local.active, parts.local.config, now_ms):
                 self._appender.roll()
 
     def cleanable(self) -> CleanableRange:
-        """Return what of the log can be compacted now.
+        """Return the range that can be compacted now.
 
         Raises:
             CorruptRecordError: Batches are damaged.
@@ -63,23 +63,23 @@ class LogCleaning:
             NotLeaderOrFollowerError: The log was closed.
         """
         parts = self._parts
-        with parts.acting("look for what can be cleaned"):
+        with parts.locked("find the cleanable range"):
             unstable = parts.producers.first_unstable_offset
             stable = parts.offsets.high_watermark if unstable is None else unstable
             now_ms = parts.runtime.clock.wall_ms()
             return cleanable_range(parts, min(stable, parts.offsets.high_watermark), now_ms)
 
     def clean(self, memory_bytes: int) -> Generator[None, None, None]:
-        """Compact the log; yields after every slice of work.
+        """Compact the log; yield after every slice of work.
 
         Args:
-            memory_bytes: Bound on the table of keys. Where they do not fit, the log is compacted
-                up to the offset to which they do.
+            memory_bytes: Bound of the offset map. If not all keys fit, the log is compacted up to
+                the offset whose keys do.
 
         Raises:
-            CorruptRecordError: A batch is damaged; the log is as it was from there on.
-            CompressionError: A batch cannot be unpacked.
-            CleaningAbandonedError: The log changed meanwhile.
+            CorruptRecordError: A batch is damaged; the log is unchanged from its segment on.
+            CompressionError: A batch cannot be decompressed.
+            CleaningAbandonedError: The log changed during the cleaning.
             KafkaStorageError: The disk failed, or is full.
             NotLeaderOrFollowerError: The log was closed.
         """
@@ -90,11 +90,11 @@ class LogCleaning:
             return
         offsets = OffsetMap(memory_bytes, target.start)
         yield from cleaner.fill(offsets, self._segments(target.start, target.end), target.end)
-        with parts.acting("clean"):
+        with parts.locked("clean"):
             batch_filter = BatchFilter(
                 offsets,
                 CleanedTransactions(cleaner.aborted_from(0)),
-                RememberedBatches.of(parts.producers.entries),
+                RetainedBatches.of(parts.producers.entries),
                 parts.runtime.clock.wall_ms(),
                 parts.local.config.delete_retention_ms,
             )
@@ -113,9 +113,9 @@ class LogCleaning:
     def _clean_group(
         self, cleaner: SegmentCleaner, group: list[LogSegment], batch_filter: BatchFilter
     ) -> Generator[None, None, None]:
-        with self._parts.acting("clean"):
+        with self._parts.locked("clean"):
             cleaned = CleanedSegment(self._parts, group[0].base_offset)
-        # No finally: a task that is ended in the middle leaves what a crash leaves.
+        # No finally: a closed generator leaves the files as a crash does.
         try:
             yield from cleaner.rewrite(group, batch_filter, cleaned)
             if len(group) == 1 and not cleaned.is_changed:

@@ -78,7 +78,7 @@ TOPIC_CONFIG_KEYS: Final = (
     _list(
         "cleanup.policy",
         ("delete",),
-        "What is done with old segments: delete them, compact them, both, or neither.",
+        "Retention policy of old segments: delete, compact, both, or neither.",
         ("delete", "compact"),
     ),
     _level("compression.gzip.level", -1, 1, 9, "Level where the broker compresses with gzip."),
@@ -87,7 +87,7 @@ TOPIC_CONFIG_KEYS: Final = (
         "compression.type",
         _COMPRESSION_TYPES,
         "producer",
-        "How batches are stored; 'producer' keeps what the producer chose.",
+        "Codec of stored batches; 'producer' keeps that of the producer.",
     ),
     _level(
         "compression.zstd.level", 3, -131072, 22, "Level where the broker compresses with zstd."
@@ -95,15 +95,15 @@ TOPIC_CONFIG_KEYS: Final = (
     _long(
         "delete.retention.ms",
         86_400_000,
-        "How long a compacted topic keeps the marks of deleted keys.",
+        "Retention time of the tombstones of a compacted topic.",
     ),
     _long(
         "file.delete.delay.ms",
         60_000,
-        "How long a deleted segment's files stay under another name.",
+        "Delay between the deletion of a segment and the removal of its files.",
     ),
-    _long("flush.messages", _LONG_MAX, "Force the log to disk after this many records.", low=1),
-    _long("flush.ms", _LONG_MAX, "Force the log to disk when it was not for this long."),
+    _long("flush.messages", _LONG_MAX, "Number of records after which the log is flushed.", low=1),
+    _long("flush.ms", _LONG_MAX, "Time after which the log is flushed."),
     _list(
         "follower.replication.throttled.replicas",
         (),
@@ -120,32 +120,32 @@ TOPIC_CONFIG_KEYS: Final = (
     _long(
         "max.compaction.lag.ms",
         _LONG_MAX,
-        "Longest time a record stays uncompacted.",
+        "Maximum time a record remains uncompacted.",
         low=1,
     ),
-    _int("max.message.bytes", 1_048_588, "Largest record batch the topic takes."),
+    _int("max.message.bytes", 1_048_588, "Maximum size of a record batch."),
     _long(
         "message.timestamp.after.max.ms",
         3_600_000,
-        "How far a record's timestamp may be ahead of the broker's clock.",
+        "Maximum time by which a record's timestamp may be ahead of the broker's clock.",
     ),
     _long(
         "message.timestamp.before.max.ms",
         _LONG_MAX,
-        "How far a record's timestamp may be behind the broker's clock.",
+        "Maximum time by which a record's timestamp may be behind the broker's clock.",
     ),
     _one_of(
         "message.timestamp.type",
         _TIMESTAMP_TYPES,
         "CreateTime",
-        "Whether records keep the producer's timestamp or get the broker's.",
+        "Timestamp of records: the producer's, or the broker's append time.",
     ),
     _fraction(
         "min.cleanable.dirty.ratio",
         0.5,
-        "Share of the log that must be uncompacted before it is compacted.",
+        "Dirty ratio above which the log is compacted.",
     ),
-    _long("min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted."),
+    _long("min.compaction.lag.ms", 0, "Minimum time a record remains uncompacted."),
     _int("min.insync.replicas", 1, "Replicas that must have a record for acks=all.", low=1),
     _switch("preallocate", "Accepted, without effect: segment files grow as they are written."),
     _switch("remote.log.copy.disable", "Stop copying to tiered storage."),
@@ -154,22 +154,22 @@ TOPIC_CONFIG_KEYS: Final = (
     _long(
         "retention.bytes",
         -1,
-        "Size from which old segments are deleted; a negative number for none.",
+        "Size above which old segments are deleted; a negative number for no limit.",
         low=-_LONG_MAX - 1,
     ),
     _long(
         "retention.ms",
         604_800_000,
-        "Age from which old segments are deleted; -1 for none.",
+        "Age above which old segments are deleted; -1 for no limit.",
         low=-1,
     ),
     _int("segment.bytes", 1_073_741_824, "Size of a segment file.", low=1_048_576),
     _int("segment.index.bytes", 10_485_760, "Size of an index file of the active segment.", low=4),
-    _long("segment.jitter.ms", 0, "Largest random part taken off segment.ms."),
-    _long("segment.ms", 604_800_000, "Age from which a segment is rolled.", low=1),
+    _long("segment.jitter.ms", 0, "Maximum random reduction of segment.ms."),
+    _long("segment.ms", 604_800_000, "Age at which a segment is rolled.", low=1),
     _switch(
         "unclean.leader.election.enable",
-        "Whether a replica that lags behind may become leader.",
+        "Whether a replica outside of the ISR may become leader.",
     ),
 )
 
@@ -207,7 +207,7 @@ BROKER_SYNONYMS: Final[Mapping[str, str]] = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""The broker key that gives a topic key's default (Kafka: ServerTopicConfigSynonyms)."""
+"""Broker key that defines the default of a topic key (Kafka: ServerTopicConfigSynonyms)."""
 
 TOPIC_CONFIG_TYPES: Final[Mapping[str, str]] = {
     "cleanup.policy": "LIST",
@@ -230,11 +230,11 @@ TOPIC_CONFIG_TYPES: Final[Mapping[str, str]] = {
     "segment.index.bytes": "INT",
     "unclean.leader.election.enable": "BOOLEAN",
 }
-"""The type name of each topic key for DescribeConfigs; a key that is not here is a LONG."""
+"""The type name of each topic key for DescribeConfigs; other keys are LONG."""
 
 
 def config_text(value: object) -> str:
-    """Return a value as Kafka writes it in configuration: lists with commas, booleans in lower."""
+    """Return a value in Kafka's notation: lists with commas, booleans in lower case."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
@@ -244,7 +244,7 @@ def config_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What one log goes by. Attribute names are the topic keys with underscores."""
+    """Configuration of one log. Attribute names are the topic keys with underscores."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
@@ -282,29 +282,29 @@ class LogConfig:
 
     @property
     def compacts(self) -> bool:
-        """Whether the topic keeps the last record of each key."""
+        """Whether the topic is compacted."""
         return "compact" in self.cleanup_policy
 
     @property
     def roll_ms(self) -> int:
-        """Age from which a segment is rolled: only rolled ones can be compacted."""
+        """Age at which a segment is rolled; only rolled segments can be compacted."""
         return (
             min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
         )
 
     @property
     def flushes_appends(self) -> bool:
-        """Whether records are forced to the disk because of their number or age."""
+        """Whether records are flushed by count or age."""
         return min(self.flush_messages, self.flush_ms) < _LONG_MAX
 
     @property
     def deletes(self) -> bool:
-        """Whether old segments are deleted by age and size."""
+        """Whether segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
 
     @property
     def stamps_append_time(self) -> bool:
-        """Whether records get the broker's time."""
+        """Whether the timestamp type is LogAppendTime."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @staticmethod
@@ -312,8 +312,8 @@ class LogConfig:
         """Return a topic's configuration from its overrides, given by dotted name.
 
         Args:
-            overrides: What was set for the topic; values may be strings, as from the wire.
-            defaults: What holds for keys that are not set; Kafka's defaults if None.
+            overrides: Values set for the topic; strings are accepted, as from the wire.
+            defaults: Values of keys that are not set; Kafka's defaults if None.
 
         Raises:
             InvalidConfigurationError: A key is unknown or its value has the wrong form.
@@ -334,9 +334,9 @@ class LogConfig:
 
 
 def check_new_configs(configs: Mapping[str, str | None]) -> None:
-    """Refuse settings that no new topic can have (Kafka: ConfigurationControlManager).
+    """Validate the configuration of a new topic (Kafka: ConfigurationControlManager).
 
-    What an earlier version of this broker has accepted is read by `LogConfig.parse` all the same.
+    `LogConfig.parse` still reads values that earlier versions of this broker accepted.
 
     Raises:
         InvalidConfigurationError: A key is unknown, its value has the wrong form or is null, or it

@@ -1,4 +1,4 @@
-"""Deleted logs on their way out: renamed at once, removed after file.delete.delay.ms."""
+"""Deletion of logs: renamed immediately, removed after file.delete.delay.ms."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
 
 _REMOVALS_PER_ROUND = 20
-"""Directories removed before the upkeep looks at what else is due."""
+"""Directories removed before other periodic tasks run."""
 
 
 class LogDeletion:
-    """Renames directories so that they are never loaded again, and removes them when they are due.
+    """Renames directories of deleted logs so that they are not loaded, and removes them when due.
 
-    Renaming is guarded by the log manager's lock. Removing is not: it takes long, and a
-    request that creates or deletes a topic must not wait for it. A removal that fails is retried.
+    Renaming is guarded by the log manager's lock. Removal is not: it is slow, and requests that
+    create or delete topics must not wait for it. A failed removal is retried.
     """
 
     def __init__(self, data_dir: Path, runtime: Runtime, failures: LogDirFailureChannel) -> None:
@@ -27,24 +27,24 @@ class LogDeletion:
         self._directories: list[Path] = []
 
     def logs(self) -> list[UnifiedLog]:
-        """Return the logs whose files are still there."""
+        """Return the logs whose files still exist."""
         return [log for _, log in self._logs]
 
-    def take_log(self, log: UnifiedLog) -> None:
-        """Begin to delete a log.
+    def add_log(self, log: UnifiedLog) -> None:
+        """Start the deletion of a log.
 
         Raises:
-            KafkaStorageError: Its directory could not be renamed.
+            KafkaStorageError: The directory could not be renamed.
         """
         log.maintenance.mark_for_deletion(self._runtime.random)
         due_ms = self._runtime.clock.monotonic_ms() + log.config.file_delete_delay_ms
         self._logs.append((due_ms, log))
 
-    def take_directory(self, partition: TopicPartition) -> None:
-        """Begin to delete the directory of a log that was never opened; absent is no error.
+    def add_directory(self, partition: TopicPartition) -> None:
+        """Start the deletion of the directory of a log that is not loaded, if it exists.
 
         Raises:
-            KafkaStorageError: It could not be renamed.
+            KafkaStorageError: The directory could not be renamed.
         """
         directory = log_file_utils.partition_directory(self._data_dir, partition)
         target = log_file_utils.deleted_directory(self._data_dir, partition, self._runtime.random)
@@ -53,19 +53,19 @@ class LogDeletion:
                 self._runtime.files.rename(directory, target, flushed=False)
                 self._directories.append(target)
 
-    def take_renamed(self, directory: Path) -> None:
-        """Go on with a deletion that the last broker began."""
+    def resume(self, directory: Path) -> None:
+        """Resume a deletion that was started before the broker restarted."""
         if directory not in self._directories:
             self._directories.append(directory)
 
     def remove_due(self, now_ms: float) -> bool:
-        """Remove some of what has waited long enough; called by one thread alone.
+        """Remove some of the directories that are due; called by one thread only.
 
         Returns:
-            Whether there is more to remove now.
+            Whether more directories are due.
 
         Raises:
-            KafkaStorageError: Something could not be removed; it is tried again.
+            KafkaStorageError: A removal failed; it is retried.
         """
         due = [entry for entry in list(self._logs) if entry[0] <= now_ms]
         for entry in due[:_REMOVALS_PER_ROUND]:

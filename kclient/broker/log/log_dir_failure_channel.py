@@ -1,4 +1,4 @@
-"""Whether a data directory can still be trusted (Kafka: LogDirFailureChannel)."""
+"""Offline state of a data directory (Kafka: LogDirFailureChannel)."""
 
 import errno
 import logging
@@ -9,24 +9,23 @@ from pathlib import Path
 from kclient.common.broker_errors import KafkaStorageError
 
 _log = logging.getLogger(__name__)
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM})
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
-def is_passing(problem: BaseException) -> bool:
-    """Return whether a storage error came of something that had run out, and may be there again."""
+def is_transient(problem: BaseException) -> bool:
+    """Return whether a storage error has a transient cause: no space or no descriptors."""
     cause = problem.__cause__
-    return isinstance(cause, OSError) and cause.errno in _NO_ROOM | _NO_DESCRIPTORS
+    return isinstance(cause, OSError) and cause.errno in _NO_SPACE | _NO_DESCRIPTORS
 
 
 class LogDirFailureChannel:
-    """Takes the directory offline at the first error that makes its contents doubtful.
+    """Takes the directory offline at the first error after which its contents are unknown.
 
-    A full disk is no such error: what was written in part was cut off, and the next append may
-    find room again. Nor is it one when the process has no descriptor left: nothing was touched.
-    After a failed fsync the kernel may have dropped the pages it could not write and would report
-    success the second time; so nothing in the directory is believed any more until a restart has
-    read it back.
+    A full disk is not such an error: the partial write was truncated, and the next append may
+    succeed. Neither is a lack of descriptors: no file was changed. After a failed fsync the kernel
+    may have dropped the pages it could not write, and a second fsync would report success.
+    The directory then stays offline until a restart has read the files back.
 
     The flag is only ever set; reading it needs no lock.
     """
@@ -41,28 +40,28 @@ class LogDirFailureChannel:
         return self._reason is not None
 
     def check(self) -> None:
-        """Refuse to go on with a directory that is offline.
+        """Check that the directory is online.
 
         Raises:
-            KafkaStorageError: It is.
+            KafkaStorageError: The directory is offline.
         """
         if self._reason is not None:
             raise KafkaStorageError(f"{self.data_dir} is offline: {self._reason}")
 
     def take_offline(self, reason: str) -> None:
-        """Trust the directory no more."""
+        """Take the directory offline."""
         if self._reason is None:
             self._reason = reason
-            _log.error("%s goes offline: %s", self.data_dir, reason)
+            _log.error("%s is offline: %s", self.data_dir, reason)
 
     @contextmanager
     def guarding(self, action: str, *, always_fatal: bool = False) -> Iterator[None]:
-        """Turn the operating system's errors into storage errors.
+        """Convert the operating system's errors into storage errors.
 
         Args:
-            action: What is being done, for the message.
-            always_fatal: Whether even a full disk makes the directory doubtful, as in fsync; that
-                no descriptor was left never does, for then nothing was asked of the disk.
+            action: Description of the action, for the message.
+            always_fatal: Whether a full disk takes the directory offline too, as for fsync. A lack
+                of descriptors never does.
 
         Raises:
             KafkaStorageError: The directory is offline, or the action failed.
@@ -71,7 +70,7 @@ class LogDirFailureChannel:
         try:
             yield
         except OSError as problem:
-            passing = _NO_DESCRIPTORS if always_fatal else _NO_ROOM | _NO_DESCRIPTORS
-            if problem.errno not in passing:
+            transient = _NO_DESCRIPTORS if always_fatal else _NO_SPACE | _NO_DESCRIPTORS
+            if problem.errno not in transient:
                 self.take_offline(f"{action}: {problem}")
             raise KafkaStorageError(f"{action}: {problem}") from problem

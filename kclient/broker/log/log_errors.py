@@ -1,14 +1,14 @@
-"""Errors that stay inside the storage layer: each is answered by rebuilding what was damaged."""
+"""Errors of the storage layer that are handled inside the broker."""
 
 from kclient.common.errors import KafkaError
 
 
 class CorruptIndexError(KafkaError):
-    """An index file contradicts itself or its log (Kafka: CorruptIndexException)."""
+    """An index file is inconsistent, or does not match its log (Kafka: CorruptIndexException)."""
 
 
 class CorruptSnapshotError(KafkaError):
-    """A producer snapshot does not parse or add up (Kafka: CorruptSnapshotException)."""
+    """A producer snapshot cannot be parsed (Kafka: CorruptSnapshotException)."""
 
 
 class MalformedCheckpointError(KafkaError):
@@ -16,15 +16,15 @@ class MalformedCheckpointError(KafkaError):
 
 
 class CleaningAbandonedError(KafkaError):
-    """A log changed or was closed while it was cleaned; what was begun does not count."""
+    """A log changed or was closed while it was cleaned; the cleaning was aborted."""
 
 
 class RecordValidationError(KafkaError):
-    """Some records of a produce request were refused (Kafka: RecordValidationException, KIP-467).
+    """Records of a produce request are invalid (Kafka: RecordValidationException, KIP-467).
 
     Attributes:
-        cause: The error that stands for the whole partition.
-        record_errors: Pairs of (index of the record in its request, what is wrong with it).
+        cause: Error of the whole partition.
+        record_errors: Pairs of (index of the record in its request, error message).
     """
 
     def __init__(self, cause: KafkaError, record_errors: list[tuple[int, str]]) -> None:

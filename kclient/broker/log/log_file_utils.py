@@ -1,4 +1,4 @@
-"""Names of files and directories; the only place that makes them (Kafka: LogFileUtils)."""
+"""Names of files and directories of logs (Kafka: LogFileUtils)."""
 
 import re
 from pathlib import Path
@@ -35,22 +35,22 @@ _DELETED_DIRECTORY = re.compile(r"(.+)-(\d{1,10})\.[0-9a-f]{32}-(delete|future|s
 
 
 def segment_file(directory: Path, base_offset: int, suffix: str) -> Path:
-    """Return a segment's file: its base offset in 20 digits, and a suffix."""
+    """Return the path of a segment's file: its base offset in 20 digits, and a suffix."""
     return directory / f"{base_offset:020d}{suffix}"
 
 
 def base_offset_of(name: str) -> int | None:
-    """Return the base offset a segment file's name starts with, or None if it has none."""
+    """Return the base offset in the name of a segment file, or None."""
     digits = name.partition(".")[0]
     offset = int(digits) if digits.isascii() and digits.isdigit() else None
     return None if offset is None or offset > _MAX_OFFSET else offset
 
 
 def checked(partition: TopicPartition) -> TopicPartition:
-    """Return a partition whose name is fit for a file name.
+    """Return the partition if its name is a valid directory name.
 
     Raises:
-        InvalidTopicError: The topic's name or the partition's number is not.
+        InvalidTopicError: The topic name or the partition number is invalid.
     """
     problem = topic_name_problem(partition.topic)
     if problem is None and not 0 <= partition.partition <= _MAX_PARTITION:
@@ -61,30 +61,30 @@ def checked(partition: TopicPartition) -> TopicPartition:
 
 
 def partition_directory(data_dir: Path, partition: TopicPartition) -> Path:
-    """Return the directory that holds a partition's log."""
+    """Return the directory of a partition's log."""
     topic, number = checked(partition)
     return data_dir / f"{topic}-{number}"
 
 
 def deleted_directory(data_dir: Path, partition: TopicPartition, rng: RandomSource) -> Path:
-    """Return a fresh name for the directory of a partition that is being deleted."""
+    """Return a new, unique directory name for a partition that is being deleted."""
     topic, number = checked(partition)
     suffix = f"-{number}.{rng.randbytes(16).hex()}{DELETE_DIR_SUFFIX}"
     return data_dir / f"{topic[: _MAX_NAME - len(suffix)]}{suffix}"
 
 
 def is_deleted_directory(name: str) -> bool:
-    """Return whether a directory belongs to a partition that was being deleted."""
+    """Return whether the name is that of a partition that is being deleted."""
     return name.endswith(DELETE_DIR_SUFFIX) and _DELETED_DIRECTORY.fullmatch(name) is not None
 
 
 def is_set_aside(name: str) -> bool:
-    """Return whether a directory was set aside under a changed name, for deletion or otherwise."""
+    """Return whether the name is that of a deleted, future or stray partition."""
     return _DELETED_DIRECTORY.fullmatch(name) is not None
 
 
 def parse_partition_directory(name: str) -> TopicPartition:
-    """Return the partition a directory holds.
+    """Return the partition that a directory name denotes.
 
     Raises:
         KafkaError: The name is not ``<topic>-<partition>``.

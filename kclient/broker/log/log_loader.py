@@ -1,4 +1,4 @@
-"""Brings a log's directory back to order after a start (Kafka: LogLoader)."""
+"""Loading and recovery of a log after a start (Kafka: LogLoader)."""
 
 import logging
 from bisect import bisect_left
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.batch_recall import recall_batches
+from kclient.broker.log.batch_recall import restore_recent_batches
 from kclient.broker.log.file_records import (
     IS_CONTROL,
     IS_TRANSACTIONAL,
@@ -21,9 +21,9 @@ from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_errors import CorruptIndexError, MalformedCheckpointError
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
-from kclient.broker.log.producer_replay import telling_rows
+from kclient.broker.log.producer_replay import relevant_rows
 from kclient.broker.log.producer_state_manager import ProducerStateManager
-from kclient.broker.log.swap_recovery import settle_directory
+from kclient.broker.log.swap_recovery import complete_interrupted_operations
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
@@ -32,15 +32,15 @@ from kclient.record import BatchColumns, EndTxnMarker, RecordBatch
 _log = logging.getLogger(__name__)
 
 BatchReader = Callable[[BatchHeader], RecordBatch]
-"""Reads the batch whose fixed fields are known."""
+"""Reads the batch of a header."""
 
 
 class LogCheckpoint(NamedTuple):
-    """What the checkpoints said about a log.
+    """Checkpointed state of a log.
 
     Attributes:
         clean: Whether the last shutdown was clean.
-        recovery_point: Everything before this offset was flushed.
+        recovery_point: All records before this offset are flushed.
         log_start_offset: First offset of the log.
     """
 
@@ -50,7 +50,7 @@ class LogCheckpoint(NamedTuple):
 
 
 class LogLoader:
-    """Loads segments, cuts a torn tail, and rebuilds indexes, epochs and producers' state."""
+    """Loads segments, truncates a torn tail, rebuilds indexes, leader epochs and producer state."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class LogLoader:
         self._epochs = epochs
 
     def load(self, checkpoint: LogCheckpoint) -> int:
-        """Load everything; return the log's start offset.
+        """Load the log; return the log start offset.
 
         Args:
-            checkpoint: What the checkpoints said.
+            checkpoint: Checkpointed state of the log.
 
         Raises:
             CorruptRecordError: After a clean shutdown, batches are damaged.
             OSError: A file could not be read or written.
         """
-        settle_directory(self._files, self._local)
+        complete_interrupted_operations(self._files, self._local)
         self._load_segments()
         self._producers.load_snapshot_list()
         self._load_epochs()
@@ -84,26 +84,26 @@ class LogLoader:
             self._recover(self._local.active, checkpoint.log_start_offset)
         if not len(self._local.segments):
             self._local.segments.add(self._local.open_segment(checkpoint.log_start_offset))
-        log_start_offset = self._settle_offsets(checkpoint)
+        log_start_offset = self._set_offsets(checkpoint)
         self._epochs.truncate_from_end(self._local.log_end_offset)
         self._epochs.truncate_from_start(log_start_offset)
         self._producers.remove_stray_snapshots(self._local.segments.base_offsets())
         self.rebuild_producers(log_start_offset, self._local.log_end_offset)
-        recall_batches(self._local, self._producers)
+        restore_recent_batches(self._local, self._producers)
         return log_start_offset
 
     def rebuild_producers(self, start_offset: int, end_offset: int) -> None:
-        """Bring the producers' state to that of an offset: the nearest snapshot, then the log."""
+        """Rebuild the producer state up to an offset, from the latest snapshot and the log."""
         producers = self._producers
         producers.truncate_and_reload(start_offset, end_offset)
         for segment in self._local.segments.between(producers.map_end_offset, end_offset):
             first = segment.locate(max(producers.map_end_offset, start_offset))
             if first is None:
                 continue
-            for columns in segment.records.all_headers(first.position):
+            for columns in segment.records.header_columns(first.position):
                 before_end = bisect_left(columns.base_offsets, end_offset)
                 for rows in runs(columns, before_end):
-                    self._take_in(None, segment.records, columns, rows)
+                    self._replay(None, segment.records, columns, rows)
                 if before_end < columns.batch_count:
                     break
         producers.update_map_end_offset(end_offset)
@@ -124,7 +124,7 @@ class LogLoader:
                     self._files.remove(self._local.directory / name)
 
     def _load_epochs(self) -> None:
-        """Read the epochs' checkpoint, or, where it is of no use, the batches."""
+        """Load the leader epochs from the checkpoint, or from the batches if it is unusable."""
         try:
             self._epochs.load()
             usable = self._epochs.latest_epoch is not None
@@ -136,10 +136,10 @@ class LogLoader:
         self._epochs.clear()
         for segment in self._local.segments.values():
             with suppress(CorruptRecordError):
-                for columns in segment.records.all_headers():
-                    self._note_epochs(columns, range(columns.batch_count))
+                for columns in segment.records.header_columns():
+                    self._assign_epochs(columns, range(columns.batch_count))
 
-    def _note_epochs(self, columns: BatchColumns, rows: range) -> None:
+    def _assign_epochs(self, columns: BatchColumns, rows: range) -> None:
         epochs = columns.leader_epochs
         latest = _latest(self._epochs)
         if max(epochs[rows.start : rows.stop]) <= latest:
@@ -150,7 +150,7 @@ class LogLoader:
                 self._epochs.assign(latest, columns.base_offsets[row])
 
     def _recover_unflushed(self, checkpoint: LogCheckpoint) -> None:
-        """Check what may not have reached the disk; older segments were flushed whole."""
+        """Recover the segments from the recovery point on; earlier ones were flushed."""
         segments = self._local.segments
         suspects = segments.between(checkpoint.recovery_point, 2**63 - 1)
         for number, segment in enumerate(suspects):
@@ -159,16 +159,18 @@ class LogLoader:
                 _flush_recovered(segment, checkpoint.recovery_point)
             if cut:
                 for later in suspects[number + 1 :]:
-                    _log.warning("%s: deleting %s behind a cut", self._local.partition, later)
+                    _log.warning(
+                        "%s: deleting %s after a truncated segment", self._local.partition, later
+                    )
                     segments.remove(later.base_offset)
                     later.delete_files()
                     later.release()
                 return
 
     def _is_torn(self) -> bool:
-        """Return whether behind the last whole batch stands something that is none.
+        """Return whether invalid bytes follow the last whole batch.
 
-        What is written behind it nobody would find.
+        Batches appended after them could not be read.
         """
         if not len(self._local.segments):
             return False
@@ -181,22 +183,24 @@ class LogLoader:
     def _recover(self, segment: LogSegment, log_start_offset: int) -> int:
         self.rebuild_producers(log_start_offset, segment.base_offset)
         cut = segment.recover(
-            lambda columns, rows: self._take_in(
+            lambda columns, rows: self._replay(
                 segment.indexes.transactions, segment.records, columns, rows
             )
         )
         self._producers.take_snapshot()
         return cut
 
-    def _settle_offsets(self, checkpoint: LogCheckpoint) -> int:
+    def _set_offsets(self, checkpoint: LogCheckpoint) -> int:
         local = self._local
         for segment in local.segments.values():
             self._check_transactions(segment)
         end_offset = local.active.read_next_offset()
         start_offset = max(checkpoint.log_start_offset, local.segments.first.base_offset)
         if end_offset < start_offset:
-            # The log was cut to before its start: nothing of it counts any more.
-            _log.warning("%s: ends before its start %d", local.partition, start_offset)
+            # The log was truncated to an offset before its start offset.
+            _log.warning(
+                "%s: the log ends before its start offset %d", local.partition, start_offset
+            )
             local.truncate_fully_and_start_at(start_offset)
             self._producers.truncate_fully_and_start_at(start_offset)
             end_offset = start_offset
@@ -217,37 +221,37 @@ class LogLoader:
             self._rebuild_transactions(segment)
 
     def _rebuild_transactions(self, segment: LogSegment) -> None:
-        """Fill a transaction index anew, from the state before the segment and its batches."""
+        """Rebuild a transaction index from the batches and the producer state before them."""
         self.rebuild_producers(0, segment.base_offset)
-        for columns in segment.records.all_headers():
+        for columns in segment.records.header_columns():
             for rows in runs(columns):
-                self._take_in(segment.indexes.transactions, segment.records, columns, rows)
+                self._replay(segment.indexes.transactions, segment.records, columns, rows)
 
-    def _take_in(
+    def _replay(
         self,
         aborted: TransactionIndex | None,
         records: FileRecords,
         columns: BatchColumns,
         rows: range,
     ) -> None:
-        """Note what a run of batches says about epochs, producers and transactions.
+        """Update leader epochs, producer state and transactions by a range of batches.
 
         Args:
-            aborted: Where to note transactions that were aborted; None where they are known.
+            aborted: Index to add aborted transactions to; None if they are indexed.
             records: The file of the batches.
-            columns: Their fixed fields.
-            rows: Which of them.
+            columns: Headers of the batches.
+            rows: The rows to replay.
         """
-        self._note_epochs(columns, rows)
-        for row in telling_rows(columns, rows, self._producers):
-            self._take_in_batch(aborted, records, header_of(columns, row))
+        self._assign_epochs(columns, rows)
+        for row in relevant_rows(columns, rows, self._producers):
+            self._apply_batch(aborted, records, header_of(columns, row))
         self._producers.update_map_end_offset(columns.last_offsets[rows[-1]] + 1)
 
-    def _take_in_batch(
+    def _apply_batch(
         self, aborted: TransactionIndex | None, records: FileRecords, header: BatchHeader
     ) -> None:
         info = self._producers.prepare_update(header.producer_id, None)
-        completed = take_in_batch(info, header, records.batch)
+        completed = apply_batch(info, header, records.batch)
         self._producers.update(info)
         if completed is not None:
             stable = self._producers.last_stable_offset(completed)
@@ -261,10 +265,10 @@ def _latest(epochs: LeaderEpochFileCache) -> int:
 
 
 def _flush_recovered(segment: LogSegment, recovery_point: int) -> None:
-    """Force the batches that recovery kept to the disk, before anything is read from them.
+    """Flush the batches that recovery kept, before they are read.
 
-    They are written once more, because after a failed fsync the operating system treats pages as
-    clean that it only holds in memory: no later fsync would write them.
+    They are rewritten first: after a failed fsync the operating system marks the pages clean
+    although they are only in memory, and no later fsync writes them.
 
     Raises:
         OSError: A write or the flush failed.
@@ -275,18 +279,18 @@ def _flush_recovered(segment: LogSegment, recovery_point: int) -> None:
         segment.flush_records()
 
 
-def take_in_batch(
+def apply_batch(
     info: ProducerAppendInfo, header: BatchHeader, read: BatchReader
 ) -> CompletedTxn | None:
-    """Add a batch to a producer's part of an append; return the transaction it ended, if any.
+    """Add a batch to a producer's append; return the transaction that it completed, if any.
 
     Args:
-        info: The producer's part.
-        header: The batch's fixed fields.
-        read: Reads the whole batch, which only a marker needs.
+        info: The producer's append.
+        header: Header of the batch.
+        read: Reads the whole batch; called for markers only.
 
     Raises:
-        KafkaError: The batch does not fit the producer's state.
+        KafkaError: The batch is invalid for the producer's state.
     """
     if not header.attributes & IS_CONTROL:
         info.append(header, transactional=bool(header.attributes & IS_TRANSACTIONAL))
@@ -298,7 +302,7 @@ def take_in_batch(
 
 
 def aborted_txn(completed: CompletedTxn, last_stable_offset: int) -> AbortedTxn:
-    """Return the index entry of a transaction that was aborted."""
+    """Return the index entry of an aborted transaction."""
     return AbortedTxn(
         completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
     )

@@ -1,4 +1,4 @@
-"""What is done to a log beside reading and writing: flush, retention, closing, deletion."""
+"""Maintenance of one log: flush, retention, closing, deletion."""
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile
@@ -10,7 +10,7 @@ from kclient.common.uuids import RandomSource
 
 
 class LogMaintenance:
-    """Keeps one log flushed, small and in order. `LogManager` calls it on a schedule."""
+    """Flush, retention, closing and deletion of one log. Scheduled by `LogManager`."""
 
     def __init__(self, parts: LogParts, appender: LogAppender) -> None:
         self._parts = parts
@@ -18,58 +18,58 @@ class LogMaintenance:
 
     @property
     def recovery_point(self) -> int:
-        """Everything before this offset is known to be on the disk."""
+        """All records before this offset are flushed."""
         return self._parts.local.recovery_point
 
     def flush(self) -> None:
-        """Force everything to the disk.
+        """Flush all records.
 
         Raises:
-            KafkaStorageError: That failed. The directory is offline: pages that a failed fsync
+            KafkaStorageError: The flush failed. The directory is offline: pages that a failed fsync
                 dropped are not written by the next one, although it reports success.
         """
         self._flush_before(self._parts.local.log_end_offset)
 
     def flush_rolled(self) -> None:
-        """Force the segments that are no longer appended to to the disk; let idle indexes go."""
+        """Flush all but the active segment, and unload idle indexes."""
         local = self._parts.local
         self._flush_before(local.active.base_offset)
         with self._parts.lock:
             for segment in local.segments.values():
-                segment.indexes.rest()
+                segment.indexes.unload_if_idle()
 
     def flush_topic_id(self) -> None:
-        """Write partition.metadata if the topic's id was assigned and not written yet.
+        """Write partition.metadata if the topic id was assigned but not written.
 
         Raises:
-            KafkaStorageError: The disk failed, or is full; the next call tries again.
+            KafkaStorageError: The disk failed, or is full; the next call retries.
         """
         if self._parts.metadata.is_dirty:
-            with self._parts.acting("write partition.metadata"):
+            with self._parts.locked("write partition.metadata"):
                 self._parts.metadata.maybe_flush()
 
     def flush_if_due(self, now_ms: float) -> None:
-        """Force everything to the disk if it was not for flush.ms."""
+        """Flush all records if the last flush was flush.ms ago."""
         local = self._parts.local
         if local.unflushed_messages and now_ms - local.last_flush_ms >= local.config.flush_ms:
             self.flush()
 
     def roll(self) -> None:
-        """Begin a new segment."""
-        with self._parts.acting("roll"):
+        """Roll a new segment."""
+        with self._parts.locked("roll"):
             self._appender.roll()
 
     def delete_old_segments(self, now_ms: float) -> int:
-        """Delete segments that are too old, too many, or before the log's start.
+        """Delete segments that breach retention, or that end before the log start offset.
 
         Args:
             now_ms: Monotonic time.
 
         Returns:
-            How many segments were deleted.
+            Number of deleted segments.
         """
         parts = self._parts
-        with parts.acting("retention"):
+        with parts.locked("retention"):
             wall_ms = parts.runtime.clock.wall_ms()
             offsets = parts.offsets
             segments = deletable_segments(
@@ -79,9 +79,9 @@ class LogMaintenance:
                 return 0
             if len(segments) == len(parts.local.segments):
                 self._appender.roll()
-            # First what is remembered, then the files: if one of these cannot be renamed now, it
-            # is deleted all the same when its time has come.
-            parts.local.take_out(segments, now_ms)
+            # The state before the files: a file that cannot be renamed is deleted later all the
+            # same.
+            parts.local.remove_segments(segments, now_ms)
             parts.raise_log_start(parts.local.segments.first.base_offset)
             for segment in segments:
                 parts.producers.remove_snapshot(segment.base_offset)
@@ -90,25 +90,25 @@ class LogMaintenance:
 
     def purge_deleted(self, now_ms: float) -> None:
         """Delete the files of deleted segments after file.delete.delay.ms."""
-        with self._parts.acting("purge"):
+        with self._parts.locked("purge"):
             self._parts.local.purge_deleted(now_ms)
 
     def remove_expired_producers(self) -> None:
-        """Remove producers that wrote nothing for producer.id.expiration.ms."""
+        """Remove producers that were idle for producer.id.expiration.ms."""
         with self._parts.lock:
             self._parts.producers.remove_expired()
 
     def close(self) -> None:
-        """Flush, note the producers' state, trim the indexes and close all files; idempotent.
+        """Flush, take a producer snapshot, trim the indexes and close all files. Idempotent.
 
         Raises:
-            KafkaStorageError: The disk failed; the log will be recovered when it is loaded.
+            KafkaStorageError: The disk failed; the log is recovered when it is loaded.
         """
         parts = self._parts
         if parts.local.is_closed:
             return
         try:
-            with parts.acting("close"):
+            with parts.locked("close"):
                 parts.metadata.maybe_flush()
                 parts.producers.take_snapshot(flush=True)
                 parts.local.finish()
@@ -117,18 +117,17 @@ class LogMaintenance:
             self.release()
 
     def release(self) -> None:
-        """Close all files and leave them as a crash would; idempotent."""
+        """Close all files and leave them as after a crash. Idempotent."""
         with self._parts.lock:
             self._parts.local.release()
 
     def mark_for_deletion(self, rng: RandomSource) -> None:
-        """Give the directory a name that is never loaded, and close all files.
+        """Rename the directory so that it is not loaded again, and close all files.
 
-        The rename is not forced to the disk: after a crash a log whose topic was deleted is known
-        by its topic id.
+        The rename is not flushed: after a crash, the topic id identifies logs of deleted topics.
         """
         parts = self._parts
-        with parts.acting("mark for deletion"):
+        with parts.locked("mark for deletion"):
             target = log_file_utils.deleted_directory(
                 parts.local.directory.parent, parts.partition, rng
             )
@@ -138,12 +137,12 @@ class LogMaintenance:
             parts.local.release()
 
     def delete(self) -> None:
-        """Delete the directory with all it holds."""
+        """Delete the directory and its contents."""
         with self._parts.lock, self._parts.failures.guarding(f"{self._parts.partition}: delete"):
             self._parts.local.delete_directory()
 
     def _flush_before(self, offset: int) -> None:
-        """Flush outside of the lock, so that appends go on meanwhile."""
+        """Flush without the lock, so that appends are not blocked."""
         parts = self._parts
         with parts.lock:
             if offset <= parts.local.recovery_point:
@@ -162,6 +161,6 @@ class LogMaintenance:
             segment.flush_records()
         except OSError:
             with self._parts.lock:
-                # Deleted or closed meanwhile: there is nothing left to flush.
+                # Deleted or closed concurrently: nothing is left to flush.
                 if not self._parts.local.is_closed and segment.is_open:
                     raise

@@ -1,4 +1,4 @@
-"""All logs of a data directory: loading, checkpoints, flush, retention, compaction.
+"""Manager of the logs of a data directory: loading, checkpoints, flush, retention, compaction.
 
 (Kafka: LogManager)
 """
@@ -15,7 +15,7 @@ from kclient.broker.log.log_checkpoints import LogCheckpoints, Logs
 from kclient.broker.log.log_cleaner import DEFAULT_CLEANER, CleanerSettings, LogCleaner
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_deletion import LogDeletion
-from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_passing
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel, is_transient
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
@@ -32,7 +32,7 @@ _OFFLINE_WAIT_MS = 60_000.0
 
 @dataclass(frozen=True, slots=True)
 class LogManagerSettings:
-    """How often things are done, in milliseconds, and what is remembered; Kafka's defaults."""
+    """Intervals of periodic tasks in milliseconds, and limits; Kafka's defaults."""
 
     flush_check_interval_ms: float = 1_000
     retention_check_interval_ms: float = 300_000
@@ -44,8 +44,8 @@ class LogManagerSettings:
     cleaner: CleanerSettings = DEFAULT_CLEANER
 
 
-class _Chore:
-    """Something that is done at intervals."""
+class _PeriodicTask:
+    """A task that runs at an interval."""
 
     def __init__(self, interval_ms: float, action: Callable[[float], None]) -> None:
         self.interval_ms = interval_ms
@@ -54,12 +54,12 @@ class _Chore:
 
 
 class LogManager:
-    """The logs of one data directory.
+    """Logs of one data directory.
 
-    The condition guards the table of logs. It is taken before a log's own, never after.
+    The condition guards the table of logs. Lock order: before a log's own.
 
     Attributes:
-        failures: Whether the directory is still trusted.
+        failures: Offline state of the directory.
         last_broker_epoch: Broker epoch of the last clean shutdown, or -1.
     """
 
@@ -78,13 +78,13 @@ class LogManager:
         self._lock = runtime.tasks.condition()
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._failed: dict[TopicPartition, KafkaError] = {}
-        self._leaving: set[TopicPartition] = set()
+        self._deleting: set[TopicPartition] = set()
         self._dir_lock: AbstractContextManager[None] | None = None
         self._is_closing = False
         self._clean = False
         self._checkpoints = LogCheckpoints(files, data_dir)
         self._clean_shutdown = CleanShutdownFileHandler(files, data_dir)
-        self._chores = self._make_chores()
+        self._tasks = self._periodic_tasks()
         self._cleaner = LogCleaner(
             self._settings.cleaner,
             self.all_logs,
@@ -99,24 +99,24 @@ class LogManager:
         self.last_broker_epoch = -1
 
     def start(self) -> None:
-        """Take the directory, and read what the last broker left; idempotent.
+        """Lock the directory, and read its checkpoints. Idempotent.
 
         Raises:
-            KafkaStorageError: Another broker has the directory, or it cannot be used.
+            KafkaStorageError: Another broker uses the directory, or it is unusable.
         """
         if self._dir_lock is not None:
             return
         files = self._runtime.files
         with self.failures.guarding(f"{self._data_dir}: start"):
             files.make_directory(self._data_dir)
-            held = _take_lock(files, self._data_dir)
+            held = _acquire_lock(files, self._data_dir)
             try:
                 self._checkpoints.read()
                 self._clean = self._clean_shutdown.exists()
-                # A crash may have come between making a log's directory and flushing its name.
+                # A crash may have happened before the name of a new directory was flushed.
                 self._has_unflushed_names = not self._clean
                 self.last_broker_epoch = self._clean_shutdown.read_broker_epoch()
-                # From here on a crash must lead to recovery.
+                # A crash from here on must lead to recovery.
                 self._clean_shutdown.delete()
             except OSError:
                 held.__exit__(None, None, None)
@@ -125,12 +125,12 @@ class LogManager:
             self._is_closing = False
 
     def load(self, topic_configs: Mapping[str, LogConfig] | None = None) -> None:
-        """Load every log of the directory that is not loaded yet.
+        """Load all logs of the directory that are not loaded.
 
-        A log that cannot be loaded does not keep the others from serving; see `failed_logs`.
+        A log that cannot be loaded does not affect the others; see `failed_logs`.
 
         Args:
-            topic_configs: Configuration by topic; others get the defaults.
+            topic_configs: Configuration by topic; other topics get the defaults.
 
         Raises:
             KafkaStorageError: As `start`.
@@ -145,18 +145,18 @@ class LogManager:
                 if not self._runtime.files.is_directory(directory):
                     continue
                 if log_file_utils.is_deleted_directory(name):
-                    self._deletion.take_renamed(directory)
+                    self._deletion.resume(directory)
                 elif not log_file_utils.is_set_aside(name):
                     self._load_directory(name, configs)
 
     @property
     def was_clean(self) -> bool:
-        """Whether the last broker closed the directory in order."""
+        """Whether the last shutdown was clean."""
         return self._clean
 
     def get_log(self, partition: TopicPartition) -> UnifiedLog | None:
         """Return a partition's log, or None if there is none."""
-        return None if partition in self._leaving else self._logs.get(partition)
+        return None if partition in self._deleting else self._logs.get(partition)
 
     def get_or_create(
         self,
@@ -166,28 +166,28 @@ class LogManager:
         *,
         flush_name: bool = True,
     ) -> UnifiedLog:
-        """Return a partition's log; load it from its directory, or make it, if need be.
+        """Return a partition's log, which is loaded or created if necessary.
 
         Args:
-            partition: Which partition.
-            topic_id: The topic's id, 16 bytes; None leaves it open.
-            config: The topic's configuration; None for the defaults, or for what the log has.
-            flush_name: Whether to force the name of a new directory to the disk; otherwise the
-                caller calls `flush_names` once, after it has made many.
+            partition: The partition.
+            topic_id: Topic id, 16 bytes; None to assign it later.
+            config: Topic configuration; None for the defaults, or to keep that of the log.
+            flush_name: Whether to flush the name of a new directory; otherwise the caller calls
+                `flush_names` after it has created several logs.
 
         Raises:
-            InvalidTopicError: The topic's name is not fit for a directory.
-            InconsistentTopicIdError: The directory belongs to another topic of that name.
+            InvalidTopicError: The topic name is not a valid directory name.
+            InconsistentTopicIdError: The directory belongs to a topic with another id.
             KafkaStorageError: The disk failed, the log could not be loaded, or the manager is
                 closed.
         """
         with self._lock:
             self._check_open(f"{partition}: open")
             problem = self._failed.get(partition)
-            if problem is not None and not is_passing(problem):
+            if problem is not None and not is_transient(problem):
                 raise KafkaStorageError(f"{partition}: {problem}") from problem
-            if partition in self._leaving:
-                self._let_go()
+            if partition in self._deleting:
+                self._start_deletions()
             log = self._logs.get(partition)
             if log is None:
                 self._make_directory(partition)
@@ -203,9 +203,9 @@ class LogManager:
             return log
 
     def flush_names(self) -> None:
-        """Force the names of the logs' directories to the disk.
+        """Flush the names of the logs' directories.
 
-        Whatever is flushed in a log later can then be found after a crash.
+        Records that are flushed later can then be found after a crash.
 
         Raises:
             KafkaStorageError: The disk failed.
@@ -216,33 +216,33 @@ class LogManager:
                 self._has_unflushed_names = False
 
     def delete(self, *partitions: TopicPartition) -> None:
-        """Delete partitions' logs: at once by name, their files after file.delete.delay.ms.
+        """Delete logs: their directories are renamed now, and removed after file.delete.delay.ms.
 
-        Absent ones are no error. The checkpoints are written once for all. Where the disk refuses,
-        the logs are removed for their users all the same, and `step` tries again.
+        Unknown partitions are ignored. The checkpoints are written once. If the disk fails, the
+        logs are nevertheless unavailable, and `step` retries the deletion.
 
         Raises:
             KafkaStorageError: The disk failed or is full, or the manager is closed.
         """
         with self._lock:
             self._check_open("delete")
-            self._leaving.update(partitions)
-            self._let_go()
+            self._deleting.update(partitions)
+            self._start_deletions()
 
-    def _let_go(self) -> None:
-        """Give the directories of deleted logs names that are never loaded."""
-        if not self._leaving:
+    def _start_deletions(self) -> None:
+        """Rename the directories of deleted logs so that they are not loaded again."""
+        if not self._deleting:
             return
-        for partition in sorted(self._leaving):
+        for partition in sorted(self._deleting):
             if partition in self._logs:
-                self._deletion.take_log(self._logs[partition])
+                self._deletion.add_log(self._logs[partition])
                 del self._logs[partition]
             else:
-                # Its log could not be opened, but its directory may be there.
-                self._deletion.take_directory(partition)
+                # The log could not be opened, but its directory may exist.
+                self._deletion.add_directory(partition)
                 self._failed.pop(partition, None)
             self._has_unflushed_names = True
-            self._leaving.remove(partition)
+            self._deleting.remove(partition)
             self._checkpoints.forget(partition)
         self.flush_names()
         self._write(self._checkpoints.write_all)
@@ -253,45 +253,45 @@ class LogManager:
             return list(self._logs.values())
 
     def failed_logs(self) -> dict[TopicPartition, KafkaError]:
-        """Return the partitions that could not be loaded, and why."""
+        """Return the error of each partition that could not be loaded."""
         with self._lock:
             return dict(self._failed)
 
     def step(self, now_ms: float) -> float:
-        """Do what is due.
+        """Run the periodic tasks that are due.
 
         Args:
             now_ms: Monotonic time.
 
         Returns:
-            Milliseconds until there is something to do again.
+            Milliseconds until the next step.
         """
         if self.failures.is_offline or self._is_closing:
             return _OFFLINE_WAIT_MS
-        for chore in self._chores:
-            if chore.due_ms is None:
-                chore.due_ms = now_ms + chore.interval_ms
-            elif chore.due_ms <= now_ms:
-                chore.due_ms = now_ms + chore.interval_ms
-                self._attempt(chore.action, now_ms)
+        for task in self._tasks:
+            if task.due_ms is None:
+                task.due_ms = now_ms + task.interval_ms
+            elif task.due_ms <= now_ms:
+                task.due_ms = now_ms + task.interval_ms
+                self._attempt(task.action, now_ms)
         self._more_to_remove = False
         self._attempt(self._remove_deleted, now_ms)
         cleaner_ms = self._cleaner.step(now_ms)
         if self._more_to_remove:
             return 0.0
-        chores_ms = min(chore.due_ms or 0.0 for chore in self._chores) - now_ms
-        return max(0.0, min(chores_ms, cleaner_ms))
+        tasks_ms = min(task.due_ms or 0.0 for task in self._tasks) - now_ms
+        return max(0.0, min(tasks_ms, cleaner_ms))
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Close all logs; idempotent. From its beginning no log is created or deleted any more.
+        """Close all logs. Idempotent. Further creations and deletions of logs fail.
 
         Args:
-            clean: Close in order, so that the next start need not recover. Otherwise leave the
-                files as a crash would.
-            broker_epoch: Noted in the mark of a clean shutdown.
+            clean: Shut down cleanly, so that the next start needs no recovery. Otherwise leave
+                the files as after a crash.
+            broker_epoch: Written to the clean shutdown file.
 
         Raises:
-            KafkaStorageError: The disk failed; the next start will recover.
+            KafkaStorageError: The disk failed; the next start recovers the logs.
         """
         with self._lock:
             if self._dir_lock is None:
@@ -300,7 +300,7 @@ class LogManager:
         try:
             if clean:
                 self._cleaner.stop()
-                self._close_in_order(broker_epoch)
+                self._close_cleanly(broker_epoch)
         finally:
             with self._lock:
                 for log in (*self._logs.values(), *self._deletion.logs()):
@@ -313,13 +313,13 @@ class LogManager:
         if self._is_closing:
             raise KafkaStorageError(f"{self._data_dir}: {action}: the log manager is closed")
 
-    def _close_in_order(self, broker_epoch: int) -> None:
+    def _close_cleanly(self, broker_epoch: int) -> None:
         problem: KafkaError | None = None
         for log in self.all_logs():
             try:
                 log.close()
-            except KafkaError as failure:  # one damaged log must not keep the others open
-                _log.warning("%s: not closed in order: %s", log.partition, failure)
+            except KafkaError as failure:  # the others are closed all the same
+                _log.warning("%s: not closed cleanly: %s", log.partition, failure)
                 problem = failure
         self._write(self._checkpoints.write_all)
         if problem is not None:
@@ -329,27 +329,29 @@ class LogManager:
         with self.failures.guarding(f"{self._data_dir}: clean shutdown"):
             self._clean_shutdown.write(broker_epoch)
 
-    def _make_chores(self) -> list[_Chore]:
+    def _periodic_tasks(self) -> list[_PeriodicTask]:
         settings, checkpoints = self._settings, self._checkpoints
 
         def writing(write: Callable[[Logs], None]) -> Callable[[float], None]:
             return lambda _: self._write(write)
 
         return [
-            _Chore(settings.flush_check_interval_ms, self._flush_logs),
-            _Chore(settings.retention_check_interval_ms, self._delete_old_segments),
-            _Chore(
+            _PeriodicTask(settings.flush_check_interval_ms, self._flush_logs),
+            _PeriodicTask(settings.retention_check_interval_ms, self._delete_old_segments),
+            _PeriodicTask(
                 settings.recovery_point_checkpoint_interval_ms,
                 writing(checkpoints.write_recovery_points),
             ),
-            _Chore(
+            _PeriodicTask(
                 settings.start_offset_checkpoint_interval_ms, writing(checkpoints.write_log_starts)
             ),
-            _Chore(
+            _PeriodicTask(
                 settings.high_watermark_checkpoint_interval_ms,
                 writing(checkpoints.write_high_watermarks),
             ),
-            _Chore(settings.producer_id_expiration_check_interval_ms, self._expire_producers),
+            _PeriodicTask(
+                settings.producer_id_expiration_check_interval_ms, self._expire_producers
+            ),
         ]
 
     def _attempt(self, action: Callable[[float], None], now_ms: float) -> None:
@@ -362,7 +364,7 @@ class LogManager:
         try:
             partition = log_file_utils.parse_partition_directory(name)
         except KafkaError as problem:
-            _log.warning("%s: left alone: %s", self._data_dir, problem)
+            _log.warning("%s: ignored: %s", self._data_dir, problem)
             return
         if partition in self._logs:
             return
@@ -423,18 +425,18 @@ class LogManager:
     def _write(self, write: Callable[[Logs], None]) -> None:
         with self._lock, self.failures.guarding(f"{self._data_dir}: checkpoints"):
             if self._dir_lock is None:
-                # Upkeep that outlasted the close: the table of logs is empty now.
+                # A periodic task that outlasted the close: the table of logs is empty now.
                 raise KafkaStorageError(f"{self._data_dir}: checkpoints: the log manager is closed")
             write(self._logs)
 
     def _remove_deleted(self, now_ms: float) -> None:
         with self._lock:
             self._check_open("remove deleted logs")
-            self._let_go()
+            self._start_deletions()
         self._more_to_remove = self._deletion.remove_due(now_ms)
 
 
-def _take_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:
+def _acquire_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:
     try:
         held = files.lock(data_dir / LOCK_FILE)
     except BlockingIOError:
@@ -447,9 +449,9 @@ def _take_lock(files: Files, data_dir: Path) -> AbstractContextManager[None]:
 
 
 def _for_each(logs: Iterable[UnifiedLog], act: Callable[[UnifiedLog], None]) -> None:
-    """Call `act` for each log, except for those that are deleted during the iteration."""
+    """Call `act` for each log, except for logs that are deleted concurrently."""
     for log in logs:
         try:
             act(log)
         except NotLeaderOrFollowerError:
-            _log.debug("%s: deleted meanwhile", log.partition)
+            _log.debug("%s: deleted concurrently", log.partition)

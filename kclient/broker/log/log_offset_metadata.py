@@ -1,4 +1,4 @@
-"""Small values that the parts of the log hand to each other."""
+"""Value types of the log layer: offsets with positions, results of reads and appends."""
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -7,16 +7,16 @@ from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.files import FileSlice
 
 AppendOrigin = Literal["client", "coordinator"]
-"""Who appends: clients are held to every rule, this broker's coordinators to fewer."""
+"""Origin of an append: batches of coordinators are validated less strictly than of clients."""
 
 
 class LogOffsetMetadata(NamedTuple):
-    """An offset, and where it lies (Kafka: LogOffsetMetadata).
+    """Offset with its position (Kafka: LogOffsetMetadata).
 
     Attributes:
         message_offset: The offset.
-        segment_base_offset: Base offset of its segment, or -1 if not known.
-        relative_position: Position in the segment's file, or -1 if not known.
+        segment_base_offset: Base offset of its segment, or -1 if unknown.
+        relative_position: Position in the segment's file, or -1 if unknown.
     """
 
     message_offset: int
@@ -26,14 +26,14 @@ class LogOffsetMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class FetchDataInfo:
-    """What a read found (Kafka: FetchDataInfo).
+    """Result of a read (Kafka: FetchDataInfo).
 
     Attributes:
-        start_offset: The offset that was asked for; the first batch may begin before it.
-        records: Whole batches as bytes of the file; the last one may be cut off. Empty where
-            nothing was found.
-        position: Where the offset asked for lies.
-        aborted_transactions: Aborted transactions that overlap, where the reader asked for them.
+        start_offset: Requested offset; the first batch may start before it.
+        records: Batches as bytes of the file; the last one may be incomplete. Empty if there are
+            none.
+        position: Position of the requested offset.
+        aborted_transactions: Overlapping aborted transactions, if requested.
     """
 
     start_offset: int
@@ -44,18 +44,18 @@ class FetchDataInfo:
 
 @dataclass(slots=True)
 class LogAppendInfo:
-    """What an append did (Kafka: LogAppendInfo).
+    """Result of an append (Kafka: LogAppendInfo).
 
     Attributes:
-        first_offset: Offset of the first record; for a duplicate, of the first time it came.
+        first_offset: Offset of the first record; for a duplicate, that of the original append.
         last_offset: Offset of the last record.
-        max_timestamp: Greatest timestamp, milliseconds; -1 if there is none.
+        max_timestamp: Greatest timestamp in milliseconds, -1 for none.
         shallow_offset_of_max_timestamp: Last offset of the batch with that timestamp.
-        log_append_time: The broker's time if the topic stamps records with it, else -1.
-        log_start_offset: First offset of the log.
-        duplicate: Whether every record was there already and nothing was written.
-        last_leader_epoch: Epoch the batches were stamped with.
-        size_in_bytes: Bytes of the batches.
+        log_append_time: Broker time if the topic uses LogAppendTime, else -1.
+        log_start_offset: Log start offset.
+        duplicate: Whether the batch was a duplicate, and nothing was written.
+        last_leader_epoch: Leader epoch of the batches.
+        size_in_bytes: Size of the batches.
     """
 
     first_offset: int

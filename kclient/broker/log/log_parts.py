@@ -1,4 +1,4 @@
-"""What one log is made of, for the classes that work on it together."""
+"""State of one log, shared by the classes that implement it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from kclient.common.types import TopicPartition
 
 @dataclass(slots=True)
 class LogOffsets:
-    """Where a log can be read from, up to where its records are replicated, and are compacted."""
+    """Log start offset, high watermark and cleaner offset of a log."""
 
     log_start: int = 0
     high_watermark: int = 0
@@ -29,7 +29,7 @@ class LogOffsets:
 
 @dataclass(frozen=True, slots=True)
 class LogParts:
-    """A log's parts. `lock` guards all the others but `failures` and `runtime`."""
+    """State of a log. `lock` guards all attributes but `failures` and `runtime`."""
 
     runtime: Runtime
     partition: TopicPartition
@@ -42,8 +42,8 @@ class LogParts:
     offsets: LogOffsets = field(default_factory=LogOffsets)
 
     @contextmanager
-    def acting(self, action: str) -> Iterator[None]:
-        """Hold the lock, and turn the operating system's errors into storage errors.
+    def locked(self, action: str) -> Iterator[None]:
+        """Hold the lock, and convert the operating system's errors into storage errors.
 
         Raises:
             KafkaStorageError: The directory is offline, or the action failed.
@@ -55,11 +55,11 @@ class LogParts:
             yield
 
     def loader(self) -> LogLoader:
-        """Return what brings the parts in line with the files."""
+        """Return a loader of this log."""
         return LogLoader(self.runtime.files, self.local, self.producers, self.epochs)
 
     def raise_log_start(self, offset: int) -> None:
-        """Move the log's start up, never down."""
+        """Advance the log start offset, unless it is there already."""
         if offset > self.offsets.log_start:
             self.offsets.log_start = offset
             self.offsets.high_watermark = max(self.offsets.high_watermark, offset)
@@ -75,7 +75,7 @@ def make_parts(
     failures: LogDirFailureChannel,
     producers: ProducerLimits,
 ) -> LogParts:
-    """Return the parts of a log that is not loaded yet."""
+    """Return the state of a log that is not loaded yet."""
     files = runtime.files
     return LogParts(
         runtime,

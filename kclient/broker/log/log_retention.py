@@ -1,4 +1,4 @@
-"""Which segments a log may let go (Kafka: UnifiedLog.deleteOldSegments)."""
+"""Retention: determines the segments to delete (Kafka: UnifiedLog.deleteOldSegments)."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ from kclient.broker.log.log_segment import LogSegment
 def deletable_segments(
     local: LocalLog, log_start: int, high_watermark: int, wall_ms: int
 ) -> list[LogSegment]:
-    """Return the oldest segments that are too old, too many, or before the log's start.
+    """Return the oldest segments that breach retention or end before the log start offset.
 
-    Nothing is let go that is not replicated, and an empty active segment stays.
+    Records above the high watermark and an empty active segment are kept.
 
     Args:
         local: The log.
-        log_start: Its start offset.
-        high_watermark: Up to where its records are replicated.
+        log_start: Log start offset.
+        high_watermark: High watermark.
         wall_ms: Wall time.
     """
     candidates = _replicated(local, high_watermark)

@@ -1,4 +1,4 @@
-"""A segment: a file of batches with its indexes (Kafka: LogSegment)."""
+"""Log segment: a file of batches with its indexes (Kafka: LogSegment)."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -18,19 +18,19 @@ _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 
 BatchVisitor = Callable[[BatchColumns, range], None]
-"""Is shown which rows recovery keeps; a control batch comes alone."""
+"""Called with the rows that recovery keeps; each control batch is a range of its own."""
 
 
 class LogSegment:
-    """Batches from a base offset on. Guarded by the lock of the log it belongs to.
+    """Batches from a base offset on. Guarded by the log's lock.
 
     Attributes:
-        base_offset: Lowest offset the segment may hold.
+        base_offset: Lower bound of the segment's offsets.
         records: The batches.
-        indexes: Where to find them by offset and time.
+        indexes: Offset, time and transaction index.
         is_open: Whether the files are open.
-        created_ms: Wall time when it was made or opened.
-        roll_jitter_ms: How much sooner than segment.ms it is rolled (segment.jitter.ms).
+        created_ms: Wall time of its creation or opening.
+        roll_jitter_ms: Jitter subtracted from segment.ms (segment.jitter.ms).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LogSegment:
         self.is_open = True
         self.created_ms = 0
         self.roll_jitter_ms = 0
-        self._named_on_disk = False
+        self._name_flushed = False
         self._rolling_based_timestamp: int | None = None
 
     @classmethod
@@ -62,15 +62,15 @@ class LogSegment:
         now_ms: int,
         suffix: str = "",
     ) -> "LogSegment":
-        """Open a segment's file, or make it.
+        """Open or create a segment.
 
         Args:
             files: The file system.
             directory: The log's directory.
-            base_offset: Lowest offset the segment may hold.
-            config: The topic's configuration.
+            base_offset: Lower bound of the segment's offsets.
+            config: Topic configuration.
             now_ms: Wall time.
-            suffix: What stands behind the names of a segment that is not part of the log yet.
+            suffix: Suffix of the file names of a segment that is not part of the log yet.
         """
         path = log_file_utils.segment_file(
             directory, base_offset, log_file_utils.LOG_FILE_SUFFIX + suffix
@@ -86,16 +86,16 @@ class LogSegment:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Size of all batches."""
         return self.records.size
 
     def largest_timestamp(self) -> int:
-        """Return the greatest timestamp; when the file was last written if no record has one."""
+        """Return the greatest timestamp, or the file's modification time if no record has one."""
         timestamp = self.indexes.max_timestamp_and_offset.timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(self.records.file.path)
 
     def greatest_timestamp_from(self, offset: int) -> int:
-        """Return the greatest timestamp of the records from an offset on, -1 if there is none."""
+        """Return the greatest timestamp of the records from an offset on, or -1."""
         if offset <= self.base_offset:
             return self.indexes.max_timestamp_and_offset.timestamp
         greatest = -1
@@ -104,20 +104,20 @@ class LogSegment:
             if header.base_offset >= offset:
                 greatest = max(greatest, header.max_timestamp)
             else:
-                # Some of the batch's records were deleted, perhaps the latest.
+                # Some records of the batch are before the offset, perhaps the latest.
                 for record in iter_records(self.records.batch(header)):
                     if record.offset >= offset:
                         greatest = max(greatest, record.timestamp_ms)
         return greatest
 
     def can_hold(self, offset: int) -> bool:
-        """Return whether an offset fits into the index entries' 31 bits."""
+        """Return whether the relative offset fits into 31 bits, as index entries require."""
         return 0 <= offset - self.base_offset <= _MAX_RELATIVE_OFFSET
 
     def should_roll(
         self, size: int, last_offset: int, max_timestamp: int, config: LogConfig, now_ms: int
     ) -> bool:
-        """Return whether batches of this size, end and timestamp belong into a new segment."""
+        """Return whether a new segment must be rolled before these batches are appended."""
         if self.size > config.segment_bytes - size:
             return True
         if self.indexes.is_full or not self.can_hold(last_offset):
@@ -126,15 +126,15 @@ class LogSegment:
         return self.size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
 
     def append(self, records: WireBytes, headers: list[BatchHeader]) -> None:
-        """Write batches at the end and note them in the indexes.
+        """Append batches and index them.
 
         Args:
-            records: The batches, with their final offsets.
-            headers: Their fixed fields, with positions in this file.
+            records: The batches, with their assigned offsets.
+            headers: Their headers, with positions in this file.
 
         Raises:
             InvalidOffsetError: An offset is too far from the base offset.
-            OSError: A write failed; the segment is as before, if cutting back succeeded.
+            OSError: A write failed; the segment is unchanged if the truncation succeeded.
         """
         if not self.can_hold(headers[-1].last_offset):
             raise InvalidOffsetError(
@@ -145,15 +145,15 @@ class LogSegment:
         self.records.append(records)
         try:
             for header in headers:
-                self.indexes.note_appended(header)
+                self.indexes.index_batch(header)
         except OSError:
-            self._cut(before, headers[0].base_offset)
+            self._truncate_at(before, headers[0].base_offset)
             raise
         if self._rolling_based_timestamp is None and headers[0].max_timestamp >= 0 and not before:
             self._rolling_based_timestamp = headers[0].max_timestamp
 
     def locate(self, offset: int) -> BatchHeader | None:
-        """Return the first batch that ends at or behind an offset, or None if there is none.
+        """Return the first batch whose last offset is at least `offset`, or None.
 
         Raises:
             CorruptRecordError: The batches are damaged.
@@ -163,17 +163,17 @@ class LogSegment:
     def read(
         self, offset: int, max_size: int, max_position: int, *, min_one_message: bool
     ) -> tuple[BatchHeader, FileSlice] | None:
-        """Return the batches from the one that holds an offset on, as a slice of the file.
+        """Return batches as a slice of the file, starting with the one that contains an offset.
 
-        The slice is empty where its first batch would be incomplete: consumers of Fetch version 3
-        and above take a fragment alone for a record that can never be read (Kafka:
+        The slice is empty if its first batch would be incomplete: to consumers of Fetch version 3
+        and above, a single incomplete batch is a record that can never be read (Kafka:
         FetchDataInfo.firstEntryIncomplete). The last of several batches may be incomplete.
 
         Args:
-            offset: First offset wanted; the slice starts with the batch it lies in.
-            max_size: Most bytes to return.
-            max_position: Position behind the last byte to return.
-            min_one_message: Return the first batch whole even if it is larger (KIP-74).
+            offset: First offset to read.
+            max_size: Maximum bytes.
+            max_position: End of the readable bytes, exclusive.
+            min_one_message: Return the first batch even if it is larger (KIP-74).
         """
         first = self.locate(offset)
         if first is None:
@@ -200,32 +200,34 @@ class LogSegment:
         return None
 
     def read_next_offset(self) -> int:
-        """Return the offset behind the last record; the base offset of an empty segment."""
+        """Return the offset after the last record, or the base offset of an empty segment."""
         next_offset = self.base_offset
         for header in self.indexes.last_headers():
             next_offset = header.last_offset + 1
         return next_offset
 
     def recover(self, visit: BatchVisitor) -> int:
-        """Check every batch, cut at the first bad one and rebuild the indexes.
+        """Verify every batch, truncate at the first invalid one and rebuild the indexes.
 
         Args:
-            visit: Is called with all good batches, in order.
+            visit: Called with all valid batches, in order.
 
         Returns:
-            How many bytes were cut off.
+            Number of bytes truncated.
         """
         self.indexes.reset()
         self.indexes.transactions.reset()
         valid_bytes = 0
         try:
-            for columns in self._sound_batches():
+            for columns in self._valid_batch_columns():
                 for rows in runs(columns):
                     visit(columns, rows)
-                    self.indexes.note_found(columns, rows)
+                    self.indexes.index_batches(columns, rows)
                     valid_bytes = columns.positions[rows[-1]] + columns.sizes[rows[-1]]
         except CorruptRecordError as problem:
-            _log.warning("%s: found a bad batch at position %d: %s", self, valid_bytes, problem)
+            _log.warning(
+                "%s: found an invalid batch at position %d: %s", self, valid_bytes, problem
+            )
         cut = self.size - valid_bytes
         if cut:
             self.records.truncate_to(valid_bytes)
@@ -233,30 +235,30 @@ class LogSegment:
         return cut
 
     def truncate_to(self, offset: int) -> None:
-        """Cut all batches that end at or behind an offset."""
+        """Remove all batches whose last offset is at or above an offset."""
         first = self.locate(offset)
-        self._cut(self.size if first is None else first.position, offset)
+        self._truncate_at(self.size if first is None else first.position, offset)
 
     def flush_records(self) -> None:
-        """Force the batches to the disk, and the files' names with the first time."""
+        """Flush the batches; the first call also flushes the directory."""
         self.records.file.flush()
-        if not self._named_on_disk:
+        if not self._name_flushed:
             self._files.flush_directory(self.records.file.path.parent)
-            self._named_on_disk = True
+            self._name_flushed = True
 
     def flush_indexes(self) -> None:
-        """Force the indexes to the disk."""
+        """Flush the indexes."""
         if self.is_open:
             self.indexes.flush()
 
     def release(self) -> None:
-        """Close the files and leave them as they are; idempotent."""
+        """Close the files and leave them as they are. Idempotent."""
         self.is_open = False
         self.indexes.release()
         self.records.close()
 
     def change_suffix(self, old: str, new: str) -> None:
-        """Rename all files of the segment, from one suffix behind their names to another."""
+        """Rename all files of the segment from one suffix to another."""
         path = self.records.file.path
         renamed = path.with_name(path.name.removesuffix(old) + new)
         self._files.rename(path, renamed)
@@ -264,19 +266,19 @@ class LogSegment:
         self.indexes.change_suffix(old, new)
 
     def moved_to(self, directory: Path) -> None:
-        """Note that the directory was renamed."""
+        """Update the paths after the directory was renamed."""
         self.records.file.path = directory / self.records.file.path.name
         self.indexes.moved_to(directory)
 
     def delete_files(self) -> None:
-        """Delete all files. A slice of them that is still being sent stays readable."""
+        """Delete all files. Slices that are being sent remain readable."""
         self.is_open = False
         self.indexes.release()
         for path in (self.records.file.path, *self.indexes.paths()):
             self._files.remove(path)
 
-    def _sound_batches(self) -> Iterator[BatchColumns]:
-        return self.records.sound_batches(
+    def _valid_batch_columns(self) -> Iterator[BatchColumns]:
+        return self.records.valid_batch_columns(
             next_offset=self.base_offset, last_offset=self.base_offset + _MAX_RELATIVE_OFFSET
         )
 
@@ -292,8 +294,8 @@ class LogSegment:
                 )
         return None
 
-    def _cut(self, position: int, offset: int) -> None:
-        """Cut the file at a batch's start, and the indexes at that batch's offset."""
+    def _truncate_at(self, position: int, offset: int) -> None:
+        """Truncate the file at a batch's position, and the indexes at its offset."""
         if position < self.size:
             self.records.truncate_to(position)
         if not self.size:
@@ -302,7 +304,7 @@ class LogSegment:
             self.indexes.truncate_to(offset)
             self.indexes.prepare_for_append()
         except OSError:
-            self.indexes.is_distrusted = True
+            self.indexes.needs_rebuild = True
             raise
 
     def _waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:

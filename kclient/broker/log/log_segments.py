@@ -1,4 +1,4 @@
-"""The segments of one log, by base offset (Kafka: LogSegments)."""
+"""Sorted map of a log's segments by base offset (Kafka: LogSegments)."""
 
 from bisect import bisect_left, bisect_right, insort
 
@@ -6,7 +6,7 @@ from kclient.broker.log.log_segment import LogSegment
 
 
 class LogSegments:
-    """Segments in the order of their base offsets. Guarded by the lock of the log."""
+    """Segments in the order of their base offsets. Guarded by the log's lock."""
 
     def __init__(self) -> None:
         self._offsets: list[int] = []
@@ -25,12 +25,12 @@ class LogSegments:
         self._by_offset[segment.base_offset] = segment
 
     def remove(self, base_offset: int) -> None:
-        """Forget a segment; its files stay."""
+        """Remove a segment; its files stay."""
         del self._by_offset[base_offset]
         self._offsets.remove(base_offset)
 
     def clear(self) -> None:
-        """Forget all segments; their files stay."""
+        """Remove all segments; their files stay."""
         self._offsets.clear()
         self._by_offset.clear()
 
@@ -44,12 +44,12 @@ class LogSegments:
 
     @property
     def first(self) -> LogSegment:
-        """The oldest segment; a log always has one."""
+        """First segment; a log always has one."""
         return self._by_offset[self._offsets[0]]
 
     @property
     def last(self) -> LogSegment:
-        """The active segment; a log always has one."""
+        """Active segment; a log always has one."""
         return self._by_offset[self._offsets[-1]]
 
     def floor(self, offset: int) -> LogSegment | None:
@@ -63,11 +63,11 @@ class LogSegments:
         return self._by_offset[self._offsets[index]] if index < len(self._offsets) else None
 
     def between(self, start: int, end: int) -> list[LogSegment]:
-        """Return the segments that may hold offsets from `start` up to before `end`."""
+        """Return the segments that may contain offsets from `start` to before `end`."""
         low = max(bisect_right(self._offsets, start) - 1, 0)
         high = bisect_left(self._offsets, end)
         return [self._by_offset[offset] for offset in self._offsets[low:high]]
 
     def size_in_bytes(self) -> int:
-        """Return the bytes of all batches."""
+        """Return the size of all batches."""
         return sum(segment.size for segment in self._by_offset.values())

@@ -1,4 +1,4 @@
-"""What a batch must be like to get into a log (Kafka: LogValidator, UnifiedLog's own checks)."""
+"""Validation of the batches of an append (Kafka: LogValidator, UnifiedLog's own checks)."""
 
 import struct
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ from kclient.record import (
 NO_TIMESTAMP = -1
 
 MAX_RECORD_ERRORS = 1000
-"""How many refused records are named; a megabyte can hold more than a million of them."""
+"""Maximum of reported record errors; a megabyte can contain more than a million records."""
 
 _CRC_AT = 17
 _ATTRIBUTES_AT = 21
@@ -42,20 +42,20 @@ _MAGIC_AT = 16
 
 
 class LogValidator:
-    """Checks the batches of one append and gives them their offsets.
+    """Validates the batches of one append and assigns their offsets.
 
-    Every check comes before the first change, so that a refused request is left as it came.
+    All checks precede the first change, so that a rejected request is not modified.
     """
 
     def __init__(
         self, partition: str, config: LogConfig, origin: AppendOrigin, now_ms: int
     ) -> None:
-        """Remember what to check against.
+        """Create a validator.
 
         Args:
-            partition: Name for error messages.
-            config: The topic's configuration.
-            origin: Who appends.
+            partition: Partition name for error messages.
+            config: Topic configuration.
+            origin: Origin of the append.
             now_ms: Wall time.
         """
         self._partition = partition
@@ -64,17 +64,17 @@ class LogValidator:
         self._now_ms = now_ms
 
     def validate(self, records: memoryview) -> list[BatchHeader]:
-        """Check all whole batches of a request; a cut-off one at the end is left out.
+        """Validate all whole batches of a request; an incomplete one at the end is ignored.
 
         Returns:
-            Their fixed fields, with positions in `records` and the true greatest timestamp.
+            Their headers, with positions in `records` and the actual max timestamp.
 
         Raises:
-            CorruptRecordError: A checksum is wrong, or what is there is no batch.
+            CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
             RecordTooLargeError: A batch is larger than max.message.bytes.
-            InvalidRecordError: A batch contradicts itself or is not for clients to write.
+            InvalidRecordError: A batch is inconsistent, or of a kind that clients may not write.
             UnsupportedForMessageFormatError: A batch has an older format.
-            RecordValidationError: Single records were refused; it names them.
+            RecordValidationError: Single records are invalid; the error lists them.
         """
         headers = []
         first_index = 0
@@ -90,10 +90,10 @@ class LogValidator:
     def assign(
         self, records: memoryview, headers: list[BatchHeader], offset: int, leader_epoch: int
     ) -> list[BatchHeader]:
-        """Write offsets, leader epoch and, where the topic wants it, append time into batches.
+        """Write offsets, leader epoch and, for LogAppendTime, the append time into the batches.
 
         Returns:
-            The fixed fields as they are now.
+            The updated headers.
         """
         stamp = self._now_ms if self._config.stamps_append_time else None
         assigned = []
@@ -164,21 +164,21 @@ class LogValidator:
                 f"{self._partition}: the offsets within a record batch have holes"
             )
         if header.attributes & LOG_APPEND_TIME and self._from_client:
-            self._refuse_timestamps(
+            self._reject_timestamps(
                 [(first_index, "producers may not set the timestamp type LogAppendTime")]
             )
         if self._config.compacts and summary.null_keys:
-            self._refuse_keyless(batch, first_index)
-        if not self._config.stamps_append_time and self._timestamps_stray(summary):
+            self._reject_null_keys(batch, first_index)
+        if not self._config.stamps_append_time and self._has_timestamp_out_of_range(summary):
             self._check_timestamps(batch, first_index)
         return summary
 
-    def _timestamps_stray(self, summary: RecordsSummary) -> bool:
-        return self._timestamp_strays(summary.max_timestamp) or (
-            self._timestamp_strays(summary.min_timestamp) or summary.min_timestamp < 0
+    def _has_timestamp_out_of_range(self, summary: RecordsSummary) -> bool:
+        return self._is_out_of_range(summary.max_timestamp) or (
+            self._is_out_of_range(summary.min_timestamp) or summary.min_timestamp < 0
         )
 
-    def _timestamp_strays(self, timestamp: int) -> bool:
+    def _is_out_of_range(self, timestamp: int) -> bool:
         if timestamp == NO_TIMESTAMP:
             return False
         ahead_ms = timestamp - self._now_ms
@@ -187,25 +187,25 @@ class LogValidator:
             or -ahead_ms > self._config.message_timestamp_before_max_ms
         )
 
-    def _refuse_keyless(self, batch: RecordBatch, first_index: int) -> None:
+    def _reject_null_keys(self, batch: RecordBatch, first_index: int) -> None:
         text = "a compacted topic takes no record without a key"
-        keyless = (
+        null_keys = (
             (index, text)
             for index, record in enumerate(iter_records(batch), first_index)
             if record.key is None
         )
-        problems = list(islice(keyless, MAX_RECORD_ERRORS))
+        problems = list(islice(null_keys, MAX_RECORD_ERRORS))
         raise RecordValidationError(InvalidRecordError(f"{self._partition}: {text}"), problems)
 
     def _check_timestamps(self, batch: RecordBatch, first_index: int) -> None:
-        strays = (
+        invalid = (
             (index, self._timestamp_problem(record.timestamp_ms))
             for index, record in enumerate(iter_records(batch), first_index)
-            if self._timestamp_strays(record.timestamp_ms)
+            if self._is_out_of_range(record.timestamp_ms)
         )
-        problems = list(islice(strays, MAX_RECORD_ERRORS))
+        problems = list(islice(invalid, MAX_RECORD_ERRORS))
         if problems:
-            self._refuse_timestamps(problems)
+            self._reject_timestamps(problems)
 
     def _timestamp_problem(self, timestamp: int) -> str:
         if timestamp > self._now_ms:
@@ -216,13 +216,13 @@ class LogValidator:
             expected = f"at least {bound_ms} (message.timestamp.before.max.ms"
         return f"got timestamp {timestamp}, expected {expected} and the broker's clock)"
 
-    def _refuse_timestamps(self, problems: list[tuple[int, str]]) -> None:
+    def _reject_timestamps(self, problems: list[tuple[int, str]]) -> None:
         cause: KafkaError = InvalidTimestampError(f"{self._partition}: {problems[0][1]}")
         raise RecordValidationError(cause, problems)
 
     @staticmethod
     def _restamp(batch: memoryview, max_timestamp: int) -> None:
-        """Put the true greatest timestamp into the header, and the checksum that goes with it."""
+        """Correct the max timestamp in the header, and update the checksum."""
         (stated,) = struct.unpack_from(">q", batch, _MAX_TIMESTAMP_AT)
         if stated != max_timestamp:
             struct.pack_into(">q", batch, _MAX_TIMESTAMP_AT, max_timestamp)

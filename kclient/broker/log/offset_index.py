@@ -1,4 +1,4 @@
-"""The offset index: from an offset to the place in the segment where to start looking for it."""
+"""Offset index: maps offsets to positions in the segment file."""
 
 import struct
 from bisect import bisect_right
@@ -12,44 +12,44 @@ _ENTRY = struct.Struct(">ii")
 
 
 class OffsetPosition(NamedTuple):
-    """A batch's last offset, and the position of the batch in its file."""
+    """Last offset of a batch, and the position of the batch."""
 
     offset: int
     position: int
 
 
 class OffsetIndex(AbstractIndex):
-    """Entries of 8 bytes: relative offset, position (Kafka: OffsetIndex)."""
+    """Index with entries of 8 bytes: relative offset, position (Kafka: OffsetIndex)."""
 
     entry_size: ClassVar[int] = _ENTRY.size
     _last_offset = -1
 
     @property
     def last_offset(self) -> int:
-        """The last entry's offset; the base offset where there is none."""
+        """Offset of the last entry, or the base offset if there is none."""
         return self._last_offset
 
     def entry(self, index: int) -> OffsetPosition:
-        """Return the entry with a number below `entries`."""
+        """Return an entry by its number, below `entries`."""
         relative, position = _ENTRY.unpack_from(self._content, index * _ENTRY.size)
         return OffsetPosition(self.base_offset + relative, position)
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """Return the last entry whose offset is at most `offset`, or the segment's start."""
+        """Return the last entry whose offset is at most `offset`, or the start of the segment."""
         index = self._upper_bound(offset) - 1
         return self.entry(index) if index >= 0 else OffsetPosition(self.base_offset, 0)
 
     def batch_start(self, position: int) -> int:
-        """Return where a batch begins: the last one that is known at or before a position."""
+        """Return the position of the last indexed batch at or before a position."""
         behind = bisect_right(range(self.entries), position, key=lambda n: self.entry(n).position)
         return self.entry(behind - 1).position if behind else 0
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry behind all others.
+        """Append an entry.
 
         Raises:
-            InvalidOffsetError: The offset is not above the last entry's.
-            OSError: The write failed; the entry is not there.
+            InvalidOffsetError: The offset is not above that of the last entry.
+            OSError: The write failed; the entry was not added.
         """
         if self.entries and offset <= self._last_offset:
             raise InvalidOffsetError(
@@ -63,11 +63,11 @@ class OffsetIndex(AbstractIndex):
         self._truncate_to_entries(self._upper_bound(offset - 1))
 
     def sanity_check(self) -> None:
-        """Compare the file with itself.
+        """Check that the file is consistent.
 
         Raises:
-            CorruptIndexError: Its length is no multiple of an entry's, or its last entry is
-                before its first.
+            CorruptIndexError: The size is not a multiple of the entry size, or the last entry is
+                before the first.
         """
         if self._files.size(self.path) % _ENTRY.size:
             raise CorruptIndexError(f"{self.path.name}: its size is no multiple of {_ENTRY.size}")
@@ -85,7 +85,7 @@ class OffsetIndex(AbstractIndex):
         )
 
     def _upper_bound(self, offset: int) -> int:
-        """Return how many entries have an offset of at most `offset`."""
+        """Return the number of entries whose offset is at most `offset`."""
         target = offset - self.base_offset
         content, unpack = self._content, _ENTRY.unpack_from
         low, high = 0, self.entries

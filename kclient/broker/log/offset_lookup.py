@@ -1,4 +1,4 @@
-"""Finds offsets by time and epoch (Kafka: UnifiedLog.fetchOffsetByTimestamp)."""
+"""Look-up of offsets by timestamp and epoch (Kafka: UnifiedLog.fetchOffsetByTimestamp)."""
 
 from kclient.broker.log.log_offset_metadata import FetchDataInfo
 from kclient.broker.log.log_parts import LogParts
@@ -10,7 +10,7 @@ _NO_TIMESTAMP = -1
 
 
 class OffsetLookup:
-    """Answers ListOffsets for one log."""
+    """Look-up of offsets in one log, for ListOffsets and OffsetForLeaderEpoch."""
 
     def __init__(self, parts: LogParts) -> None:
         self._parts = parts
@@ -23,7 +23,7 @@ class OffsetLookup:
             CorruptRecordError: A batch is damaged.
         """
         parts = self._parts
-        with parts.acting("offset for timestamp"):
+        with parts.locked("offset for timestamp"):
             log_start = parts.offsets.log_start
             for segment in parts.local.segments.between(log_start, 2**63 - 1):
                 if segment.indexes.max_timestamp_and_offset.timestamp >= timestamp:
@@ -33,14 +33,14 @@ class OffsetLookup:
         return None
 
     def of_max_timestamp(self) -> OffsetAndTimestamp | None:
-        """Return the first record with the greatest timestamp of all, or None (KIP-734).
+        """Return the first record with the max timestamp of the log, or None (KIP-734).
 
         Raises:
             KafkaStorageError: The disk failed.
             CorruptRecordError: A batch is damaged.
         """
         parts = self._parts
-        with parts.acting("offset of max timestamp"):
+        with parts.locked("offset of max timestamp"):
             log_start = parts.offsets.log_start
             timestamp, segment = max(
                 (
@@ -54,7 +54,7 @@ class OffsetLookup:
             return segment.find_offset_by_timestamp(timestamp, log_start)
 
     def earliest(self) -> OffsetAndTimestamp:
-        """Return the log's start and the epoch written there."""
+        """Return the log start offset and its leader epoch."""
         with self._parts.lock:
             start = self._parts.offsets.log_start
             epoch = self._parts.epochs.epoch_for_offset(start)
@@ -67,17 +67,17 @@ class OffsetLookup:
             return OffsetAndTimestamp(end_offset, _NO_TIMESTAMP, -1 if epoch is None else epoch)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the greatest epoch that is at most `epoch`, and the offset behind its end."""
+        """Return the greatest epoch that is at most `epoch`, and its end offset."""
         with self._parts.lock:
             return self._parts.epochs.end_offset_for(epoch, self._parts.local.log_end_offset)
 
     def epoch_for_offset(self, offset: int) -> int:
-        """Return the leader epoch an offset was written under, or -1."""
+        """Return the leader epoch of an offset, or -1."""
         with self._parts.lock:
             return self._parts.epochs.epoch_for_offset(offset)
 
     def aborted_transactions(self, info: FetchDataInfo) -> list[AbortedTxn]:
-        """Return the aborted transactions that overlap what a read returned.
+        """Return the aborted transactions that overlap the result of a read.
 
         The caller holds the log's lock.
         """
@@ -96,7 +96,7 @@ class OffsetLookup:
         return found
 
     def _upper_bound(self, info: FetchDataInfo) -> int:
-        """Return an offset that is behind everything a read returned."""
+        """Return the end offset of the result of a read."""
         local = self._parts.local
         base = info.position.segment_base_offset
         segment: LogSegment | None = local.segments.floor(base)

@@ -1,19 +1,19 @@
-"""The last offset of each key, in bounded memory (Kafka: SkimpyOffsetMap)."""
+"""Map of the last offset of each key, in bounded memory (Kafka: SkimpyOffsetMap)."""
 
 from hashlib import blake2b
 
 _DIGEST_SIZE = 16
 _BYTES_PER_ENTRY = 192
-"""What one entry takes in CPython, at most: digest, offset, and its part of the table."""
+"""Upper bound of an entry's memory in CPython: digest, offset, and its share of the table."""
 
 
 class OffsetMap:
-    """Digests of keys, so that a key's length does not matter, with offsets.
+    """Offsets by digest of the key, so that entries have a fixed size.
 
-    The digest is a cryptographic one: no producer finds two keys that are taken for one.
+    The digest is cryptographic: a producer cannot construct colliding keys.
 
     Attributes:
-        next_offset: The offset behind the last batch that was taken in whole.
+        next_offset: Offset after the last batch that was added completely.
     """
 
     def __init__(self, memory_bytes: int, start_offset: int) -> None:
@@ -30,11 +30,11 @@ class OffsetMap:
         return len(self._offsets) >= self._capacity
 
     def put(self, key: bytes, offset: int) -> None:
-        """Note a key's record; later ones come later."""
+        """Set the offset of a key's record; offsets must ascend."""
         self._offsets[_digest(key)] = offset
 
     def is_latest(self, key: bytes, offset: int) -> bool:
-        """Return whether no later record with this key is known."""
+        """Return whether the map has no later record with this key."""
         return offset >= self._offsets.get(_digest(key), -1)
 
 

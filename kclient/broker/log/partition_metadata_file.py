@@ -1,4 +1,4 @@
-"""partition.metadata: which topic id a partition's directory belongs to."""
+"""File ``partition.metadata`` with the topic id of a partition's directory."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ PARTITION_METADATA_FILE = "partition.metadata"
 
 
 class PartitionMetadataFile:
-    """A version and a topic id, in two lines (Kafka: PartitionMetadataFile).
+    """Version and topic id, in two lines (Kafka: PartitionMetadataFile).
 
-    A topic id may be recorded first and written later, as long as it is written before any record:
-    a log with records and no topic id could be taken for that of a later topic of the same name.
+    A topic id may be recorded first and written later, but before any record: a log with records
+    and no topic id could be mistaken for that of a recreated topic.
     """
 
     def __init__(self, files: Files, directory: Path) -> None:
@@ -23,11 +23,11 @@ class PartitionMetadataFile:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether a recorded topic id is not in the file yet."""
+        """Whether the recorded topic id is not written."""
         return self._recorded is not None
 
     def record(self, topic_id: bytes) -> None:
-        """Note a topic id, 16 bytes, for the next `maybe_flush`."""
+        """Record a topic id, 16 bytes, for the next `maybe_flush`."""
         self._recorded = topic_id
 
     def maybe_flush(self) -> None:
@@ -37,11 +37,11 @@ class PartitionMetadataFile:
             self._recorded = None
 
     def exists(self) -> bool:
-        """Return whether the file was written."""
+        """Return whether the file exists."""
         return self._files.exists(self._path)
 
     def write(self, topic_id: bytes) -> None:
-        """Write the topic id, 16 bytes, flushed."""
+        """Write the topic id, 16 bytes, and flush it."""
         text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
         self._files.write_atomic(self._path, text.encode())
 

@@ -1,4 +1,4 @@
-"""One producer's part of an append: checked first, applied when the write succeeded."""
+"""Producer state changes of an append: validated first, applied after the write."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,14 @@ _ABORT = ControlRecordType.ABORT
 
 
 class TxnMetadata(NamedTuple):
-    """A transaction that began: whose, and where."""
+    """Producer id and first offset of an ongoing transaction."""
 
     producer_id: int
     first_offset: int
 
 
 class CompletedTxn(NamedTuple):
-    """A transaction that ended: whose, from where to which marker, and how."""
+    """Completed transaction: producer, first offset, offset of the marker, outcome."""
 
     producer_id: int
     first_offset: int
@@ -40,23 +40,23 @@ class CompletedTxn(NamedTuple):
 
 
 class ProducerAppendInfo:
-    """Collects what an append does to a producer's state (Kafka: ProducerAppendInfo).
+    """Changes of an append to one producer's state (Kafka: ProducerAppendInfo).
 
     Attributes:
-        entry: The state as it will be.
-        started: Transactions that begin with the append.
+        entry: The new state.
+        started: Transactions that start with the append.
     """
 
     def __init__(
         self, partition: str, current: ProducerStateEntry, origin: AppendOrigin | None
     ) -> None:
-        """Start from the present state.
+        """Create an append on the current state.
 
         Args:
-            partition: Name for error messages.
-            current: The producer's state; it is not changed.
-            origin: Clients are held to epochs and sequences, coordinators to epochs; batches
-                that were accepted before, as in recovery, are not checked again (None).
+            partition: Partition name for error messages.
+            current: State of the producer; it is not modified.
+            origin: Epochs and sequences are checked for clients, epochs only for coordinators;
+                None, for batches that were appended before, as in recovery, checks neither.
         """
         self._partition = partition
         self._origin = origin
@@ -64,12 +64,12 @@ class ProducerAppendInfo:
         self.started: list[TxnMetadata] = []
 
     def append(self, header: BatchHeader, *, transactional: bool) -> None:
-        """Take in a batch of records.
+        """Add a batch of records.
 
         Raises:
-            InvalidProducerEpochError: The producer was replaced by one with a later epoch.
+            InvalidProducerEpochError: The producer is fenced by a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
-            InvalidTxnStateError: A batch outside a transaction came within one.
+            InvalidTxnStateError: A non-transactional batch within an ongoing transaction.
         """
         if self._origin is not None:
             self._check_epoch(header)
@@ -87,11 +87,11 @@ class ProducerAppendInfo:
             self.started.append(TxnMetadata(header.producer_id, header.base_offset))
 
     def append_marker(self, header: BatchHeader, marker: EndTxnMarker) -> CompletedTxn | None:
-        """Take in the marker that ends a transaction; return it unless it was empty.
+        """Add an end transaction marker; return the transaction unless it was empty.
 
         Raises:
-            InvalidProducerEpochError: The marker is of an earlier epoch than the producer's.
-            TransactionCoordinatorFencedError: The coordinator was replaced by a later one.
+            InvalidProducerEpochError: The marker's epoch is below the producer's.
+            TransactionCoordinatorFencedError: The coordinator is fenced by a later epoch.
         """
         if self._origin is not None:
             self._check_epoch(header)
@@ -123,9 +123,9 @@ class ProducerAppendInfo:
             )
 
     def _check_sequence(self, header: BatchHeader) -> None:
-        """Check that a batch follows the last one.
+        """Check that the base sequence follows the last sequence.
 
-        A producer the log knows nothing about, or no longer, may start anywhere.
+        The first batch of a producer without state may have any sequence.
         """
         known_epoch = self.entry.producer_epoch
         if header.producer_epoch != known_epoch:
@@ -143,7 +143,7 @@ class ProducerAppendInfo:
 
 
 def metadata_of(header: BatchHeader) -> BatchMetadata:
-    """Return what is remembered of a batch."""
+    """Return the metadata of a batch that producer state retains."""
     last_sequence = (
         increment_sequence(header.base_sequence, header.last_offset_delta)
         if header.base_sequence >= 0

@@ -1,8 +1,8 @@
-"""The .snapshot file: every producer's state as of an offset (Kafka: ProducerSnapshot, version 1).
+"""Producer snapshot file: producer state as of an offset (Kafka: ProducerSnapshot, version 1).
 
 ::
 
-    version int16 = 1 · crc32c uint32 of all that follows · count int32 · entries of 46 bytes
+    version int16 = 1 · crc32c uint32 of the rest · count int32 · entries of 46 bytes
 """
 
 import struct
@@ -19,7 +19,7 @@ _ENTRY = struct.Struct(">qhiqiqiq")
 
 
 def encode_snapshot(entries: Collection[ProducerStateEntry]) -> bytes:
-    """Return the file's contents; of each producer the last batch is kept."""
+    """Return the file's contents, with the last batch of each producer."""
     body = b"".join(
         [
             _COUNT.pack(len(entries)),
@@ -44,7 +44,7 @@ def encode_snapshot(entries: Collection[ProducerStateEntry]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerStateEntry]:
-    """Read the file's contents.
+    """Parse the file's contents.
 
     Raises:
         CorruptSnapshotError: The checksum, the version or the length is wrong.
@@ -55,7 +55,7 @@ def decode_snapshot(data: bytes) -> list[ProducerStateEntry]:
     if version != _VERSION:
         raise CorruptSnapshotError(f"got version {version}, expected {_VERSION}")
     if crc32c(memoryview(data)[_PREFIX.size :]) != crc:
-        raise CorruptSnapshotError("the checksum does not fit the contents")
+        raise CorruptSnapshotError("the checksum is wrong")
     (count,) = _COUNT.unpack_from(data, _PREFIX.size)
     start = _PREFIX.size + _COUNT.size
     if count < 0 or len(data) != start + count * _ENTRY.size:

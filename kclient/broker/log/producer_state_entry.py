@@ -1,4 +1,4 @@
-"""What a log remembers of one producer (Kafka: ProducerStateEntry, BatchMetadata)."""
+"""State of one producer in a log (Kafka: ProducerStateEntry, BatchMetadata)."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ MAX_SEQUENCE = 2**31 - 1
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence `increment` further on; behind 2^31-1 comes 0."""
+    """Return the sequence plus `increment`; sequences wrap from 2^31-1 to 0."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence `decrement` further back; before 0 comes 2^31-1."""
+    """Return the sequence minus `decrement`; sequences wrap from 0 to 2^31-1."""
     return (sequence - decrement) & MAX_SEQUENCE
 
 
@@ -27,13 +27,13 @@ def in_sequence(last_sequence: int, next_sequence: int) -> bool:
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that was appended.
+    """Metadata of an appended batch.
 
     Attributes:
-        last_sequence: Sequence of its last record.
-        last_offset: Offset of its last record.
-        offset_delta: Number of its records less one.
-        timestamp: Its greatest timestamp.
+        last_sequence: Sequence of the last record.
+        last_offset: Offset of the last record.
+        offset_delta: Last offset minus first offset.
+        timestamp: Max timestamp.
     """
 
     last_sequence: int
@@ -58,16 +58,16 @@ def _no_batches() -> deque[BatchMetadata]:
 
 @dataclass(slots=True)
 class ProducerStateEntry:
-    """A producer's epoch and its last batches.
+    """Epoch and last batches of a producer.
 
     Attributes:
-        producer_id: Id the broker gave it.
-        producer_epoch: Epoch of its last batch or marker; -1 if none is known.
-        coordinator_epoch: Epoch of the last transaction marker's coordinator; -1 if none.
-        last_timestamp: Timestamp of its last batch or marker; it is kept in snapshots.
-        current_txn_first_offset: First offset of its open transaction, or None.
+        producer_id: Producer id.
+        producer_epoch: Epoch of the last batch or marker, -1 if unknown.
+        coordinator_epoch: Coordinator epoch of the last transaction marker, -1 if none.
+        last_timestamp: Timestamp of the last batch or marker; part of snapshots.
+        current_txn_first_offset: First offset of the ongoing transaction, or None.
         batches: The last five batches of this epoch, oldest first.
-        last_update_ms: Monotonic time of its last append, or of its loading, by which it expires.
+        last_update_ms: Monotonic time of the last append or of loading; start of the expiration.
     """
 
     producer_id: int
@@ -80,27 +80,27 @@ class ProducerStateEntry:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; -1 if none is known."""
+        """Sequence of the last record, -1 if unknown."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     @property
     def last_data_offset(self) -> int:
-        """Offset of the last record; -1 if none is known."""
+        """Offset of the last record, -1 if unknown."""
         return self.batches[-1].last_offset if self.batches else -1
 
     @property
     def last_offset_delta(self) -> int:
-        """Number of the last batch's records less one; 0 if none is known."""
+        """Offset delta of the last batch, 0 if unknown."""
         return self.batches[-1].offset_delta if self.batches else 0
 
     def add_batch(self, epoch: int, batch: BatchMetadata) -> None:
-        """Note a batch; one of a new epoch replaces those of the old."""
+        """Add a batch; the first one of a new epoch replaces all others."""
         self.update_epoch(epoch)
         self.batches.append(batch)
         self.last_timestamp = batch.timestamp
 
     def update_epoch(self, epoch: int) -> None:
-        """Take on an epoch; a new one forgets the batches of the old."""
+        """Set the epoch; a change removes the batches of the previous one."""
         if epoch != self.producer_epoch:
             self.batches.clear()
             self.producer_epoch = epoch
@@ -108,7 +108,7 @@ class ProducerStateEntry:
     def find_duplicate(
         self, epoch: int, first_sequence: int, last_sequence: int
     ) -> BatchMetadata | None:
-        """Return the remembered batch with these sequences, or None."""
+        """Return the retained batch with these sequences, or None."""
         if epoch != self.producer_epoch:
             return None
         for batch in self.batches:
@@ -117,7 +117,7 @@ class ProducerStateEntry:
         return None
 
     def copy(self) -> "ProducerStateEntry":
-        """Return an entry that can be changed apart from this one."""
+        """Return an independent copy."""
         return ProducerStateEntry(
             self.producer_id,
             self.producer_epoch,

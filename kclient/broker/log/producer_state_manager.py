@@ -1,4 +1,4 @@
-"""Who wrote what to a log last: how duplicates are refused (Kafka: ProducerStateManager)."""
+"""Producer state of a log, for idempotence and transactions (Kafka: ProducerStateManager)."""
 
 import logging
 from bisect import insort
@@ -20,13 +20,13 @@ _SUFFIX = log_file_utils.PRODUCER_SNAPSHOT_FILE_SUFFIX
 
 
 class ProducerLimits(NamedTuple):
-    """How long and how many producers one log remembers.
+    """Limits of the producer state of one log.
 
     Attributes:
-        expiration_ms: ``producer.id.expiration.ms``: how long a producer is remembered after its
-            last append, or after the log was loaded, by the monotonic clock.
-        max_ids: ``max.producer.ids.per.partition``. Beyond it the one that has been silent for
-            longest is forgotten; if it comes back, its first batch is taken as it is.
+        expiration_ms: ``producer.id.expiration.ms``: time after the last append, or after the log
+            was loaded, by the monotonic clock.
+        max_ids: ``max.producer.ids.per.partition``. Beyond it the longest idle producer is
+            evicted; its next batch is accepted with any sequence.
     """
 
     expiration_ms: int = 86_400_000
@@ -37,18 +37,17 @@ DEFAULT_LIMITS = ProducerLimits()
 
 
 class ProducerStateManager:
-    """The producers of one log and their open transactions, with snapshots on disk.
+    """Producers of one log and their ongoing transactions, with snapshots on disk.
 
-    The state is that of all records before `map_end_offset`. Guarded by the log's lock.
+    The state covers all records before `map_end_offset`. Guarded by the log's lock.
 
-    Unlike Kafka's, producers do not expire by the timestamps of their records and the wall clock:
-    after a jump of the wall clock, or while a producer writes records with old timestamps, a batch
-    that it sends again would be appended a second time.
+    Unlike in Kafka, producers do not expire by record timestamps and the wall clock: after a jump
+    of the wall clock, or with old record timestamps, a retried batch would be appended twice.
 
     Attributes:
-        limits: How long and how many producers are remembered.
+        limits: Expiration and maximum number of producers.
         entries: State by producer id.
-        map_end_offset: The offset behind the last record that was taken in.
+        map_end_offset: Offset after the last record covered by the state.
     """
 
     def __init__(
@@ -63,12 +62,12 @@ class ProducerStateManager:
         self.map_end_offset = 0
         self._last_snapshot_offset = 0
         self._snapshots: list[int] = []
-        # First offset of a transaction -> its producer; and, once ended, -> its marker's offset.
+        # First offset of a transaction -> producer id; of a completed one -> offset of the marker.
         self._ongoing: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
 
     def load_snapshot_list(self) -> None:
-        """Look which snapshots there are."""
+        """List the snapshots in the directory."""
         self._snapshots = sorted(
             offset
             for name in self._files.list_directory(self._directory)
@@ -78,65 +77,65 @@ class ProducerStateManager:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no producer and no ended transaction is remembered."""
+        """Whether there is no producer and no unreplicated transaction."""
         return not self.entries and not self._unreplicated
 
     @property
     def snapshots(self) -> tuple[int, ...]:
-        """The offsets of all snapshots, in order."""
+        """Offsets of all snapshots, in order."""
         return tuple(self._snapshots)
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of a transaction that is open, or whose end is not yet replicated."""
+        """First offset of a transaction that is ongoing, or whose marker is not replicated."""
         return min((*self._ongoing, *self._unreplicated), default=None)
 
     def prepare_update(self, producer_id: int, origin: AppendOrigin | None) -> ProducerAppendInfo:
-        """Start taking in batches of a producer; nothing changes before `update`.
+        """Return an append on a producer's state, which `update` applies.
 
         Args:
-            producer_id: Whose batches.
-            origin: Who appends them; None for batches that were accepted before.
+            producer_id: The producer.
+            origin: Origin of the append; None for batches that were appended before.
         """
         current = self.entries.get(producer_id) or ProducerStateEntry(producer_id)
         return ProducerAppendInfo(self._partition, current, origin)
 
     def update(self, info: ProducerAppendInfo) -> None:
-        """Apply what `prepare_update` collected."""
-        # The latest is always last, so that the first one is the longest silent.
+        """Apply an append that `prepare_update` returned."""
+        # Entries are ordered by last update: the first one is the longest idle.
         info.entry.last_update_ms = self._clock.monotonic_ms()
         self.entries.pop(info.entry.producer_id, None)
         self.entries[info.entry.producer_id] = info.entry
         if len(self.entries) > self.limits.max_ids:
-            self._forget_longest_silent()
+            self._evict_longest_idle()
         for txn in info.started:
             self._ongoing[txn.first_offset] = txn.producer_id
 
     def update_map_end_offset(self, offset: int) -> None:
-        """Note up to where records were taken in."""
+        """Set the offset up to which the state covers the log."""
         self.map_end_offset = offset
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        """Note that a transaction has ended; it is stable once the marker is replicated."""
+        """Complete a transaction; it is stable once the marker is replicated."""
         self._ongoing.pop(completed.first_offset, None)
         self._unreplicated[completed.first_offset] = completed.last_offset
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """Return what the last stable offset is once this transaction has ended."""
+        """Return the last stable offset after this transaction is completed."""
         others = (
             first for first, producer in self._ongoing.items() if producer != completed.producer_id
         )
         return min(others, default=completed.last_offset + 1)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Forget ended transactions whose marker is replicated."""
+        """Remove completed transactions whose marker is replicated."""
         if self._unreplicated:
             self._unreplicated = {
                 first: last for first, last in self._unreplicated.items() if last >= high_watermark
             }
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Forget what lies before the log's new start."""
+        """Remove completed transactions before the new log start offset."""
         self._unreplicated = {
             first: last for first, last in self._unreplicated.items() if last >= log_start_offset
         }
@@ -144,7 +143,7 @@ class ProducerStateManager:
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
     def remove_expired(self) -> None:
-        """Remove producers that wrote nothing for `producer.id.expiration.ms`."""
+        """Remove producers that were idle for `producer.id.expiration.ms`."""
         latest_ms = self._clock.monotonic_ms() - self.limits.expiration_ms
         expired = [
             producer_id
@@ -155,7 +154,7 @@ class ProducerStateManager:
             del self.entries[producer_id]
 
     def take_snapshot(self, *, flush: bool = False) -> None:
-        """Write the state to a file, unless that of this offset is there."""
+        """Write a snapshot unless there is one of this offset."""
         if self.map_end_offset <= self._last_snapshot_offset:
             return
         path = self._path(self.map_end_offset)
@@ -173,7 +172,7 @@ class ProducerStateManager:
         self._last_snapshot_offset = self.map_end_offset
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Go back to the newest snapshot in a range, if the state is not of its end already."""
+        """Reload the newest snapshot in a range, unless the state covers its end already."""
         self._remove_snapshots(offset for offset in self.snapshots if offset > log_end_offset)
         if self.map_end_offset == log_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
@@ -184,7 +183,7 @@ class ProducerStateManager:
         self._load_from_snapshot(log_start_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Forget everything and start anew."""
+        """Remove all state and start at an offset."""
         self.entries.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
@@ -193,11 +192,11 @@ class ProducerStateManager:
         self.map_end_offset = offset
 
     def remove_snapshot(self, offset: int) -> None:
-        """Delete the snapshot of a segment that is deleted; absent is no error."""
+        """Delete the snapshot of a deleted segment, if it exists."""
         self._remove_snapshots([offset])
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
-        """Delete the snapshots that belong to no segment, other than the newest of all."""
+        """Delete the snapshots that belong to no segment, except for the newest."""
         newest = self._snapshots[-1] if self._snapshots else -1
         segments = set(segment_base_offsets)
         last_segment = max(segments, default=-1)
@@ -208,7 +207,7 @@ class ProducerStateManager:
         )
 
     def moved_to(self, directory: Path) -> None:
-        """Note that the directory was renamed."""
+        """Update the directory after it was renamed."""
         self._directory = directory
 
     def _load_from_snapshot(self, log_start_offset: int) -> None:
@@ -232,8 +231,8 @@ class ProducerStateManager:
         if entry.current_txn_first_offset is not None:
             self._ongoing[entry.current_txn_first_offset] = entry.producer_id
 
-    def _forget_longest_silent(self) -> None:
-        """Make room for another producer; one with an open transaction is never forgotten."""
+    def _evict_longest_idle(self) -> None:
+        """Remove the longest idle producer that has no ongoing transaction."""
         for producer_id, entry in self.entries.items():
             if entry.current_txn_first_offset is None:
                 del self.entries[producer_id]

@@ -1,4 +1,4 @@
-"""Stores batches with the codec of their topic where it has one of its own (compression.type)."""
+"""Recompression of batches with the codec of the topic (compression.type)."""
 
 import struct
 
@@ -26,17 +26,17 @@ _ATTRIBUTES_AT = 21
 def recompress(
     records: memoryview, headers: list[BatchHeader], config: LogConfig
 ) -> tuple[memoryview, list[BatchHeader]]:
-    """Return the batches as the topic stores them; the very same where nothing is to be done.
+    """Return the batches with the topic's codec; the arguments if all have it already.
 
-    The records themselves are not touched, only the form they are packed in.
+    The records are not modified, only their compression.
 
     Args:
-        records: Batches that passed validation.
-        headers: Their fixed fields, with positions in `records`.
-        config: The topic's configuration.
+        records: Validated batches.
+        headers: Their headers, with positions in `records`.
+        config: Topic configuration.
 
     Raises:
-        RecordTooLargeError: With this codec a batch is larger than max.message.bytes.
+        RecordTooLargeError: A recompressed batch is larger than max.message.bytes.
     """
     codec = _CODECS.get(config.compression_type)
     if codec is None or all(header.attributes & _CODEC_MASK == codec for header in headers):
@@ -46,7 +46,7 @@ def recompress(
     for header in headers:
         batch = RecordBatch(records, header.position)
         same = header.attributes & _CODEC_MASK == codec
-        data = batch.buffer if same else _packed(batch, codec, config)
+        data = batch.buffer if same else _recompressed(batch, codec, config)
         if len(data) > config.max_message_bytes:
             raise RecordTooLargeError(
                 f"got a batch of {len(data)} bytes as {config.compression_type}, expected at most "
@@ -57,7 +57,7 @@ def recompress(
     return memoryview(packed), moved
 
 
-def _packed(batch: RecordBatch, codec: CompressionType, config: LogConfig) -> bytearray:
+def _recompressed(batch: RecordBatch, codec: CompressionType, config: LogConfig) -> bytearray:
     body = compress(codec, batch.payload(), _level(codec, config))
     packed = bytearray(batch.buffer[:BATCH_HEADER_SIZE])
     packed += body

@@ -1,4 +1,4 @@
-"""Reads a log's segments and writes them anew without what is obsolete (Kafka: Cleaner)."""
+"""Cleaner of a log's segments: rewrites them without obsolete records (Kafka: Cleaner)."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import RecordBatch
 
 SLICE_BYTES = 32 * 1024
-"""How much is read before whoever drives the cleaner may do something else."""
+"""Bytes read per slice; the calling thread can run other tasks in between."""
 
 
 class SegmentCleaner:
-    """The two passes over segments that are no longer appended to, in slices.
+    """The two passes of compaction over inactive segments, in slices.
 
-    Each method is an iterator that yields after every slice. No lock is held while batches are
-    read or written; only `SegmentSwap` lets the result count.
+    Each method is a generator that yields after every slice. No lock is held while batches are
+    read or written; `SegmentSwap` makes the result part of the log.
     """
 
     def __init__(self, parts: LogParts) -> None:
@@ -31,11 +31,11 @@ class SegmentCleaner:
     def fill(
         self, offsets: OffsetMap, segments: list[LogSegment], end_offset: int
     ) -> Generator[None, None, None]:
-        """Note the last offset of each key, up to an offset or as far as the memory goes.
+        """Fill the offset map, up to an offset or until it is full.
 
         Raises:
             CorruptRecordError: A batch is damaged.
-            CompressionError: A batch cannot be unpacked.
+            CompressionError: A batch cannot be decompressed.
             CleaningAbandonedError: The log was closed.
             KafkaStorageError: The disk failed.
         """
@@ -50,13 +50,13 @@ class SegmentCleaner:
                     return
                 if batch.last_offset < start_offset:
                     continue
-                if not transactions.takes_out(batch) and not batch.is_control:
-                    _note_keys(offsets, batch)
+                if not transactions.on_batch_read(batch) and not batch.is_control:
+                    _put_keys(offsets, batch)
                 offsets.next_offset = batch.next_offset
 
     def aborted_from(self, offset: int) -> list[AbortedTxn]:
-        """Return the aborted transactions that ended at an offset or behind it."""
-        with self._parts.acting("look for aborted transactions"):
+        """Return the aborted transactions that ended at or after an offset."""
+        with self._parts.locked("find aborted transactions"):
             return [
                 txn
                 for segment in self._parts.local.segments.values()
@@ -67,7 +67,7 @@ class SegmentCleaner:
     def rewrite(
         self, group: list[LogSegment], batch_filter: BatchFilter, cleaned: CleanedSegment
     ) -> Generator[None, None, None]:
-        """Write what stays of a group of segments into one that is not part of the log yet.
+        """Write the retained records of a group of segments into a new segment.
 
         Raises:
             KafkaError: As `fill`.
@@ -82,10 +82,10 @@ class SegmentCleaner:
                     cleaned.is_changed = True
                 if len(kept):
                     cleaned.add(kept)
-        cleaned.complete(batch_filter.transactions.take_kept_aborts())
+        cleaned.complete(batch_filter.transactions.drain_kept_aborts())
 
     def _sliced(self, segment: LogSegment) -> Iterator[RecordBatch | None]:
-        """Go through a segment's batches, checked; None stands between two slices."""
+        """Iterate over a segment's verified batches, with None between two slices."""
         size, position, until = segment.size, 0, SLICE_BYTES
         with self._reading(segment):
             for header, batch in segment.records.batches(0, size):
@@ -96,11 +96,11 @@ class SegmentCleaner:
                     yield None
                     until = position + SLICE_BYTES
         if position < size:
-            raise CorruptRecordError(f"{segment}: cut off at position {position}")
+            raise CorruptRecordError(f"{segment}: incomplete batch at position {position}")
 
     @contextmanager
     def _reading(self, segment: LogSegment) -> Iterator[None]:
-        """Turn errors into storage errors, unless the segment went away meanwhile."""
+        """Convert errors into storage errors, unless the segment was closed concurrently."""
         parts = self._parts
         with parts.failures.guarding(f"{parts.partition}: clean"):
             try:
@@ -112,7 +112,7 @@ class SegmentCleaner:
                 raise
 
 
-def _note_keys(offsets: OffsetMap, batch: RecordBatch) -> None:
+def _put_keys(offsets: OffsetMap, batch: RecordBatch) -> None:
     for record in batch.records():
         if record.key is not None:
             offsets.put(record.key, record.offset)

@@ -1,4 +1,4 @@
-"""Which segments become one when they are cleaned (Kafka: Cleaner.groupSegmentsBySize)."""
+"""Grouping of segments that are cleaned into one (Kafka: Cleaner.groupSegmentsBySize)."""
 
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_segment import LogSegment
@@ -7,12 +7,12 @@ from kclient.broker.log.log_segment import LogSegment
 def grouped(
     segments: list[LogSegment], end_offset: int, config: LogConfig
 ) -> list[list[LogSegment]]:
-    """Return neighbours together that fit into one segment, lest ever smaller ones remain.
+    """Group adjacent segments that fit into one, so that their number stays small.
 
     Args:
         segments: Segments in order.
-        end_offset: The offset behind the last of them.
-        config: The topic's configuration.
+        end_offset: End offset of the last one.
+        config: Topic configuration.
     """
     groups: list[list[LogSegment]] = []
     for number, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""The indexes of one segment, kept in line with its batches."""
+"""Offset, time and transaction index of one segment."""
 
 import logging
 from bisect import bisect_right
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of
-from kclient.broker.log.index_entries import Noted, add_entries
+from kclient.broker.log.index_entries import IndexProgress, add_entries
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
@@ -23,15 +23,15 @@ _MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class SegmentIndexes:
-    """Offset, time and transaction index of a segment. Guarded by the log's lock.
+    """Indexes of a segment. Guarded by the log's lock.
 
-    The first two are opened at their first use, and built anew from the batches where they are
-    missing or damaged.
+    Offset and time index are opened at their first use, and rebuilt from the batches if they are
+    missing or corrupt.
 
     Attributes:
-        transactions: Aborted transactions whose marker lies in the segment.
-        is_distrusted: Whether a change of the first two was left half done, so that they are built
-            anew when they are next used.
+        transactions: Aborted transactions whose marker is in the segment.
+        needs_rebuild: Whether offset and time index are incomplete after an error, and are rebuilt
+            at their next use.
     """
 
     def __init__(
@@ -60,40 +60,40 @@ class SegmentIndexes:
         self._bytes_since_last_entry = 0
         self._greatest: TimestampOffset | None = None
         self._appendable = False
-        self.is_distrusted = False
+        self.needs_rebuild = False
         self._used = False
 
     @property
     def offset(self) -> OffsetIndex:
-        """The offset index."""
+        """Offset index."""
         self._ensure_open()
         return self._offset
 
     @property
     def time(self) -> TimeIndex:
-        """The time index."""
+        """Time index."""
         self._ensure_open()
         return self._time
 
     @property
     def is_full(self) -> bool:
-        """Whether either index has no room for another entry."""
+        """Whether an index accepts no further entry."""
         return self.offset.is_full or self.time.is_full
 
     @property
     def max_timestamp_and_offset(self) -> TimestampOffset:
-        """The greatest timestamp, and the last offset of the batch that brought it."""
+        """Greatest timestamp, and the last offset of its batch."""
         if self._greatest is None:
             self._greatest = self._read_greatest()
         return self._greatest
 
     def locate(self, offset: int) -> BatchHeader | None:
-        """Return the first batch that ends at or behind an offset, or None if there is none.
+        """Return the first batch whose last offset is at least `offset`, or None.
 
-        An index entry that does not lead to its batch makes both indexes be built anew.
+        Both indexes are rebuilt if an entry does not match its batch.
 
         Raises:
-            CorruptRecordError: The batches themselves are damaged.
+            CorruptRecordError: The batches are damaged.
         """
         try:
             return self._find(offset)
@@ -103,10 +103,10 @@ class SegmentIndexes:
             return self._find(offset)
 
     def last_headers(self) -> Iterator[BatchHeader]:
-        """Go through the batches from the last entry of the offset index on.
+        """Iterate over the batches from the last entry of the offset index on.
 
-        An empty segment's indexes are not opened, so that their files are made with the first
-        append: a broker with thousands of new partitions would make two files more for each.
+        The indexes of an empty segment are not opened: their files are created by the first append,
+        which saves two files for each new partition.
         """
         if not self._records.size:
             return iter(())
@@ -114,8 +114,8 @@ class SegmentIndexes:
         first = self.locate(entry.offset)
         return self._records.headers(first.position) if first is not None else iter(())
 
-    def note_appended(self, header: BatchHeader) -> None:
-        """Take in a batch that was written; every index.interval.bytes one gets an entry."""
+    def index_batch(self, header: BatchHeader) -> None:
+        """Index an appended batch; an entry is added every index.interval.bytes."""
         greatest = self._greatest or UNKNOWN_TIMESTAMP_OFFSET
         if header.max_timestamp > greatest.timestamp:
             greatest = TimestampOffset(header.max_timestamp, header.last_offset)
@@ -126,28 +126,30 @@ class SegmentIndexes:
             self._bytes_since_last_entry = 0
         self._bytes_since_last_entry += header.size_in_bytes
 
-    def note_found(self, columns: BatchColumns, rows: range) -> None:
-        """Take in batches that stand in the file, as `note_appended` each of them.
+    def index_batches(self, columns: BatchColumns, rows: range) -> None:
+        """Index batches of the file, with the same result as `index_batch` for each of them.
 
         Raises:
-            OSError: A write failed; the indexes have to be built anew.
+            OSError: A write failed; the indexes must be rebuilt.
         """
-        noted = Noted(self._greatest or UNKNOWN_TIMESTAMP_OFFSET, self._bytes_since_last_entry)
+        progress = IndexProgress(
+            self._greatest or UNKNOWN_TIMESTAMP_OFFSET, self._bytes_since_last_entry
+        )
         self._greatest, self._bytes_since_last_entry = add_entries(
-            (self.offset, self.time), self._interval_bytes, noted, columns, rows
+            (self.offset, self.time), self._interval_bytes, progress, columns, rows
         )
 
     def rebuild(self) -> None:
-        """Build both indexes anew from the fixed fields of the batches.
+        """Rebuild offset and time index from the batch headers.
 
         Raises:
-            CorruptRecordError: The batches are damaged; the indexes lead up to there.
+            CorruptRecordError: A batch is damaged; the indexes cover the batches before it.
         """
-        self.is_distrusted = False
+        self.needs_rebuild = False
         try:
             self._rebuild()
         except OSError:
-            self.is_distrusted = True
+            self.needs_rebuild = True
             raise
 
     def _rebuild(self) -> None:
@@ -156,12 +158,12 @@ class SegmentIndexes:
             self._files.remove(index.path)
         self.reset()
         try:
-            for columns in self._records.all_headers():
-                belonging = _belonging(self._offset, columns)
-                if belonging:
-                    self.note_found(columns, range(belonging))
-                if belonging < columns.batch_count:
-                    _ensure_belongs(self._offset, header_of(columns, belonging))
+            for columns in self._records.header_columns():
+                indexable = _indexable(self._offset, columns)
+                if indexable:
+                    self.index_batches(columns, range(indexable))
+                if indexable < columns.batch_count:
+                    _ensure_indexable(self._offset, header_of(columns, indexable))
         finally:
             if self._appendable:
                 self.prepare_for_append()
@@ -176,28 +178,28 @@ class SegmentIndexes:
         self._greatest = UNKNOWN_TIMESTAMP_OFFSET
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries for an offset and all above it."""
+        """Remove the entries for this offset and above."""
         for index in (self.offset, self.time):
             index.truncate_to(offset)
         self.transactions.truncate_to(offset)
         self._bytes_since_last_entry = 0
         self._greatest = None
 
-    def rest(self) -> None:
-        """Let go of files and memory if nobody asked since this was last called."""
+    def unload_if_idle(self) -> None:
+        """Release files and memory if the indexes were not used since the last call."""
         if not self._used and not self._appendable:
             self.release()
         self._used = False
 
     def prepare_for_append(self) -> None:
-        """Make room for new entries, now or when the indexes are opened."""
+        """Accept new entries, now or when the indexes are opened."""
         self._appendable = True
         if self._offset.is_open and self._time.is_open:
-            self._offset.take_entries()
-            self._time.take_entries()
+            self._offset.resize_for_append()
+            self._time.resize_for_append()
 
     def finish(self) -> None:
-        """Write the last entry of the time index and trim both files to their entries."""
+        """Append the final entry of the time index and trim both files."""
         self._appendable = False
         if not (self._offset.is_open and self._time.is_open):
             return
@@ -208,32 +210,32 @@ class SegmentIndexes:
         self._time.trim()
 
     def flush(self) -> None:
-        """Force all entries to the disk."""
+        """Flush all entries."""
         for index in (self._offset, self._time, self.transactions):
             index.flush()
 
     def release(self) -> None:
-        """Close the files and leave them as they are; idempotent."""
+        """Close the files and leave them as they are. Idempotent."""
         self._offset.release()
         self._time.release()
         self.transactions.close()
 
     def change_suffix(self, old: str, new: str) -> None:
-        """Rename the files, from one suffix behind their names to another."""
+        """Rename the files from one suffix to another."""
         for index in (self._offset, self._time, self.transactions):
             index.rename_to(index.path.with_name(index.path.name.removesuffix(old) + new))
 
     def moved_to(self, directory: Path) -> None:
-        """Note that the directory was renamed."""
+        """Update the paths after the directory was renamed."""
         for index in (self._offset, self._time, self.transactions):
             index.moved_to(directory)
 
     def paths(self) -> list[Path]:
-        """Return the paths of all files, whether they exist or not."""
+        """Return the paths of all files, which need not exist."""
         return [self._offset.path, self._time.path, self.transactions.path]
 
     def _ensure_open(self) -> None:
-        if self.is_distrusted:
+        if self.needs_rebuild:
             self.rebuild()
             return
         self._used = True
@@ -250,7 +252,7 @@ class SegmentIndexes:
             self.rebuild()
 
     def _check_last_entries(self) -> None:
-        """Hold the indexes against the batches where it is cheapest: at their last entries."""
+        """Compare the last entries of the indexes with the batches."""
         if self._offset.entries:
             self._find(self._offset.last_offset)
         last = self._time.last_entry
@@ -259,22 +261,24 @@ class SegmentIndexes:
         with suppress(CorruptRecordError):
             header = self._find(last.offset)
             if header is None or header.max_timestamp != last.timestamp:
-                raise CorruptIndexError(f"{self._time.path.name}: {last} does not fit the batches")
+                raise CorruptIndexError(
+                    f"{self._time.path.name}: {last} does not match the batches"
+                )
 
     def _find(self, offset: int) -> BatchHeader | None:
-        """Search from where the index says, if a batch that fits the entry is there."""
+        """Search from the position of the index entry, which must match its batch."""
         entry = self.offset.lookup(offset)
         if not entry.position:
             return self._records.find(0, offset)[1]
         try:
             first, header = self._records.find(entry.position, offset)
         except CorruptRecordError:
-            # The batches are damaged, unless the entry led to a place where none begins.
-            if _fits(self._records, entry):
+            # The batches are damaged, unless the entry's position is wrong.
+            if _matches(self._records, entry):
                 raise
             first, header = -1, None
         if first != entry.offset:
-            raise CorruptIndexError(f"index entry {entry} does not lead to its batch")
+            raise CorruptIndexError(f"index entry {entry} does not match its batch")
         return header
 
     def _read_greatest(self) -> TimestampOffset:
@@ -282,27 +286,27 @@ class SegmentIndexes:
         greatest = last if last.timestamp >= 0 else UNKNOWN_TIMESTAMP_OFFSET
         first = self.locate(last.offset)
         for header in self._records.headers(0 if first is None else first.position):
-            _ensure_belongs(self._offset, header)
+            _ensure_indexable(self._offset, header)
             if header.max_timestamp > greatest.timestamp:
                 greatest = TimestampOffset(header.max_timestamp, header.last_offset)
         return greatest
 
 
-def _belonging(index: OffsetIndex, columns: BatchColumns) -> int:
-    """Return how many batches the index can hold before the first that it cannot."""
+def _indexable(index: OffsetIndex, columns: BatchColumns) -> int:
+    """Return the number of leading batches whose offsets the index can contain."""
     if columns.last_offsets[0] < index.base_offset:
         return 0
     return bisect_right(columns.last_offsets, index.base_offset + _MAX_RELATIVE_OFFSET)
 
 
-def _ensure_belongs(index: OffsetIndex, header: BatchHeader) -> None:
-    """Refuse a batch whose offsets no index of this segment can hold."""
+def _ensure_indexable(index: OffsetIndex, header: BatchHeader) -> None:
+    """Check that the index of this segment can contain the offsets of a batch."""
     if not 0 <= header.last_offset - index.base_offset <= _MAX_RELATIVE_OFFSET:
-        raise CorruptRecordError(f"{index.path}: {header} does not belong into this segment")
+        raise CorruptRecordError(f"{index.path}: {header} does not belong to this segment")
 
 
-def _fits(records: FileRecords, entry: OffsetPosition) -> bool:
-    """Return whether the batch that an entry tells of begins where it says."""
+def _matches(records: FileRecords, entry: OffsetPosition) -> bool:
+    """Return whether the batch of an index entry starts at the entry's position."""
     try:
         header = records.header_at(entry.position)
     except CorruptRecordError:

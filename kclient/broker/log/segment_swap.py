@@ -1,9 +1,9 @@
-"""Puts a cleaned segment into the place of those it was made from.
+"""Replacement of segments by the cleaned one.
 
 (Kafka: LocalLog.replaceSegments)
 
-The cleaned one is complete and flushed under ``.cleaned``. From the moment its batches are called
-``.swap``, a start after a crash finishes what is described here; before that, it drops it.
+The cleaned segment is complete and flushed with the suffix ``.cleaned``. Once its log file has the
+suffix ``.swap``, a start after a crash completes the replacement; before, it deletes the segment.
 """
 
 from kclient.broker.log.log_errors import CleaningAbandonedError
@@ -17,7 +17,7 @@ from kclient.broker.log.log_segment import LogSegment
 
 
 class SegmentSwap:
-    """One replacement. Where the disk refuses in its middle, `finish` may be called again."""
+    """One replacement. If the disk fails, `finish` may be called again."""
 
     def __init__(self, parts: LogParts, old: list[LogSegment], cleaned: LogSegment) -> None:
         self._parts = parts
@@ -26,40 +26,40 @@ class SegmentSwap:
         self._sizes = [segment.size for segment in old]
 
     def begin(self) -> None:
-        """Let the cleaned segment count, on disk and in the log.
+        """Replace the segments in the log, and rename the cleaned one to ``.swap``.
 
         Raises:
-            CleaningAbandonedError: The log is not what was cleaned any more; nothing was changed.
-            KafkaStorageError: The disk failed; nothing counts, and the files are to be dropped.
+            CleaningAbandonedError: The cleaned segments changed; the log is unchanged.
+            KafkaStorageError: The disk failed; the log is unchanged, the caller deletes the files.
         """
         parts = self._parts
-        with parts.acting("swap in a cleaned segment"):
+        with parts.locked("swap in a cleaned segment"):
             self._check_unchanged()
             self._cleaned.change_suffix(CLEANED_FILE_SUFFIX, SWAP_FILE_SUFFIX)
             parts.local.replace(self._old, self._cleaned)
 
     def finish(self) -> None:
-        """Give all files the names they have in the end.
+        """Rename all files to their final names.
 
-        The lock is let go between the segments, because each renaming waits for the disk.
+        The lock is released between the segments, because each rename waits for the disk.
 
         Raises:
-            KafkaStorageError: The disk failed; a start would finish it, and so may another call.
+            KafkaStorageError: The disk failed; another call or a restart completes the swap.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        # In order: a deleted key's last value must be gone for good before its tombstone is.
+        # In order: the last value of a deleted key must be removed before its tombstone.
         while self._old:
-            with self._parts.acting("let go of what was cleaned"):
+            with self._parts.locked("remove cleaned segments"):
                 segment = self._old[0]
                 segment.change_suffix("", DELETED_FILE_SUFFIX)
                 if segment.base_offset != self._cleaned.base_offset:
                     self._parts.producers.remove_snapshot(segment.base_offset)
-                # Not earlier: its old name will be another segment's.
+                # Not earlier: another segment takes over its name.
                 now_ms = self._parts.runtime.clock.monotonic_ms()
                 self._parts.local.delete_later(segment, now_ms)
                 del self._old[0]
-        with self._parts.acting("name a cleaned segment"):
-            # The batches last: as long as they are called .swap, a start looks after the others.
+        with self._parts.locked("rename a cleaned segment"):
+            # The log file last: while it has the suffix .swap, a start completes the swap.
             self._cleaned.indexes.change_suffix(SWAP_FILE_SUFFIX, "")
             file = self._cleaned.records.file
             target = file.path.with_name(file.path.name.removesuffix(SWAP_FILE_SUFFIX))
@@ -71,4 +71,4 @@ class SegmentSwap:
         for segment, size in zip(self._old, self._sizes, strict=True):
             present = local.segments.floor(segment.base_offset)
             if present is not segment or segment is local.active or segment.size != size:
-                raise CleaningAbandonedError(f"{local.partition}: {segment} changed meanwhile")
+                raise CleaningAbandonedError(f"{local.partition}: {segment} changed concurrently")

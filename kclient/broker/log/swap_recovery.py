@@ -1,7 +1,7 @@
-"""Finishes or undoes what a crash interrupted: deletion, cleaning, swapping in (Kafka: LogLoader).
+"""Completion of operations that a crash interrupted: deletion, cleaning, swap (Kafka: LogLoader).
 
-A cleaned or split segment is first written as ``.cleaned``, renamed to ``.swap`` when complete, and
-then replaces the segments it was made from. So a ``.swap`` is finished, and a ``.cleaned`` is not.
+A cleaned or split segment is written as ``.cleaned``, renamed to ``.swap`` when complete, and then
+replaces its source segments. A ``.swap`` is therefore completed, and a ``.cleaned`` deleted.
 """
 
 from pathlib import Path
@@ -25,8 +25,8 @@ _SWAPPED_LOG = log_file_utils.LOG_FILE_SUFFIX + log_file_utils.SWAP_FILE_SUFFIX
 _CLEANED_LOG = log_file_utils.LOG_FILE_SUFFIX + log_file_utils.CLEANED_FILE_SUFFIX
 
 
-def settle_directory(files: Files, local: LocalLog) -> None:
-    """Leave nothing in a log's directory but segments that count."""
+def complete_interrupted_operations(files: Files, local: LocalLog) -> None:
+    """Complete or undo interrupted operations in a log's directory."""
     names = files.list_directory(local.directory)
     if not any(name.endswith((*_UNFINISHED, log_file_utils.SWAP_FILE_SUFFIX)) for name in names):
         return
@@ -34,7 +34,7 @@ def settle_directory(files: Files, local: LocalLog) -> None:
     for name in names:
         offset = log_file_utils.base_offset_of(name)
         swapped = name.endswith(log_file_utils.SWAP_FILE_SUFFIX)
-        # A split writes several segments; while one of them is not complete, none counts.
+        # A split writes several segments, which are valid only if all are complete.
         if name.endswith(_UNFINISHED) or (
             swapped and offset is not None and offset >= first_cleaned
         ):
@@ -42,15 +42,15 @@ def settle_directory(files: Files, local: LocalLog) -> None:
     for offset in _offsets(files.list_directory(local.directory), _SWAPPED_LOG):
         _swap_in(files, local, offset)
     for name in files.list_directory(local.directory):
-        # The batches have their name already.
+        # The log file was renamed already.
         if name.endswith(log_file_utils.SWAP_FILE_SUFFIX):
-            _name(files, local.directory / name)
+            _remove_swap_suffix(files, local.directory / name)
 
 
 def _swap_in(files: Files, local: LocalLog, base_offset: int) -> None:
-    """Remove what was replaced, and only then let the replacement count.
+    """Remove the replaced segments, then rename the replacement.
 
-    As long as the batches are called ``.swap``, the next start begins here again.
+    While the log file has the suffix ``.swap``, the next start repeats this.
     """
     swapped = log_file_utils.segment_file(local.directory, base_offset, _SWAPPED_LOG)
     end_offset = _end_offset(files, swapped, base_offset)
@@ -58,7 +58,7 @@ def _swap_in(files: Files, local: LocalLog, base_offset: int) -> None:
         offset = log_file_utils.base_offset_of(name)
         replaced = offset is not None and base_offset <= offset < max(end_offset, base_offset + 1)
         if replaced and name.endswith(log_file_utils.SEGMENT_SUFFIXES):
-            # The transactions may have come with the replacement; it has none that are not there.
+            # The transaction index may be that of the replacement, renamed already.
             kept = offset == base_offset and name.endswith(log_file_utils.TXN_INDEX_FILE_SUFFIX)
             if not kept:
                 files.remove(local.directory / name)
@@ -67,9 +67,9 @@ def _swap_in(files: Files, local: LocalLog, base_offset: int) -> None:
             local.directory, base_offset, suffix + log_file_utils.SWAP_FILE_SUFFIX
         )
         if files.exists(path):
-            _name(files, path)
-    _name(files, swapped)
-    # The indexes that came with it may or may not have been renamed; these are right in any case.
+            _remove_swap_suffix(files, path)
+    _remove_swap_suffix(files, swapped)
+    # Some indexes of the replacement may not have been renamed.
     segment = local.open_segment(base_offset)
     segment.indexes.rebuild()
     segment.release()
@@ -86,7 +86,7 @@ def _end_offset(files: Files, path: Path, base_offset: int) -> int:
     return end_offset
 
 
-def _name(files: Files, path: Path) -> None:
+def _remove_swap_suffix(files: Files, path: Path) -> None:
     files.rename(path, path.with_name(path.name.removesuffix(log_file_utils.SWAP_FILE_SUFFIX)))
 
 

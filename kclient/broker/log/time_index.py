@@ -1,4 +1,4 @@
-"""The time index: from a timestamp to the offset up to which no later timestamp was seen."""
+"""Time index: maps timestamps to the offsets of the batches that contain them."""
 
 import struct
 from typing import ClassVar, NamedTuple
@@ -12,7 +12,7 @@ NO_TIMESTAMP = -1
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp in milliseconds, and the last offset of the batch it was seen in."""
+    """Timestamp in milliseconds, and the last offset of its batch."""
 
     timestamp: int
     offset: int
@@ -22,23 +22,23 @@ UNKNOWN_TIMESTAMP_OFFSET = TimestampOffset(NO_TIMESTAMP, -1)
 
 
 class TimeIndex(AbstractIndex):
-    """Entries of 12 bytes: greatest timestamp so far, relative offset (Kafka: TimeIndex)."""
+    """Index with entries of 12 bytes: max timestamp so far, relative offset (Kafka: TimeIndex)."""
 
     entry_size: ClassVar[int] = _ENTRY.size
     _last = UNKNOWN_TIMESTAMP_OFFSET
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry; (-1, base offset) where there is none."""
+        """Last entry, or (-1, base offset)."""
         return self._last
 
     @property
     def is_full(self) -> bool:
-        """Whether only the entry is left that is written when the segment is closed."""
+        """Whether only the entry of the segment's closing can be added."""
         return self.entries >= self._capacity - 1
 
     def entry(self, index: int) -> TimestampOffset:
-        """Return the entry with a number below `entries`."""
+        """Return an entry by its number, below `entries`."""
         timestamp, relative = _ENTRY.unpack_from(self._content, index * _ENTRY.size)
         return TimestampOffset(timestamp, self.base_offset + relative)
 
@@ -48,16 +48,16 @@ class TimeIndex(AbstractIndex):
         return self.entry(index) if index >= 0 else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     def maybe_append(self, timestamp: int, offset: int, *, closing: bool = False) -> None:
-        """Add an entry, unless its timestamp is no greater than the last one's.
+        """Append an entry if its timestamp is greater than that of the last one.
 
         Args:
-            timestamp: Greatest timestamp of the segment so far.
-            offset: Last offset of the batch that brought it.
-            closing: Take the room that is kept for the last entry of a segment.
+            timestamp: Max timestamp of the segment so far.
+            offset: Last offset of its batch.
+            closing: Use the capacity that is reserved for the final entry of a segment.
 
         Raises:
-            InvalidOffsetError: The offset is before the last entry's.
-            OSError: The write failed; the entry is not there.
+            InvalidOffsetError: The offset is below that of the last entry.
+            OSError: The write failed; the entry was not added.
         """
         if timestamp <= self._last.timestamp:
             return
@@ -78,11 +78,11 @@ class TimeIndex(AbstractIndex):
         self._truncate_to_entries(entries)
 
     def sanity_check(self) -> None:
-        """Compare the file with itself.
+        """Check that the file is consistent.
 
         Raises:
-            CorruptIndexError: Its length is no multiple of an entry's, or its last entry is
-                before its first.
+            CorruptIndexError: The size is not a multiple of the entry size, or the last entry is
+                before the first.
         """
         if self._files.size(self.path) % _ENTRY.size:
             raise CorruptIndexError(f"{self.path.name}: its size is no multiple of {_ENTRY.size}")
@@ -102,7 +102,7 @@ class TimeIndex(AbstractIndex):
         )
 
     def _upper_bound(self, timestamp: int) -> int:
-        """Return how many entries have a timestamp of at most this one."""
+        """Return the number of entries whose timestamp is at most this one."""
         content, unpack = self._content, _ENTRY.unpack_from
         low, high = 0, self.entries
         while low < high:

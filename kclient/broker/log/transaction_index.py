@@ -1,4 +1,4 @@
-"""The index of aborted transactions, from which a reader learns what to leave out."""
+"""Index of aborted transactions, for read_committed consumers."""
 
 import struct
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _VERSION = 0
 
 
 class AbortedTxn(NamedTuple):
-    """An aborted transaction: its first offset, its marker's, and the last stable offset then."""
+    """Aborted transaction; `last_offset` is that of the marker."""
 
     producer_id: int
     first_offset: int
@@ -22,9 +22,9 @@ class AbortedTxn(NamedTuple):
 
 
 class TransactionIndex:
-    """Aborted transactions by the offset of their marker (Kafka: TransactionIndex).
+    """Aborted transactions ordered by the offset of their marker (Kafka: TransactionIndex).
 
-    The file is made with the first entry. Guarded by the lock of the log it belongs to.
+    The file is created by the first entry. Guarded by the log's lock.
     """
 
     def __init__(self, files: Files, path: Path, start_offset: int) -> None:
@@ -35,11 +35,11 @@ class TransactionIndex:
         self._last_offset = -1
 
     def append(self, aborted: AbortedTxn) -> None:
-        """Add an entry behind all others.
+        """Append an entry.
 
         Raises:
-            CorruptIndexError: Its marker is not behind the last entry's.
-            OSError: The write failed; what got to the file was cut off again if possible.
+            CorruptIndexError: The marker's offset is not above that of the last entry.
+            OSError: The write failed; a partial write was truncated if possible.
         """
         file = self._opened(create=True)
         if file is None or aborted.last_offset <= self._last_offset:
@@ -56,7 +56,7 @@ class TransactionIndex:
         self._last_offset = aborted.last_offset
 
     def aborted_txns(self) -> list[AbortedTxn]:
-        """Return all entries, by the offset of their marker.
+        """Return all entries, ordered by the offset of their marker.
 
         Raises:
             CorruptIndexError: An entry has another version.
@@ -64,10 +64,10 @@ class TransactionIndex:
         return [txn for _, txn in self._entries()]
 
     def sanity_check(self) -> None:
-        """Compare the entries with the segment.
+        """Check that the entries are consistent with the segment.
 
         Raises:
-            CorruptIndexError: An entry lies before the segment, or is cut off.
+            CorruptIndexError: An entry is before the segment, or incomplete.
         """
         file = self._opened()
         if file is not None and file.size() % _ENTRY.size:
@@ -77,7 +77,7 @@ class TransactionIndex:
                 raise CorruptIndexError(f"{self.path.name}: {aborted} is before the segment")
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every transaction whose marker is at this offset or above."""
+        """Remove all transactions whose marker is at this offset or above."""
         file = self._opened()
         if file is None:
             return
@@ -91,31 +91,31 @@ class TransactionIndex:
         self._last_offset = kept_offset
 
     def reset(self) -> None:
-        """Remove every entry."""
+        """Remove all entries."""
         file = self._opened()
         if file is not None:
             file.truncate(0)
         self._last_offset = -1
 
     def flush(self) -> None:
-        """Force the entries to the disk."""
+        """Flush the entries."""
         if self._file is not None:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file; idempotent."""
+        """Close the file. Idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def rename_to(self, path: Path) -> None:
-        """Rename the file; a file that was never made needs no renaming."""
+        """Rename the file if it exists."""
         if self._files.exists(self.path):
             self._files.rename(self.path, path)
         self.path = path
 
     def moved_to(self, directory: Path) -> None:
-        """Note that the directory was renamed."""
+        """Update the path after the directory was renamed."""
         self.path = directory / self.path.name
 
     def _opened(self, *, create: bool = False) -> File | None:

@@ -1,4 +1,4 @@
-"""One partition's log (Kafka: UnifiedLog)."""
+"""Log of one partition (Kafka: UnifiedLog)."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ from kclient.common.types import OffsetAndTimestamp, TopicPartition
 
 
 class UnifiedLog:
-    """A partition's records: appended to by its leader, read by offset, cut at both ends.
+    """Log of a partition: append by the leader, read by offset, truncation at both ends.
 
-    One condition guards all of it: segments, indexes, producers' state, epochs and offsets. It is
-    held for positions and writes, never while batches go to a reader. fsync runs outside of it.
+    One condition guards segments, indexes, producer state, leader epochs and offsets. It is not
+    held while batches are transferred to consumers, nor during fsync.
 
     Attributes:
-        partition: Which partition.
-        lookup: Finds offsets by time and epoch.
+        partition: The partition.
+        lookup: Look-up of offsets by timestamp and epoch.
         maintenance: Flush, retention, deletion.
         cleaning: Compaction.
     """
@@ -53,10 +53,10 @@ class UnifiedLog:
         self._topic_id: bytes | None = None
 
     def load(self, checkpoint: LogCheckpoint | None = None) -> None:
-        """Open the directory's files, recovering what a crash left; make them if there are none.
+        """Open or create the files of the directory, and recover them after a crash.
 
         Args:
-            checkpoint: What the checkpoints said; None for a directory that is checked whole.
+            checkpoint: Checkpointed state of the log; None to recover all segments.
 
         Raises:
             KafkaStorageError: A file could not be read or written.
@@ -64,7 +64,7 @@ class UnifiedLog:
             InconsistentTopicIdError: partition.metadata cannot be read.
         """
         runtime = self._parts.runtime
-        with self._parts.acting("load"):
+        with self._parts.locked("load"):
             runtime.files.make_directory(self.directory)
             if self._parts.metadata.exists():
                 self._topic_id = self._parts.metadata.read()
@@ -81,12 +81,12 @@ class UnifiedLog:
 
     @property
     def directory(self) -> Path:
-        """Where the files are."""
+        """Directory of the files."""
         return self._local.directory
 
     @property
     def config(self) -> LogConfig:
-        """The topic's configuration."""
+        """Topic configuration."""
         return self._local.config
 
     @config.setter
@@ -96,21 +96,21 @@ class UnifiedLog:
 
     @property
     def topic_id(self) -> bytes | None:
-        """The topic's id, 16 bytes, or None if none was assigned."""
+        """Topic id, 16 bytes, or None if none is assigned."""
         return self._topic_id
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Record the topic's id.
+        """Assign the topic id.
 
-        It is written to partition.metadata before the first record, and by the next upkeep at the
-        latest (Kafka: PartitionMetadataFile.record and maybeFlush): forcing it to the disk at once
-        would make the creation of many partitions slow.
+        It is written to partition.metadata before the first record, or by the next periodic flush
+        (Kafka: PartitionMetadataFile.record and maybeFlush): an immediate flush would slow down the
+        creation of many partitions.
 
         Raises:
             InconsistentTopicIdError: The directory belongs to another topic of that name.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        with self._parts.acting("assign topic id"):
+        with self._parts.locked("assign topic id"):
             if self._topic_id is None:
                 self._parts.metadata.record(topic_id)
                 self._topic_id = topic_id
@@ -121,22 +121,22 @@ class UnifiedLog:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that can be read."""
+        """Log start offset: first offset that can be read."""
         return self._offsets.log_start
 
     @property
     def log_end_offset(self) -> int:
-        """The offset the next record gets."""
+        """Log end offset: offset of the next record."""
         return self._local.log_end_offset
 
     @property
     def first_segment_base_offset(self) -> int:
-        """Where the oldest segment begins; the log's start may lie behind it."""
+        """Base offset of the first segment; the log start offset may be above it."""
         return self._local.segments.first.base_offset
 
     @property
     def high_watermark(self) -> int:
-        """The offset up to which records are replicated and visible to consumers."""
+        """High watermark: offset up to which records are replicated and visible to consumers."""
         return self._offsets.high_watermark
 
     @high_watermark.setter
@@ -148,19 +148,19 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which every transaction has ended (read_committed)."""
+        """Last stable offset: all transactions before it are completed (read_committed)."""
         with self._lock:
             unstable = self._parts.producers.first_unstable_offset
             return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last leader epoch records were written under, or None."""
+        """Latest leader epoch of the records, or None."""
         with self._lock:
             return self._parts.epochs.latest_epoch
 
     def size_in_bytes(self) -> int:
-        """Return the bytes of all batches."""
+        """Return the size of all batches."""
         with self._lock:
             return self._local.segments.size_in_bytes()
 
@@ -172,28 +172,28 @@ class UnifiedLog:
         Args:
             records: Whole batches; offsets and epoch are written into this memory if it is
                 writable, else into a copy.
-            leader_epoch: This leader's epoch.
-            origin: Who appends; coordinators may write control batches and out of sequence.
+            leader_epoch: Epoch of this leader.
+            origin: Origin of the append; coordinators may write control batches, and out of order.
 
         Raises:
-            CorruptRecordError: A checksum is wrong, or what is there is no batch.
+            CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
             RecordTooLargeError: A batch is larger than max.message.bytes.
             RecordBatchTooLargeError: Together they are larger than a segment.
-            InvalidRecordError: A batch contradicts itself or is not for clients to write.
-            RecordValidationError: Single records were refused, for key or timestamp.
+            InvalidRecordError: A batch is inconsistent, or of a kind that clients may not write.
+            RecordValidationError: The key or timestamp of single records is invalid.
             UnsupportedForMessageFormatError: A batch has an older format.
-            InvalidProducerEpochError: The producer was replaced by one with a later epoch.
+            InvalidProducerEpochError: The producer is fenced by a later epoch.
             OutOfOrderSequenceError: Records before these are missing.
-            KafkaStorageError: The disk failed, or is full; nothing was appended, unless it was only
-                the flush of ``flush.messages`` that failed.
+            KafkaStorageError: The disk failed, or is full; nothing was appended, unless only the
+                flush of ``flush.messages`` failed.
         """
-        with self._parts.acting("append"):
+        with self._parts.locked("append"):
             self._parts.metadata.maybe_flush()
             info = self._appender.append(records, leader_epoch, origin)
             info.log_start_offset = self._offsets.log_start
             must_flush = self._local.unflushed_messages >= self._local.config.flush_messages
         if must_flush:
-            # A duplicate as well: it may be sent again because its flush failed.
+            # Also for a duplicate: it may be a retry after a failed flush.
             self.flush()
         return info
 
@@ -206,22 +206,22 @@ class UnifiedLog:
         max_offset: int | None = None,
         include_aborted: bool = False,
     ) -> FetchDataInfo:
-        """Return batches from the one that holds an offset on, as a slice of the file.
+        """Return batches as a slice of the file, starting with the one that contains an offset.
 
         Args:
-            start_offset: First offset wanted.
-            max_length: Most bytes to return; the last of several batches may be cut off by it.
-            min_one_message: Return the first batch whole even if it is larger (KIP-74).
-            max_offset: Nothing at or behind this offset is returned: the high watermark or the
-                last stable offset for consumers; None for the log's end.
-            include_aborted: List the aborted transactions that overlap.
+            start_offset: First offset to read.
+            max_length: Maximum bytes; it may cut off the last of several batches.
+            min_one_message: Return the first batch even if it is larger (KIP-74).
+            max_offset: End of the readable range, exclusive: high watermark or last stable offset
+                for consumers; None for the log end offset.
+            include_aborted: Return overlapping aborted transactions.
 
         Raises:
             OffsetOutOfRangeError: The offset is not in the log.
-            CorruptRecordError: What stands in the file is no batch.
+            CorruptRecordError: A batch in the file is damaged.
             KafkaStorageError: The disk failed.
         """
-        with self._parts.acting("read"):
+        with self._parts.locked("read"):
             if not self.log_start_offset <= start_offset <= self.log_end_offset:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: got offset {start_offset}, expected "
@@ -240,20 +240,20 @@ class UnifiedLog:
         return self.lookup.by_timestamp(timestamp)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the greatest epoch that is at most `epoch`, and the offset behind its end."""
+        """Return the greatest epoch that is at most `epoch`, and its end offset."""
         return self.lookup.end_offset_for_epoch(epoch)
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log's start up; return where it is now.
+        """Advance the log start offset, and return it.
 
         Args:
-            offset: New first offset; -1 for the high watermark.
+            offset: New log start offset; -1 for the high watermark.
 
         Raises:
             OffsetOutOfRangeError: The offset is above the high watermark.
             KafkaStorageError: The disk failed, or is full.
         """
-        with self._parts.acting("delete records"):
+        with self._parts.locked("delete records"):
             target = self.high_watermark if offset == -1 else offset
             if not 0 <= target <= self.high_watermark:
                 raise OffsetOutOfRangeError(
@@ -264,12 +264,12 @@ class UnifiedLog:
             return self.log_start_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Cut all batches that end at or behind an offset.
+        """Remove all batches whose last offset is at or above an offset.
 
         Raises:
             KafkaStorageError: The disk failed.
         """
-        with self._parts.acting("truncate"):
+        with self._parts.locked("truncate"):
             if offset >= self.log_end_offset:
                 return
             if offset < self._local.segments.first.base_offset:
@@ -284,17 +284,17 @@ class UnifiedLog:
             self._parts.loader().rebuild_producers(self.log_start_offset, offset)
 
     def flush(self) -> None:
-        """Force everything to the disk.
+        """Flush all records.
 
         Raises:
-            KafkaStorageError: That failed; the directory is offline.
+            KafkaStorageError: The flush failed; the directory is offline.
         """
         self.maintenance.flush()
 
     def close(self) -> None:
-        """Close in order, so that the next load need not recover; idempotent.
+        """Close cleanly, so that the next load needs no recovery. Idempotent.
 
         Raises:
-            KafkaStorageError: The disk failed; the log will be recovered when it is loaded.
+            KafkaStorageError: The disk failed; the log is recovered when it is loaded.
         """
         self.maintenance.close()

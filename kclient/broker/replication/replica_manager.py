@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import TOPIC_RESOURCE, MetadataImage, TopicImage
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_dir_failure_channel import is_passing
+from kclient.broker.log.log_dir_failure_channel import is_transient
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
@@ -389,7 +389,7 @@ class ReplicaManager:
         """Retry to open a log that failed for lack of disk space or file descriptors."""
         with self._lock:
             offline = self._offline.get(topic_partition)
-            if offline is None or not is_passing(offline.error):
+            if offline is None or not is_transient(offline.error):
                 return self._partitions.get(topic_partition)
             try:
                 partition = self._open(

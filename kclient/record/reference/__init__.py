@@ -1,4 +1,4 @@
-"""The record code in plain Python: what the compiled module does, written to be read."""
+"""Reference implementation of the record code in Python, equivalent to the compiled modules."""
 
 from kclient.record.reference.batch_cursor import BatchCursor, decode_columns
 from kclient.record.reference.batch_scan import scan_batches, scan_headers

@@ -1,4 +1,4 @@
-"""Reads the records of a batch in slices, for the consumer."""
+"""Cursor that reads the records of a batch in slices, for the consumer."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -18,24 +18,24 @@ from kclient.record.reference.record_batch import RecordBatch
 from kclient.record.reference.record_parser import ParsedRecord
 
 Deserializer = Callable[[str, list[Header], bytes], Any]
-"""Called with topic, headers and data, as in `kclient.serialization`; never for a null."""
+"""Called with topic, headers and data, as in `kclient.serialization`; not called for null."""
 
 
 class BatchCursor:
-    """A place in a batch, from which records are taken.
+    """Position in a batch, from which records are taken.
 
-    The payload is decompressed when the first record is taken. A record that cannot be read or
-    deserialized stops the cursor before it: what came before is returned, and the next call raises.
-    After a deserializer's error the caller may call `skip`, or try again.
+    The payload is decompressed when the first record is taken. The cursor stops before a record
+    that is corrupt or cannot be deserialized: the records before it are returned, and the next call
+    raises. After a deserializer's error the caller may call `skip`, or retry.
 
     Args:
-        batch: Batch to read; its checksum is the caller's business.
-        topic: Topic it came from.
-        partition: Partition it came from.
-        start_offset: First offset wanted; records before it are passed over.
-        key_deserializer: Makes the key, or None to leave it bytes.
-        value_deserializer: Makes the value, or None to leave it bytes.
-        max_decompressed: Bytes that the payload may unfold to.
+        batch: Batch to read; its checksum is not verified.
+        topic: Topic of the batch.
+        partition: Partition of the batch.
+        start_offset: First offset to return; records before it are skipped.
+        key_deserializer: Deserializer of the key, or None for bytes.
+        value_deserializer: Deserializer of the value, or None for bytes.
+        max_decompressed: Maximum decompressed size of the payload in bytes.
     """
 
     __slots__ = (
@@ -81,21 +81,21 @@ class BatchCursor:
 
     @property
     def position(self) -> int:
-        """Offset to read next; behind the whole batch once all its records were taken."""
+        """Next offset to read; the offset after the batch once all its records were taken."""
         return max(self._position, self._batch.next_offset) if self.exhausted else self._position
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left to take."""
+        """Whether all records were taken."""
         return self._index >= self._count
 
     def take(self, max_records: int = MAX_INT32) -> list[ConsumerRecord]:
-        """Return the next records, at most `max_records`; an empty list if there are none.
+        """Return the next records, at most `max_records`; an empty list at the end.
 
         Raises:
-            RecordDeserializationError: A deserializer raised at the very next record.
-            CorruptRecordError: The very next record is malformed.
-            CompressionError: The payload is broken or too large.
+            RecordDeserializationError: A deserializer raised for the next record.
+            CorruptRecordError: The next record is malformed.
+            CompressionError: The payload is corrupt or too large.
         """
         _check_max_records(max_records)
         taken: list[ConsumerRecord] = []
@@ -103,17 +103,17 @@ class BatchCursor:
         try:
             while len(taken) < max_records and (record := self._next()) is not None:
                 taken.append(self._consumer_record(record))
-                self._pass(record)
+                self._advance(record)
         except (CorruptRecordError, RecordDeserializationError):
             if not taken:
                 raise
-        except BaseException:  # an interrupt: what was taken is lost, so go back
+        except BaseException:  # an interrupt: the taken records are lost, so reset the position
             self._byte, self._index, self._previous, self._position = before
             raise
         return taken
 
     def take_columns(self, columns: ColumnBuilder, max_records: int = MAX_INT32) -> int:
-        """Move the next records into columns, as they are, and return how many.
+        """Append the next records to columns, without deserialization, and return their number.
 
         Raises:
             CorruptRecordError: As `take`.
@@ -124,11 +124,11 @@ class BatchCursor:
         try:
             while taken < max_records and (record := self._next()) is not None:
                 end, timestamp, delta, key, value, headers = record
-                if not columns.has_room(end - self._byte):
+                if not columns.has_capacity(end - self._byte):
                     break
                 offset = self._batch.base_offset + delta
                 columns.add(offset, timestamp, self._batch.timestamp_type, key, value, headers)
-                self._pass(record)
+                self._advance(record)
                 taken += 1
         except CorruptRecordError:
             if not taken:
@@ -138,7 +138,7 @@ class BatchCursor:
         return taken
 
     def skip(self) -> None:
-        """Pass over the next record without deserializing it.
+        """Skip the next record without deserializing it.
 
         Raises:
             CorruptRecordError: As `take`.
@@ -146,10 +146,10 @@ class BatchCursor:
         """
         record = self._next()
         if record is not None:
-            self._pass(record)
+            self._advance(record)
 
     def _next(self) -> ParsedRecord | None:
-        """Read the next wanted record without passing it."""
+        """Parse the next record to return, without advancing."""
         if self._data is None:
             self._data = bytes(self._batch.payload(self._max_decompressed))
             if self._batch.count == 0:
@@ -165,7 +165,7 @@ class BatchCursor:
             self._index += 1
         return None
 
-    def _pass(self, record: ParsedRecord) -> None:
+    def _advance(self, record: ParsedRecord) -> None:
         self._byte, self._previous = record[0], record[2]
         self._position = self._batch.base_offset + self._previous + 1
         self._index += 1
@@ -227,19 +227,19 @@ def decode_columns(
     cursor_kind: type[BatchCursor] = BatchCursor,
     builder_kind: type[ColumnBuilder] = ColumnBuilder,
 ) -> Columns:
-    """Return the records of batches of one partition as columns, control batches excepted.
+    """Return the records of batches of one partition as columns, without control batches.
 
     Args:
-        batches: Batches in order; their checksums are the caller's business.
-        start_offset: First offset wanted.
-        max_records: Stop after this many.
-        max_decompressed: Bytes that one batch may unfold to.
+        batches: Batches in order; their checksums are not verified.
+        start_offset: First offset to return.
+        max_records: Maximum number of records.
+        max_decompressed: Maximum decompressed size of a batch in bytes.
         cursor_kind: Class of the cursors.
         builder_kind: Class of the column builder.
 
     Raises:
         CorruptRecordError: A record is malformed.
-        CompressionError: A payload is broken or too large.
+        CompressionError: A payload is corrupt or too large.
     """
     columns = builder_kind()
     columns.next_offset = start_offset

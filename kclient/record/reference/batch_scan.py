@@ -1,4 +1,4 @@
-"""Goes through many batches at a time, for those who want to know of each only its fixed fields."""
+"""Scan of the headers of many batches at a time."""
 
 from array import array
 
@@ -18,18 +18,18 @@ _COLUMNS = 13
 _NO_LIMITS = ScanLimits()
 
 Row = tuple[int, ...]
-"""A batch's values in the order of the columns."""
+"""Values of a batch in the order of the columns."""
 
 
 def scan_batches(
     buffer: WireBytes, position: int = 0, limits: ScanLimits = _NO_LIMITS
 ) -> BatchColumns:
-    """Return the whole and sound batches at the start of a buffer, checksums checked.
+    """Return the headers of the valid batches at the start of a buffer; checksums are verified.
 
     Args:
-        buffer: Memory that begins with a batch.
-        position: What to count the batches' positions from.
-        limits: What they have to keep to.
+        buffer: Memory that starts with a batch.
+        position: Position of the buffer's first byte in the file.
+        limits: Limits of the batches.
     """
     view = memoryview(buffer)
     return _scan(view, position, len(view), limits, verify=True)
@@ -38,13 +38,13 @@ def scan_batches(
 def scan_headers(
     buffer: WireBytes, position: int, end: int, limits: ScanLimits = _NO_LIMITS
 ) -> BatchColumns:
-    """Return the batches that begin in a buffer, as their headers tell of them.
+    """Return the headers of the batches that start in a buffer; checksums are not verified.
 
     Args:
-        buffer: Memory that begins with a batch; the last one may reach out of it.
-        position: What to count the batches' positions from.
-        end: Position behind which there is nothing.
-        limits: What they have to keep to.
+        buffer: Memory that starts with a batch; the last one may extend beyond it.
+        position: Position of the buffer's first byte in the file.
+        end: Position of the end of the file.
+        limits: Limits of the batches.
     """
     return _scan(memoryview(buffer), position, end - position, limits, verify=False)
 
@@ -57,13 +57,13 @@ def _scan(
     while at + RECORD_BATCH_OVERHEAD <= min(len(view), length):
         row = _row(view, at, position)
         size = row[1]
-        problem = impossible(view, at, limits)
+        problem = framing_problem(view, at, limits)
         if problem is None and size > length - at:
             wanted = size
             break
-        problem = problem or misplaced(view, at, limits)
+        problem = problem or offset_problem(view, at, limits)
         if verify:
-            problem = problem or unsound(view[at : at + size])
+            problem = problem or content_problem(view[at : at + size])
         if problem is not None:
             break
         rows.append(row)
@@ -81,8 +81,8 @@ def _row(view: memoryview, at: int, position: int) -> Row:
     return (position + at, size, base_offset, last_offset, epoch, crc, attributes, *rest)
 
 
-def impossible(view: memoryview, at: int, limits: ScanLimits) -> str | None:
-    """Return why what stands at a place is no batch at all, or None."""
+def framing_problem(view: memoryview, at: int, limits: ScanLimits) -> str | None:
+    """Return why the size or the magic of a batch is invalid, or None."""
     base_offset, length, _, magic, *_ = HEADER.unpack_from(view, at)
     if not RECORD_BATCH_OVERHEAD <= length + LOG_OVERHEAD <= limits.max_batch_size:
         return f"batch at offset {base_offset}: got a size of {length + LOG_OVERHEAD} bytes"
@@ -91,10 +91,10 @@ def impossible(view: memoryview, at: int, limits: ScanLimits) -> str | None:
     return None
 
 
-def misplaced(view: memoryview, at: int, limits: ScanLimits) -> str | None:
-    """Return why a batch does not belong where it stands, or None.
+def offset_problem(view: memoryview, at: int, limits: ScanLimits) -> str | None:
+    """Return why the offsets of a batch are out of order, or None.
 
-    Offsets are outside of the checksum; only their order tells of damage.
+    The checksum does not cover offsets; only their order reveals damage.
     """
     base_offset, _, _, _, _, _, delta, *_ = HEADER.unpack_from(view, at)
     if delta < 0 or base_offset < limits.next_offset or base_offset + delta > limits.last_offset:
@@ -105,11 +105,11 @@ def misplaced(view: memoryview, at: int, limits: ScanLimits) -> str | None:
     return None
 
 
-def unsound(batch: memoryview) -> str | None:
-    """Return why a whole batch cannot be what was written, or None."""
+def content_problem(batch: memoryview) -> str | None:
+    """Return why the record count or the checksum of a batch is invalid, or None."""
     base_offset, _, _, _, crc, _, delta, *_, count = HEADER.unpack_from(batch)
     if not 0 <= count <= delta + 1:
-        return f"batch at offset {base_offset}: it claims {count} records in {delta + 1} offsets"
+        return f"batch at offset {base_offset}: it states {count} records in {delta + 1} offsets"
     computed = crc32c(batch[ATTRIBUTES_AT:])
     if crc != computed:
         return f"batch at offset {base_offset}: got checksum {crc:#010x}, expected {computed:#010x}"

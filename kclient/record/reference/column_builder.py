@@ -1,4 +1,4 @@
-"""Gathers records as columns."""
+"""Builder of columns from records."""
 
 from array import array
 
@@ -10,11 +10,11 @@ from kclient.record.record import Header
 from kclient.record.timestamp_type import TimestampType
 
 DEFAULT_MAX_BYTES = 2**30
-"""A column ends here, far from where the 32 bits of its offsets do."""
+"""Default size limit of a column, well below the range of its 32-bit offsets."""
 
 
 class _BinaryColumnBuilder:
-    """Lays byte strings end to end."""
+    """Builder of one column of byte strings."""
 
     __slots__ = ("data", "offsets", "validity")
 
@@ -49,10 +49,10 @@ def _bitmap(flags: list[bool]) -> bytearray:
 
 
 class ColumnBuilder:
-    """Takes records from cursors, `BatchCursor.take_columns`, and makes columns of them.
+    """Builder of columns; records are added by `BatchCursor.take_columns`.
 
     Args:
-        max_bytes: Bytes that the keys, the values or the headers of all records may have together.
+        max_bytes: Maximum total size of the keys, the values or the headers.
     """
 
     __slots__ = (
@@ -84,11 +84,11 @@ class ColumnBuilder:
 
     @property
     def length(self) -> int:
-        """Number of records taken."""
+        """Number of records added."""
         return len(self._offsets)
 
-    def has_room(self, size: int) -> bool:
-        """Return whether a record of `size` bytes fits; the first always does."""
+    def has_capacity(self, size: int) -> bool:
+        """Return whether a record of `size` bytes fits; the first one always does."""
         used = max(
             len(self._keys.data),
             len(self._values.data),
@@ -106,7 +106,7 @@ class ColumnBuilder:
         value: bytes | None,
         headers: list[Header],
     ) -> None:
-        """Take one record."""
+        """Add a record."""
         self._offsets.append(offset)
         self._timestamps.append(timestamp)
         self._timestamp_types.append(timestamp_type)
@@ -119,7 +119,7 @@ class ColumnBuilder:
         self.next_offset = offset + 1
 
     def finish(self) -> Columns:
-        """Return the columns; the builder is not to be used any more."""
+        """Return the columns; the builder must not be used afterwards."""
         return Columns(
             length=self.length,
             next_offset=self.next_offset,

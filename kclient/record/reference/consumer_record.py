@@ -1,4 +1,4 @@
-"""A record as the consumer hands it out."""
+"""Record that the consumer returns."""
 
 from dataclasses import dataclass, field
 from types import GenericAlias
@@ -12,23 +12,23 @@ from kclient.record.timestamp_type import TimestampType
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord(Generic[K_co, V_co]):
-    """A record received (Kafka: ConsumerRecord).
+    """Record received by a consumer (Kafka: ConsumerRecord).
 
-    ``ConsumerRecord[K, V]`` names the types of key and value: of a consumer without deserializers
-    they are ``bytes | None``.
+    ``ConsumerRecord[K, V]`` names the types of key and value; without deserializers both are
+    ``bytes | None``.
 
     Attributes:
-        topic: Topic it came from.
-        partition: Partition it came from.
-        offset: Place in the partition.
+        topic: Topic.
+        partition: Partition.
+        offset: Offset.
         timestamp_ms: Milliseconds since the epoch, -1 for none.
-        timestamp_type: Who set the timestamp.
-        key: Key, as the key deserializer made it; bytes or None without one.
-        value: Value, as the value deserializer made it; bytes or None without one.
+        timestamp_type: Type of the timestamp.
+        key: Deserialized key; bytes or None without a deserializer.
+        value: Deserialized value; bytes or None without a deserializer.
         headers: Headers in order.
         leader_epoch: Epoch of the leader that appended it, -1 if unknown.
-        serialized_key_size: Bytes of the key on the wire, -1 for no key.
-        serialized_value_size: Bytes of the value on the wire, -1 for no value.
+        serialized_key_size: Size of the serialized key in bytes, -1 for null.
+        serialized_value_size: Size of the serialized value in bytes, -1 for null.
     """
 
     topic: str
@@ -44,15 +44,15 @@ class ConsumerRecord(Generic[K_co, V_co]):
     serialized_value_size: int = -1
 
     if not TYPE_CHECKING:
-        # That of Generic sets an attribute of each object made by it, which frozen ones refuse.
+        # Generic's sets an attribute of each new object, which frozen ones do not allow.
         __class_getitem__ = classmethod(GenericAlias)
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Topic and partition as one value."""
+        """Topic and partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def timestamp(self) -> int:
-        """The same as `timestamp_ms`."""
+        """Alias of `timestamp_ms`."""
         return self.timestamp_ms

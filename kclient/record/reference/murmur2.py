@@ -1,4 +1,4 @@
-"""The hash that spreads keys over partitions."""
+"""Hash function of the default partitioner."""
 
 import struct
 
@@ -27,5 +27,5 @@ def murmur2(data: WireBytes) -> int:
 
 
 def to_positive(value: int) -> int:
-    """Return a hash without its sign bit, ready to take modulo (Kafka: Utils.toPositive)."""
+    """Return a hash without its sign bit (Kafka: Utils.toPositive)."""
     return value & 0x7FFFFFFF

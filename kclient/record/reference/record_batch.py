@@ -1,4 +1,4 @@
-"""Reads a record batch."""
+"""View of a record batch."""
 
 from collections.abc import Iterator
 
@@ -43,18 +43,18 @@ from kclient.record.timestamp_type import TimestampType
 
 
 class RecordBatch:
-    """A view of one batch in a buffer; nothing is copied (Kafka: DefaultRecordBatch).
+    """View of one batch in a buffer, without copying (Kafka: DefaultRecordBatch).
 
-    The constructor checks that the header does not contradict itself; the checksum is checked by
-    `ensure_valid`, the records as they are read.
+    The constructor validates the header, `ensure_valid` the checksum; records are validated as they
+    are read.
 
     Args:
-        buffer: Memory that begins with the batch, or has it at `position`.
-        position: Where the batch begins.
+        buffer: Memory that contains the batch.
+        position: Start position of the batch.
 
     Raises:
-        CorruptRecordError: The memory does not hold a whole batch, or its header lies.
-        UnsupportedForMessageFormatError: The batch is of magic 0 or 1.
+        CorruptRecordError: The batch is incomplete, or its header is invalid.
+        UnsupportedForMessageFormatError: The batch has magic 0 or 1.
     """
 
     __slots__ = (
@@ -93,7 +93,9 @@ class RecordBatch:
         view = memoryview(buffer)
         size = batch_size_at(view, position)
         if size == 0 or size > len(view) - position:
-            raise CorruptRecordError(f"record batch: the {len(view) - position} bytes end early")
+            raise CorruptRecordError(
+                f"record batch: the {len(view) - position} bytes are not a whole batch"
+            )
         self.buffer = view[position : position + size]
         self.size_in_bytes = size
         (
@@ -111,29 +113,29 @@ class RecordBatch:
             self.base_sequence,
             self.count,
         ) = HEADER.unpack_from(self.buffer)
-        lie = self._contradiction()
-        if lie is not None:
-            raise self.corrupt(lie)
+        problem = self._header_problem()
+        if problem is not None:
+            raise self.corrupt(problem)
 
-    def _contradiction(self) -> str | None:
+    def _header_problem(self) -> str | None:
         if not 0 <= self.last_offset_delta < MAX_INT64 - self.base_offset:
             return f"its last offset delta is {self.last_offset_delta}"
         if not 0 <= self.count <= self.last_offset_delta + 1:
-            return f"it claims {self.count} records in {self.last_offset_delta + 1} offsets"
+            return f"it states {self.count} records in {self.last_offset_delta + 1} offsets"
         return None
 
     def corrupt(self, what: str) -> CorruptRecordError:
-        """Return the error that something is wrong with this batch."""
+        """Return the error for a problem of this batch."""
         return CorruptRecordError(f"record batch at offset {self.base_offset}: {what}")
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, also where compaction removed it."""
+        """Offset of the last record, even if compaction removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Offset behind the batch."""
+        """Offset after the batch."""
         return self.last_offset + 1
 
     @property
@@ -141,13 +143,13 @@ class RecordBatch:
         """Codec of the records.
 
         Raises:
-            CompressionError: The attributes name a codec that does not exist.
+            CompressionError: The codec id in the attributes is unknown.
         """
         return CompressionType.for_id(self.attributes & COMPRESSION_MASK)
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """Type of the timestamps."""
         if self.attributes & TIMESTAMP_TYPE_FLAG:
             return TimestampType.LOG_APPEND_TIME
         return TimestampType.CREATE_TIME
@@ -159,12 +161,12 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which applications never see."""
+        """Whether the records are control records, which are not returned to applications."""
         return bool(self.attributes & CONTROL_FLAG)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the batch's tombstones, or None if that is not set (KIP-534)."""
+        """Time from which compaction may remove the batch's tombstones, or None (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -174,20 +176,20 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence number of the last record, -1 without one; numbers wrap after 2**31 - 1."""
+        """Sequence of the last record, or -1; sequences wrap after 2**31 - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & MAX_INT32
 
     def is_valid(self) -> bool:
-        """Return whether the checksum is right."""
+        """Return whether the checksum is correct."""
         return self._computed_crc() == self.crc
 
     def _computed_crc(self) -> int:
         return crc32c(self.buffer[ATTRIBUTES_AT:])
 
     def ensure_valid(self) -> None:
-        """Check the checksum.
+        """Verify the checksum.
 
         Raises:
             CorruptRecordError: It is wrong.
@@ -197,11 +199,11 @@ class RecordBatch:
             raise self.corrupt(f"got checksum {self.crc:#010x}, expected {computed:#010x}")
 
     def payload(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> WireBytes:
-        """Return the bytes of the records, decompressed; a view where there is no codec.
+        """Return the records as decompressed bytes; without a codec, a view.
 
         Raises:
-            CompressionError: The stream is broken or unfolds to more than `max_decompressed` bytes.
-            CorruptRecordError: It is too short for the number of records.
+            CompressionError: The payload is corrupt, or larger than `max_decompressed` bytes.
+            CorruptRecordError: The payload is too short for the number of records.
         """
         try:
             payload = decompress(
@@ -210,7 +212,7 @@ class RecordBatch:
         except CompressionError as error:
             raise CompressionError(f"record batch at offset {self.base_offset}: {error}") from error
         if self.count > len(payload) // MIN_RECORD_SIZE:
-            raise self.corrupt(f"it claims {self.count} records in {len(payload)} bytes")
+            raise self.corrupt(f"it states {self.count} records in {len(payload)} bytes")
         return payload
 
     def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[Record]:
@@ -218,7 +220,7 @@ class RecordBatch:
 
         Raises:
             CompressionError: As `payload`.
-            CorruptRecordError: A record is malformed, or there are more or fewer than claimed.
+            CorruptRecordError: A record is malformed, or the number of records is wrong.
         """
         return [
             Record(self.base_offset + delta, timestamp, key, value, headers)
@@ -226,7 +228,7 @@ class RecordBatch:
         ]
 
     def summary(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> RecordsSummary:
-        """Read all records and return what a broker must know of them.
+        """Read all records and return their summary.
 
         Raises:
             CompressionError: As `payload`.
@@ -252,7 +254,7 @@ class RecordBatch:
         )
 
     def _parsed(self, max_decompressed: int) -> Iterator[ParsedRecord]:
-        """Yield all records, with the timestamp in place of its delta."""
+        """Yield all records, with timestamps instead of deltas."""
         data = bytes(self.payload(max_decompressed))
         position = 0
         previous = -1
@@ -264,16 +266,16 @@ class RecordBatch:
         self.check_end(data, position)
 
     def parse_record(self, data: bytes, position: int, index: int, previous: int) -> ParsedRecord:
-        """Read one record, with the timestamp in place of its delta.
+        """Parse one record, with the timestamp instead of its delta.
 
         Args:
             data: The batch's payload.
-            position: Where the record begins.
-            index: Its number, for the error.
-            previous: Offset delta of the record before it, -1 for the first.
+            position: Start position of the record.
+            index: Index of the record, for the error message.
+            previous: Offset delta of the preceding record, -1 for the first.
 
         Raises:
-            CorruptRecordError: The record is malformed or contradicts the batch.
+            CorruptRecordError: The record is malformed or inconsistent with the batch.
         """
         try:
             end, delta, offset_delta, key, value, headers = parse_record(data, position)
@@ -292,10 +294,10 @@ class RecordBatch:
         return end, timestamp, offset_delta, key, value, headers
 
     def check_end(self, data: bytes, position: int) -> None:
-        """Check that nothing follows the last record.
+        """Check that no data follows the last record.
 
         Raises:
-            CorruptRecordError: Something does.
+            CorruptRecordError: Data follows.
         """
         if position != len(data):
             raise self.corrupt(
@@ -304,11 +306,11 @@ class RecordBatch:
 
 
 def batch_size_at(view: memoryview, position: int) -> int:
-    """Return the size of the batch that begins at `position`, or 0 if its header is incomplete.
+    """Return the size of the batch at `position`, or 0 if its header is incomplete.
 
     Raises:
-        CorruptRecordError: The size or the magic is impossible.
-        UnsupportedForMessageFormatError: The batch is of magic 0 or 1.
+        CorruptRecordError: The size or the magic is invalid.
+        UnsupportedForMessageFormatError: The batch has magic 0 or 1.
     """
     if not 0 <= position <= len(view):
         raise InvalidArgumentError(f"position: got {position}, expected 0 to {len(view)}")
@@ -321,7 +323,7 @@ def batch_size_at(view: memoryview, position: int) -> int:
         raise CorruptRecordError(f"{where}: its length is {length}")
     if 0 <= magic < MAGIC:
         raise UnsupportedForMessageFormatError(
-            f"{where}: got magic {magic}, expected {MAGIC}; formats before Kafka 0.11 are not read"
+            f"{where}: got magic {magic}, expected {MAGIC}; older formats are not supported"
         )
     if magic != MAGIC:
         raise CorruptRecordError(f"{where}: got magic {magic}, expected {MAGIC}")
@@ -335,18 +337,18 @@ def batch_size_at(view: memoryview, position: int) -> int:
 def read_batches(
     buffer: WireBytes, *, max_batch_size: int | None = None, kind: type[RecordBatch] = RecordBatch
 ) -> Iterator[RecordBatch]:
-    """Yield the batches that lie in `buffer` one behind the other.
+    """Yield the consecutive batches of `buffer`.
 
-    A batch cut off by the end of the buffer ends the iteration: a fetch response may stop anywhere.
+    An incomplete batch ends the iteration: a fetch response may end within a batch.
 
     Args:
-        buffer: Memory that begins with a batch; the batches are views of it.
-        max_batch_size: Bytes that one batch may claim; None for any size.
+        buffer: Memory that starts with a batch; the batches are views of it.
+        max_batch_size: Maximum size of a batch in bytes; None for no limit.
         kind: Class of the batches.
 
     Raises:
-        CorruptRecordError: A header lies, or a batch is larger than `max_batch_size`.
-        UnsupportedForMessageFormatError: A batch is of magic 0 or 1.
+        CorruptRecordError: A header is invalid, or a batch is larger than `max_batch_size`.
+        UnsupportedForMessageFormatError: A batch has magic 0 or 1.
     """
     view = memoryview(buffer)
     position = 0
@@ -369,17 +371,17 @@ def patch_for_append(
     *,
     log_append_time: int | None = None,
 ) -> None:
-    """Write what the leader assigns into a batch, in place.
+    """Write the fields that the leader assigns into a batch, in place.
 
     Args:
-        buffer: Writable memory that begins with a valid batch.
+        buffer: Writable memory that starts with a valid batch.
         base_offset: Offset of the first record.
-        leader_epoch: Epoch of the leader that appends.
-        log_append_time: Timestamp of all records, milliseconds since the epoch, for a topic of that
-            timestamp type; None leaves the producer's, and the checksum, as they are.
+        leader_epoch: Epoch of the leader.
+        log_append_time: Timestamp of all records in milliseconds, for a topic with LogAppendTime;
+            None keeps the producer's timestamps and the checksum.
 
     Raises:
-        CorruptRecordError: The memory does not hold a whole batch.
+        CorruptRecordError: The memory does not contain a whole batch.
     """
     view = memoryview(buffer)
     batch = RecordBatch(view).buffer

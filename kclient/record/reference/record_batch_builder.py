@@ -1,4 +1,4 @@
-"""Writes a record batch."""
+"""Builder of a record batch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -32,13 +32,13 @@ from kclient.record.timestamp_type import TimestampType
 
 
 class RecordBatchBuilder:
-    """Appends records to a buffer and makes a batch of them (Kafka: MemoryRecordsBuilder).
+    """Builds a batch in a buffer, record by record (Kafka: MemoryRecordsBuilder).
 
-    Not safe for use by several threads; the accumulator's lock guards it.
+    Not thread-safe; guarded by the accumulator's lock.
 
     Args:
-        buffer: Room for the batch, its 61 bytes of header included. The builder owns it until the
-            batch is done with; see `buffer`.
+        buffer: Memory for the batch, including the header of 61 bytes. The builder owns it until
+            the batch is discarded; see `buffer`.
         base_offset: Offset of the first record.
     """
 
@@ -71,22 +71,22 @@ class RecordBatchBuilder:
 
     @property
     def buffer(self) -> bytearray | memoryview:
-        """The memory written to: the one given, or a larger one if the first record needed it."""
+        """Memory of the batch: the given one, or a larger one if the first record required it."""
         return self._buffer
 
     @property
     def record_count(self) -> int:
-        """Number of records appended."""
+        """Number of records."""
         return self._count
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of the batch: the sealed one if sealed, else what it takes without compression."""
+        """Size of the batch; before it is sealed, without compression."""
         return self._end if self._sealed is None else len(self._sealed)
 
     @property
     def largest_record(self) -> int:
-        """Bytes of the largest record without compression, the length before it included."""
+        """Size of the largest record without compression, including its length field."""
         return self._largest_record
 
     @property
@@ -106,12 +106,12 @@ class RecordBatchBuilder:
 
     @property
     def next_offset(self) -> int:
-        """Offset behind the last record."""
+        """Offset after the last record."""
         return self._base_offset + self._last_delta + 1
 
     @property
     def is_sealed(self) -> bool:
-        """Whether `seal` was called; a sealed batch takes no records."""
+        """Whether `seal` was called; a sealed batch accepts no records."""
         return self._sealed is not None
 
     def append(
@@ -121,12 +121,12 @@ class RecordBatchBuilder:
         value: bytes | None,
         headers: Sequence[Header] | None = None,
     ) -> int:
-        """Append a record; the first always fits.
+        """Append a record; the first one always fits.
 
         Args:
             timestamp_ms: Milliseconds since the epoch, or -1.
-            key: Key; anything bytes-like is copied.
-            value: Value; anything bytes-like is copied.
+            key: Key; other bytes-like objects than bytes are copied.
+            value: Value; other bytes-like objects than bytes are copied.
             headers: Pairs of str and bytes or None.
 
         Returns:
@@ -148,10 +148,10 @@ class RecordBatchBuilder:
         value: bytes | None,
         headers: Sequence[Header] | None = None,
     ) -> int:
-        """Append a record at an offset, leaving a hole before it; otherwise as `append`.
+        """Append a record at an offset, which may leave a gap; otherwise as `append`.
 
         Raises:
-            InvalidArgumentError: The offset is not behind the last record's, or too far from it.
+            InvalidArgumentError: The offset is not above the last record's, or too far from it.
         """
         delta = offset - self._base_offset
         if not self._last_delta < delta <= MAX_INT32:
@@ -174,17 +174,17 @@ class RecordBatchBuilder:
         """Append records from index `start` on, as many as fit.
 
         Args:
-            timestamps_ms: One for all, or one a record.
-            keys: One a record, or None for none.
+            timestamps_ms: One for all, or one per record.
+            keys: One per record, or None for null keys.
             values: List or tuple of the values.
             start: Index of the first record to append.
-            headers: Headers that every record gets.
+            headers: Headers of every record.
 
         Returns:
-            How many were appended.
+            Number of records appended.
 
         Raises:
-            InvalidTypeError: As `append`; nothing of this call was appended.
+            InvalidTypeError: As `append`; no record of this call was appended.
             InvalidArgumentError: As `append`, or the sequences differ in length.
             RecordTooLargeError: As `append`.
         """
@@ -208,14 +208,14 @@ class RecordBatchBuilder:
         Args:
             columns: The columns.
             rows: Memory of 64-bit integers, native order: the rows to append; None for all.
-            start: How many of them to leave out.
+            start: Number of leading rows to skip.
 
         Returns:
-            How many were appended.
+            Number of rows appended.
 
         Raises:
-            InvalidArgumentError: A row does not exist or leaves its column's data; nothing of this
-                call was appended.
+            InvalidArgumentError: A row does not exist or exceeds its column's data; no row of
+                this call was appended.
             RecordTooLargeError: As `append`.
         """
         before = self._mark()
@@ -310,10 +310,10 @@ class RecordBatchBuilder:
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
         partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
     ) -> memoryview:
-        """Close the batch and return it as it goes to the wire, checksum and all.
+        """Close the batch and return its final bytes.
 
-        Without compression the result is a view of `buffer`, which must stay untouched while it is
-        in use.
+        Without compression the result is a view of `buffer`, which must not be modified while it
+        is in use.
 
         Raises:
             IllegalStateError: There are no records, or the batch is sealed already.
@@ -340,7 +340,7 @@ class RecordBatchBuilder:
         return self._sealed
 
     def restamp(self, producer_id: int, producer_epoch: int, base_sequence: int) -> memoryview:
-        """Give the sealed batch another producer state, without compressing it again.
+        """Set the producer state of the sealed batch, without compressing it again.
 
         Raises:
             IllegalStateError: The batch is not sealed.

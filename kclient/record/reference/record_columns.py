@@ -1,4 +1,4 @@
-"""Columns of which records are made."""
+"""Columns as a source of records."""
 
 from array import array
 from typing import TYPE_CHECKING
@@ -18,20 +18,19 @@ PartitionRows = list[tuple[int, memoryview]]
 
 
 class RecordColumns:
-    """Rows of columns that become records, without an object per row where it is compiled.
+    """Rows of columns to be appended as records; the compiled twin creates no object per row.
 
-    The memory stays that of whoever made the columns and may change: an offset is checked each time
-    it is used, however often it was checked before.
+    The caller owns the memory and may modify it: offsets are checked at every use.
 
     Args:
-        timestamps_ms: One for all, or the memory of one 64-bit integer a row, native order; -1 is
+        timestamps_ms: One for all, or memory of one 64-bit integer per row, native order; -1 is
             no timestamp.
-        keys: Keys, or None for none.
+        keys: Keys, or None for null keys.
         values: Values.
         headers: Headers, or None for none.
 
     Raises:
-        InvalidArgumentError: The columns differ in length, or their memory is too short for it.
+        InvalidArgumentError: The columns differ in length, or their memory is too short.
     """
 
     __slots__ = ("_headers", "_keys", "_timestamps_ms", "_values")
@@ -85,17 +84,17 @@ class RecordColumns:
         )
 
     def check(self, max_size: int, first_row: int = 0) -> int:
-        """Check that every row can be a record, and return the first that is too large.
+        """Check that every row is a valid record, and return the first that is too large.
 
         Args:
-            max_size: Bytes that `size_upper_bound` may be at most.
-            first_row: What an error calls the first row.
+            max_size: Maximum of `size_upper_bound`.
+            first_row: Number of the first row in error messages.
 
         Returns:
             A row, or -1 if none is too large.
 
         Raises:
-            InvalidArgumentError: A row leaves its column's data, its timestamp is out of range, or
+            InvalidArgumentError: A row exceeds its column's data, its timestamp is out of range, or
                 the name of a header is null or not UTF-8.
         """
         for row in range(self.length):
@@ -104,7 +103,7 @@ class RecordColumns:
         return -1
 
     def size_upper_bound(self, row: int) -> int:
-        """Return a size that a row's record does not exceed, as `record_size_upper_bound`.
+        """Return an upper bound of the size of a row's record, as `record_size_upper_bound`.
 
         Raises:
             InvalidArgumentError: As `check`.
@@ -123,18 +122,18 @@ class RecordColumns:
     def rows_by_partition(
         self, partition_count: int, chosen: WireBytes | None, start: int, stop: int, *, by_key: bool
     ) -> PartitionRows:
-        """Group rows by the partition they go to, those of each in their order.
+        """Group rows by partition, in their order.
 
         Args:
             partition_count: Number of partitions.
-            chosen: Memory of one 32-bit integer a row, native order: the partition, negative where
-                none is chosen; None chooses none for any row.
+            chosen: Memory of one 32-bit integer per row, native order: the partition, negative for
+                no choice; None for no choice in all rows.
             start: First row.
-            stop: Row behind the last.
-            by_key: Whether rows with a key and no choice go where the key says (murmur2).
+            stop: Row after the last.
+            by_key: Whether rows with a key and no choice are partitioned by the key (murmur2).
 
         Raises:
-            InvalidArgumentError: There is no such partition or row, or a key leaves its data.
+            InvalidArgumentError: The partition or row does not exist, or a key exceeds its data.
         """
         given = None if chosen is None else memoryview(chosen).cast("B").cast("i")
         if not 0 <= start <= stop <= self.length or (
@@ -156,18 +155,18 @@ class RecordColumns:
         return [(each, memoryview(members[each]).cast("B")) for each in sorted(members)]
 
     def append_to(self, builder: "RecordBatchBuilder", rows: WireBytes | None, start: int) -> int:
-        """Append rows to a batch, as many as fit; the work of `RecordBatchBuilder.append_columns`.
+        """Append rows to a batch, as many as fit; called by `RecordBatchBuilder.append_columns`.
 
         Args:
-            builder: The batch, which undoes all of the call if it raises.
+            builder: The builder, which reverts the call if it raises.
             rows: Memory of 64-bit integers, native order: the rows to append; None for all.
-            start: How many of them to leave out.
+            start: Number of leading rows to skip.
 
         Returns:
-            How many were appended.
+            Number of rows appended.
 
         Raises:
-            InvalidArgumentError: A row does not exist or leaves its column's data.
+            InvalidArgumentError: A row does not exist or exceeds its column's data.
             RecordTooLargeError: A record has 2 GiB or more.
         """
         chosen = None if rows is None else memoryview(rows).cast("B").cast("q")
@@ -186,11 +185,11 @@ def _cell(what: str, column: BinaryColumn, row: int, shown: int) -> bytes | None
     try:
         return column.row(row)
     except InvalidArgumentError:
-        raise _leaves(what, shown) from None
+        raise _exceeds(what, shown) from None
 
 
-def _leaves(what: str, row: int) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{what}: row {row} leaves the data of its column")
+def _exceeds(what: str, row: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{what}: row {row} exceeds the data of its column")
 
 
 def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
@@ -199,15 +198,15 @@ def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
     Args:
         column: The column.
         row: The row.
-        shown: What an error calls the row.
+        shown: Number of the row in error messages.
 
     Raises:
-        InvalidArgumentError: It leaves the data of its column, or a name is null or not UTF-8.
+        InvalidArgumentError: It exceeds the data of its column, or a name is null or not UTF-8.
     """
     try:
         places = column.span(row)
     except InvalidArgumentError:
-        raise _leaves("headers", shown) from None
+        raise _exceeds("headers", shown) from None
     return [_header(column, place, shown) for place in places]
 
 

@@ -1,4 +1,4 @@
-"""Turns keys, values and headers into the bytes of a record."""
+"""Encoding of keys, values and headers of a record."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ NO_HEADERS = encode_varint(0)
 
 
 def as_bytes(data: object, what: str) -> bytes | None:
-    """Return bytes-like data as bytes, None as None.
+    """Return bytes-like data as bytes, and None as None.
 
     Raises:
-        InvalidTypeError: It is neither.
+        InvalidTypeError: Another type.
     """
     if data is None or isinstance(data, bytes):
         return data
@@ -28,11 +28,11 @@ def as_bytes(data: object, what: str) -> bytes | None:
 
 
 def check_timestamp(timestamp_ms: object) -> int:
-    """Return a timestamp that a record may bear.
+    """Return the timestamp if it is valid for a record.
 
     Raises:
-        InvalidTypeError: It is no integer.
-        InvalidArgumentError: It is negative (but for -1, no timestamp) or over 63 bits.
+        InvalidTypeError: The timestamp is not an integer.
+        InvalidArgumentError: It is negative (except for -1, no timestamp) or above 63 bits.
     """
     if not isinstance(timestamp_ms, int):
         raise InvalidTypeError(
@@ -51,11 +51,11 @@ def check_rows(
     values: Sequence[bytes | None],
     start: int,
 ) -> None:
-    """Check that the rows handed to ``append_many`` are lists or tuples of one length.
+    """Check that the rows of ``append_many`` are lists or tuples of one length.
 
     Raises:
-        InvalidTypeError: One is no list or tuple.
-        InvalidArgumentError: Their lengths differ, or `start` is not among them.
+        InvalidTypeError: An argument is not a list or tuple.
+        InvalidArgumentError: Their lengths differ, or `start` is out of range.
     """
     named: list[tuple[str, object]] = [("values", values)]
     if keys is not None:
@@ -78,12 +78,12 @@ def _check_start(start: int, length: int) -> None:
 
 
 def encode_length(data: bytes | None) -> bytes:
-    """Return the length that goes before the bytes; null has the length -1."""
+    """Return the encoded length of the bytes; -1 for null."""
     return _NULL if data is None else encode_varint(len(data))
 
 
 def encode_headers(headers: Sequence[Header] | None) -> bytes:
-    """Return the header count and the headers.
+    """Return the encoded header count and headers.
 
     Raises:
         InvalidTypeError: A header is not a pair of str and bytes-like or None.
@@ -114,14 +114,14 @@ def _encode_name(name: str, index: int) -> bytes:
         return name.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(
-            f"headers[{index}]: got {name!r:.80}, expected text that UTF-8 can hold"
+            f"headers[{index}]: got {name!r:.80}, expected text that UTF-8 can encode"
         ) from error
 
 
 def record_size_upper_bound(
     key: bytes | None, value: bytes | None, headers: Sequence[Header] | None = None
 ) -> int:
-    """Return a size that no record of this content exceeds, without the batch's 61 bytes of header.
+    """Return an upper bound of the size of a record, without the batch header of 61 bytes.
 
     (Kafka: DefaultRecord.recordSizeUpperBound)
     """

@@ -1,4 +1,4 @@
-"""Reads one record of an uncompressed payload."""
+"""Parser of one record of an uncompressed payload."""
 
 from kclient.record.batch_format import MIN_RECORD_SIZE
 from kclient.record.record import Header
@@ -7,28 +7,28 @@ from kclient.record.reference.varints import MalformedRecordError, read_varint, 
 _NULL = 1  # the length -1
 
 ParsedRecord = tuple[int, int, int, bytes | None, bytes | None, list[Header]]
-"""Position behind the record, timestamp delta, offset delta, key, value, headers."""
+"""Position after the record, timestamp delta, offset delta, key, value, headers."""
 
 
 def parse_record(data: bytes, position: int) -> ParsedRecord:
     """Return the fields of the record at a position.
 
     Raises:
-        MalformedRecordError: The record contradicts itself or leaves `data`.
+        MalformedRecordError: The record is inconsistent or exceeds `data`.
     """
     try:
         return _parse(data, position)
     except IndexError:
-        raise MalformedRecordError("the data end early") from None
+        raise MalformedRecordError("the data is truncated") from None
 
 
 def _parse(data: bytes, position: int) -> ParsedRecord:
     length, position = read_varint(data, position)
     end = position + length
     if length < MIN_RECORD_SIZE - 1 or end > len(data):
-        raise MalformedRecordError(f"it claims {length} bytes where {len(data) - position} remain")
+        raise MalformedRecordError(f"it states {length} bytes, {len(data) - position} remain")
     position += 1  # attributes, unused
-    byte = data[position]  # the fields of one byte are read here: a call costs more than the rest
+    byte = data[position]  # fields of one byte are decoded inline: a call costs more
     if byte < 0x80:
         timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
@@ -58,19 +58,19 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
     if length == -1:
         return None, position
     if not 0 <= length <= end - position:
-        raise MalformedRecordError(f"a field claims {length} bytes, {end - position} remain")
+        raise MalformedRecordError(f"a field states {length} bytes, {end - position} remain")
     return data[position : position + length], position + length
 
 
 def _read_headers(data: bytes, position: int, end: int, headers: list[Header]) -> int:
     count, position = read_varint(data, position)
     if not 0 <= count <= (end - position) // 2:  # a header has two bytes at least
-        raise MalformedRecordError(f"it claims {count} headers in {end - position} bytes")
+        raise MalformedRecordError(f"it states {count} headers in {end - position} bytes")
     for _ in range(count):
         name, position = _read_bytes(data, position, end)
         if name is None:
             raise MalformedRecordError("a header has no name")
         value, position = _read_bytes(data, position, end)
-        # As Kafka does it: a name that is not UTF-8 must not make the partition unreadable.
+        # As in Kafka: a name that is not UTF-8 must not make the partition unreadable.
         headers.append((name.decode(errors="replace"), value))
     return position

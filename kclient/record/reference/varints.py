@@ -1,4 +1,4 @@
-"""Integers of variable length: zigzag, then seven bits a byte, the lowest first."""
+"""Integers of variable length: zigzag, then seven bits per byte, lowest first."""
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidArgumentError
@@ -9,7 +9,7 @@ _MAX_VARLONG_BYTES = 10
 
 
 class MalformedRecordError(Exception):
-    """A record cannot be read; whoever knows the batch turns this into `CorruptRecordError`."""
+    """A record cannot be parsed; the batch converts this into `CorruptRecordError`."""
 
 
 def _encode(value: int) -> bytes:
@@ -39,24 +39,24 @@ def encode_varint(value: int) -> bytes:
 
 
 def size_of_varint(value: int) -> int:
-    """Return how many bytes `encode_varint` makes of a value."""
+    """Return the encoded size of a value."""
     return len(encode_varint(value))
 
 
 def read_varint(
     data: WireBytes, position: int, max_bytes: int = _MAX_VARINT_BYTES
 ) -> tuple[int, int]:
-    """Return an integer and the position behind it; IndexError at the end of `data`.
+    """Return an integer and the position after it; IndexError at the end of `data`.
 
     Raises:
-        MalformedRecordError: The integer is longer than a field of this width may be.
+        MalformedRecordError: The integer is too long for a field of this width.
     """
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
     value = byte & 0x7F
     byte = data[position + 1]
-    if byte < 0x80:  # two bytes are common enough for a way of their own
+    if byte < 0x80:  # fast path for two bytes
         value |= byte << 7
         return (value >> 1) ^ -(value & 1), position + 2
     value |= (byte & 0x7F) << 7
@@ -71,24 +71,24 @@ def read_varint(
 
 
 def read_varlong(data: WireBytes, position: int) -> tuple[int, int]:
-    """Return an integer of up to 64 bits and the position behind it, as `read_varint`."""
+    """Return an integer of up to 64 bits and the position after it, as `read_varint`."""
     return read_varint(data, position, _MAX_VARLONG_BYTES)
 
 
 def decode_varint(data: WireBytes, position: int = 0) -> tuple[int, int]:
-    """Return an integer of up to 32 bits and the position behind it.
+    """Return an integer of up to 32 bits and the position after it.
 
     Raises:
-        CorruptRecordError: The data end early, or the integer has more than 32 bits.
+        CorruptRecordError: The data is truncated, or the integer has more than 32 bits.
     """
     return _decode(data, position, _MAX_VARINT_BYTES)
 
 
 def decode_varlong(data: WireBytes, position: int = 0) -> tuple[int, int]:
-    """Return an integer of up to 64 bits and the position behind it.
+    """Return an integer of up to 64 bits and the position after it.
 
     Raises:
-        CorruptRecordError: The data end early, or the integer has more than 64 bits.
+        CorruptRecordError: The data is truncated, or the integer has more than 64 bits.
     """
     return _decode(data, position, _MAX_VARLONG_BYTES)
 
@@ -99,6 +99,6 @@ def _decode(data: WireBytes, position: int, max_bytes: int) -> tuple[int, int]:
     try:
         return read_varint(data, position, max_bytes)
     except IndexError:
-        raise CorruptRecordError("varint: the data end early") from None
+        raise CorruptRecordError("varint: the data is truncated") from None
     except MalformedRecordError as error:
         raise CorruptRecordError(f"varint: {error}") from None

@@ -1,4 +1,4 @@
-"""Logs on a real file system under a clock that stands still, and ways to damage them."""
+"""Fixtures for logs on a real file system with a manual clock."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The small files beside the logs: checkpoints, epochs, topic id, clean shutdown, names."""
+"""Checkpoint files, leader epochs, partition.metadata, clean shutdown file, file names."""
 
 import random
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.support.faulty_files import FaultyFiles
 FILES = SystemFiles()
 
 
-def test_offsets_are_written_as_kafka_does(tmp_path: Path) -> None:
+def test_offset_checkpoint_has_kafkas_format(tmp_path: Path) -> None:
     file = OffsetCheckpointFile(FILES, tmp_path, "recovery-point-offset-checkpoint")
     assert file.read() == {}
     offsets = {TopicPartition("b", 1): 9, TopicPartition("a-b", 0): 4711}
@@ -40,13 +40,13 @@ def test_offsets_are_written_as_kafka_does(tmp_path: Path) -> None:
     "content",
     [b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0", b"\xff\xfe\n", b"x\ny\n"],
 )
-def test_malformed_checkpoints_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_malformed_checkpoints_are_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(MalformedCheckpointError, match="c: expected"):
         OffsetCheckpointFile(FILES, tmp_path, "c").read()
 
 
-def test_an_empty_checkpoint_is_none(tmp_path: Path) -> None:
+def test_empty_checkpoint_file_has_no_entries(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"")
     assert OffsetCheckpointFile(FILES, tmp_path, "c").read() == {}
 
@@ -57,7 +57,7 @@ def epochs(directory: Path) -> LeaderEpochFileCache:
     return cache
 
 
-def test_epochs_outlive_a_restart(tmp_path: Path) -> None:
+def test_epochs_survive_restart(tmp_path: Path) -> None:
     cache = epochs(tmp_path)
     assert cache.latest_epoch is None
     assert cache.end_offset_for(0, 10) == (-1, -1)
@@ -75,14 +75,14 @@ def test_epochs_outlive_a_restart(tmp_path: Path) -> None:
     ("epoch", "expected"),
     [(-1, (-1, -1)), (0, (0, 3)), (2, (2, 11)), (3, (2, 11)), (4, (4, 20)), (5, (-1, -1))],
 )
-def test_the_end_of_an_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
+def test_end_offset_for_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
     cache = epochs(tmp_path)
     cache.assign(2, 3)
     cache.assign(4, 11)
     assert cache.end_offset_for(epoch, 20) == expected
 
 
-def test_epochs_are_cut_at_both_ends(tmp_path: Path) -> None:
+def test_epochs_are_truncated_from_both_ends(tmp_path: Path) -> None:
     cache = epochs(tmp_path)
     for epoch, start in ((1, 0), (2, 10), (3, 20)):
         cache.assign(epoch, start)
@@ -98,7 +98,7 @@ def test_epochs_are_cut_at_both_ends(tmp_path: Path) -> None:
     assert epochs(tmp_path).entries == ()
 
 
-def test_an_epoch_that_was_not_written_is_not_remembered(tmp_path: Path) -> None:
+def test_failed_epoch_write_is_rolled_back(tmp_path: Path) -> None:
     files = FaultyFiles()
     cache = LeaderEpochFileCache(LeaderEpochCheckpointFile(files, tmp_path))
     cache.assign(1, 0)
@@ -122,13 +122,13 @@ def test_topic_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", b"version: 0\ntopic_id: x\n"]
 )
-def test_a_damaged_topic_id_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_corrupt_partition_metadata_is_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "partition.metadata").write_bytes(content)
     with pytest.raises(InconsistentTopicIdError, match=r"partition\.metadata"):
         PartitionMetadataFile(FILES, tmp_path).read()
 
 
-def test_the_mark_of_a_clean_shutdown(tmp_path: Path) -> None:
+def test_clean_shutdown_file(tmp_path: Path) -> None:
     mark = CleanShutdownFileHandler(FILES, tmp_path)
     assert (mark.exists(), mark.read_broker_epoch()) == (False, -1)
     mark.write(11)
@@ -145,19 +145,19 @@ def test_the_mark_of_a_clean_shutdown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "topic", ["../x", ".", "..", "a\0b", "a/b", "a" * 250, "", "ä", "a\nb", "a\\b", "/etc"]
 )
-def test_no_name_leads_out_of_the_directory(topic: str) -> None:
+def test_topic_names_cannot_escape_the_data_directory(topic: str) -> None:
     with pytest.raises(InvalidTopicError):
         log_file_utils.partition_directory(Path("/data"), TopicPartition(topic, 0))
 
 
 @pytest.mark.parametrize("number", [-1, 2**31])
-def test_a_partition_is_a_number(number: int) -> None:
+def test_partition_number_must_be_in_range(number: int) -> None:
     with pytest.raises(InvalidTopicError):
         log_file_utils.partition_directory(Path("/data"), TopicPartition("t", number))
 
 
 @given(st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True), st.integers(0, 2**31 - 1))
-def test_directories_are_named_and_read_alike(topic: str, number: int) -> None:
+def test_partition_directory_names_are_parsed_back(topic: str, number: int) -> None:
     if topic in {".", ".."}:
         return
     partition = TopicPartition(topic, number)
@@ -172,12 +172,12 @@ def test_directories_are_named_and_read_alike(topic: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "a-", "-0", "a-x", "a b-0", "a-99999999999"])
-def test_other_directories_are_no_partitions(name: str) -> None:
+def test_other_directory_names_are_rejected(name: str) -> None:
     with pytest.raises(KafkaError, match="expected <topic>-<partition>"):
         log_file_utils.parse_partition_directory(name)
 
 
-def test_segment_names() -> None:
+def test_segment_file_names() -> None:
     path = log_file_utils.segment_file(Path("/d"), 4711, ".log")
     assert str(path) == "/d/00000000000000004711.log"
     assert log_file_utils.base_offset_of(path.name) == 4711

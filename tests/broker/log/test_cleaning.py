@@ -1,4 +1,4 @@
-"""Compaction of one log: what stays, what goes, and what nobody may notice."""
+"""Compaction of one log."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def log(bench: LogBench) -> UnifiedLog:
     return bench.open(COMPACT)
 
 
-def test_the_last_record_of_each_key_stays_where_it_is(log: UnifiedLog) -> None:
+def test_compaction_retains_last_record_of_each_key_at_its_offset(log: UnifiedLog) -> None:
     write(log, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))
     write(log, (b"a", b"2"), (b"b", b"2"))
     write(log, (b"a", b"3"))
@@ -45,7 +45,7 @@ def test_the_last_record_of_each_key_stays_where_it_is(log: UnifiedLog) -> None:
     assert log.cleaning.cleaned_to == 6
 
 
-def test_a_batch_of_which_something_goes_keeps_its_ends(log: UnifiedLog) -> None:
+def test_rewritten_batch_keeps_base_and_last_offset(log: UnifiedLog) -> None:
     write(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"), (b"c", b"1"), (b"c", b"2"), (b"c", b"3"))
     write(log, (b"c", b"4"))
     log.maintenance.roll()
@@ -60,7 +60,7 @@ def test_a_batch_of_which_something_goes_keeps_its_ends(log: UnifiedLog) -> None
 
 
 @pytest.mark.parametrize("codec", CompressionType)
-def test_codecs_stay(log: UnifiedLog, codec: CompressionType) -> None:
+def test_compaction_keeps_codec(log: UnifiedLog, codec: CompressionType) -> None:
     write(log, (b"a", b"x" * 500), (b"b", b"y" * 500), codec=codec)
     write(log, (b"a", None))
     log.maintenance.roll()
@@ -70,7 +70,7 @@ def test_codecs_stay(log: UnifiedLog, codec: CompressionType) -> None:
     assert [record.value for record in rest.records()] == [b"y" * 500]
 
 
-def test_append_time_stays(bench: LogBench, clock: ManualClock) -> None:
+def test_compaction_keeps_log_append_time(bench: LogBench, clock: ManualClock) -> None:
     log = bench.open(LogConfig(cleanup_policy=("compact",), message_timestamp_type="LogAppendTime"))
     clock.elapsed_ms = 5
     write(log, (b"a", b"1"), (b"b", b"1"), (b"b", b"2"))
@@ -81,7 +81,7 @@ def test_append_time_stays(bench: LogBench, clock: ManualClock) -> None:
     assert {record.timestamp for record in batch.records()} == {NOW_MS + 5}
 
 
-def test_nothing_of_the_active_segment_or_above_the_high_watermark_is_touched(
+def test_active_segment_and_unreplicated_records_are_not_cleaned(
     log: UnifiedLog,
 ) -> None:
     write(log, (b"a", b"1"))
@@ -91,10 +91,10 @@ def test_nothing_of_the_active_segment_or_above_the_high_watermark_is_touched(
     log.maintenance.roll()
     write(log, (b"a", b"3"))
     clean(log)
-    assert offsets_of(log) == [1, 2]  # the later one is in the active segment
+    assert offsets_of(log) == [1, 2]  # its replacement is in the active segment
 
 
-def test_what_is_not_replicated_hides_nothing(bench: LogBench) -> None:
+def test_unreplicated_record_does_not_replace_replicated_one(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"))
     write(log, (b"a", b"2"), (b"b", b"2"))
@@ -107,7 +107,7 @@ def test_what_is_not_replicated_hides_nothing(bench: LogBench) -> None:
     assert log.cleaning.cleaned_to == 3
 
 
-def test_a_tombstone_stays_for_its_time(log: UnifiedLog, clock: ManualClock) -> None:
+def test_tombstone_is_retained_for_delete_retention_ms(log: UnifiedLog, clock: ManualClock) -> None:
     write(log, (b"a", b"1"), (b"b", b"1"))
     write(log, (b"a", None), (b"c", b"1"))
     log.maintenance.roll()
@@ -131,7 +131,7 @@ def test_a_tombstone_stays_for_its_time(log: UnifiedLog, clock: ManualClock) -> 
     assert read_all(log)[1].delete_horizon_ms == NOW_MS + DAY_MS
 
 
-def test_the_longest_retention_of_tombstones_fits(bench: LogBench) -> None:
+def test_maximum_delete_retention_ms_is_accepted(bench: LogBench) -> None:
     log = bench.open(LogConfig(cleanup_policy=("compact",), delete_retention_ms=2**63 - 1))
     write(log, (b"a", None), timestamp=-1)
     log.maintenance.roll()
@@ -139,7 +139,7 @@ def test_the_longest_retention_of_tombstones_fits(bench: LogBench) -> None:
     assert [(record.offset, record.timestamp) for record in records(log)] == [(0, -1)]
 
 
-def test_records_without_a_key_from_before_the_topic_was_compacted_go(bench: LogBench) -> None:
+def test_compaction_removes_records_without_key(bench: LogBench) -> None:
     log = bench.open(LogConfig())
     write(log, (None, b"1"), (b"a", b"1"))
     log.config = COMPACT
@@ -148,7 +148,7 @@ def test_records_without_a_key_from_before_the_topic_was_compacted_go(bench: Log
     assert offsets_of(log) == [1]
 
 
-def test_small_segments_become_one(bench: LogBench) -> None:
+def test_small_segments_are_merged(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     for number in range(5):
         write(log, (b"%d" % number, b"x"), (b"same", b"x"))
@@ -167,7 +167,7 @@ def test_small_segments_become_one(bench: LogBench) -> None:
     assert again.log_end_offset == 10
 
 
-def test_a_segment_is_not_filled_beyond_its_size(bench: LogBench) -> None:
+def test_merged_segment_does_not_exceed_segment_bytes(bench: LogBench) -> None:
     log = bench.open(LogConfig(cleanup_policy=("compact",), segment_bytes=3000))
     for number in range(100):
         write(log, (b"%d" % number, b"x" * 200))
@@ -178,7 +178,7 @@ def test_a_segment_is_not_filled_beyond_its_size(bench: LogBench) -> None:
     assert len(log._parts.local.segments) > 5
 
 
-def test_where_nothing_goes_nothing_is_written(bench: LogBench) -> None:
+def test_clean_segment_is_not_rewritten(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"), (b"b", b"1"))
     log.maintenance.roll()
@@ -189,7 +189,7 @@ def test_where_nothing_goes_nothing_is_written(bench: LogBench) -> None:
     assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]
 
 
-def test_keys_that_do_not_fit_into_memory_are_left_for_the_next_time(log: UnifiedLog) -> None:
+def test_full_offset_map_limits_the_cleaned_range(log: UnifiedLog) -> None:
     for number in range(20):
         write(log, (b"%d" % number, b"1"))
     for number in range(20):
@@ -205,7 +205,7 @@ def test_keys_that_do_not_fit_into_memory_are_left_for_the_next_time(log: Unifie
     assert offsets_of(log) == list(range(20, 40))
 
 
-def test_a_reader_goes_on_over_the_holes(log: UnifiedLog) -> None:
+def test_reader_skips_compacted_offsets(log: UnifiedLog) -> None:
     for number in range(50):
         write(log, (b"%d" % (number % 3), b"%d" % number))
     log.maintenance.roll()
@@ -216,7 +216,7 @@ def test_a_reader_goes_on_over_the_holes(log: UnifiedLog) -> None:
     assert log.log_start_offset == 0
 
 
-def test_a_slice_that_is_being_sent_outlives_the_swap(log: UnifiedLog) -> None:
+def test_slice_being_sent_survives_segment_swap(log: UnifiedLog) -> None:
     write(log, (b"a", b"1"))
     write(log, (b"a", b"2"))
     found = log.read(0, 1 << 20).records
@@ -229,7 +229,9 @@ def test_a_slice_that_is_being_sent_outlives_the_swap(log: UnifiedLog) -> None:
     assert found.read() == before
 
 
-def test_a_log_that_ends_in_a_hole_takes_new_records(bench: LogBench, clock: ManualClock) -> None:
+def test_log_whose_last_records_were_compacted_accepts_appends(
+    bench: LogBench, clock: ManualClock
+) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"))
     write(log, (b"a", None))
@@ -245,7 +247,7 @@ def test_a_log_that_ends_in_a_hole_takes_new_records(bench: LogBench, clock: Man
     assert offsets_of(again) == [2, 3]
 
 
-def test_a_retried_batch_is_known_after_cleaning_and_a_restart(bench: LogBench) -> None:
+def test_retry_is_recognized_after_compaction_and_restart(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     for sequence in range(4):
         write(log, (b"a", b"%d" % sequence), producer=(7, 0, sequence))
@@ -269,7 +271,7 @@ def test_a_retried_batch_is_known_after_cleaning_and_a_restart(bench: LogBench) 
     assert not again.append_as_leader(keyed_batch([(b"a", b"4")], producer=(7, 0, 4)), 0).duplicate
 
 
-def test_a_batch_nobody_remembers_goes(log: UnifiedLog) -> None:
+def test_batch_without_producer_state_is_removed(log: UnifiedLog) -> None:
     for sequence in range(9):
         write(log, (b"a", b"%d" % sequence), producer=(7, 0, sequence))
     log.maintenance.roll()
@@ -284,7 +286,9 @@ def end_transaction(log: UnifiedLog, kind: ControlRecordType, producer: int = 5)
     log.high_watermark = log.log_end_offset
 
 
-def test_what_was_aborted_hides_nothing_and_goes(bench: LogBench, clock: ManualClock) -> None:
+def test_aborted_records_are_removed_and_replace_no_record(
+    bench: LogBench, clock: ManualClock
+) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"))
     write(log, (b"a", b"never"), producer=(5, 0, 0), transactional=True)
@@ -309,7 +313,7 @@ def test_what_was_aborted_hides_nothing_and_goes(bench: LogBench, clock: ManualC
     assert last_values(again) == {b"a": b"1", b"b": b"2"}
 
 
-def test_an_open_transaction_bounds_what_is_cleaned(log: UnifiedLog) -> None:
+def test_ongoing_transaction_limits_the_cleanable_range(log: UnifiedLog) -> None:
     write(log, (b"a", b"1"))
     write(log, (b"a", b"2"))
     write(log, (b"a", b"3"), producer=(5, 0, 0), transactional=True)
@@ -319,7 +323,7 @@ def test_an_open_transaction_bounds_what_is_cleaned(log: UnifiedLog) -> None:
     assert log.cleaning.cleaned_to == 2
 
 
-def test_a_young_record_is_spared(bench: LogBench, clock: ManualClock) -> None:
+def test_min_compaction_lag_excludes_recent_records(bench: LogBench, clock: ManualClock) -> None:
     log = bench.open(LogConfig(cleanup_policy=("compact",), min_compaction_lag_ms=1000))
     write(log, (b"a", b"1"))
     write(log, (b"a", b"2"))
@@ -332,7 +336,7 @@ def test_a_young_record_is_spared(bench: LogBench, clock: ManualClock) -> None:
     assert log.cleaning.cleanable().end == 3
 
 
-def test_a_record_that_waited_too_long_is_due(bench: LogBench, clock: ManualClock) -> None:
+def test_max_compaction_lag_makes_log_cleanable(bench: LogBench, clock: ManualClock) -> None:
     config = LogConfig(
         cleanup_policy=("compact",), max_compaction_lag_ms=1000, min_cleanable_dirty_ratio=1.0
     )
@@ -347,7 +351,7 @@ def test_a_record_that_waited_too_long_is_due(bench: LogBench, clock: ManualCloc
     assert not log.cleaning.cleanable().is_worthwhile(1.0)
 
 
-def test_a_quiet_log_is_rolled_by_age(bench: LogBench, clock: ManualClock) -> None:
+def test_idle_compacted_log_is_rolled_by_age(bench: LogBench, clock: ManualClock) -> None:
     log = bench.open(
         LogConfig(cleanup_policy=("compact",), segment_ms=10_000, max_compaction_lag_ms=1000)
     )
@@ -363,7 +367,7 @@ def test_a_quiet_log_is_rolled_by_age(bench: LogBench, clock: ManualClock) -> No
     assert len(log._parts.local.segments) == 2  # there is nothing in the active one
 
 
-def test_a_damaged_batch_stops_the_cleaning_and_loses_nothing(bench: LogBench) -> None:
+def test_corrupt_batch_aborts_cleaning_without_loss(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     for number in range(4):
         write(log, (b"a", b"value-%d" % number))

@@ -1,4 +1,4 @@
-"""The cleaner is interrupted before, within and after each change it makes to the disk."""
+"""Crashes before, during and after each disk operation of the cleaner."""
 
 import errno
 
@@ -14,7 +14,7 @@ def whole_life(faults: EndAt | Lack) -> None:
 
 @pytest.mark.fault("B1", "B4")
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.campaign)])
-def test_every_crash_point_of_the_cleaner(stride: int) -> None:
+def test_recovery_from_every_crash_point_of_the_cleaner(stride: int) -> None:
     counted = EndAt()
     whole_life(counted)
     assert counted.changes > 200
@@ -27,8 +27,8 @@ def test_every_crash_point_of_the_cleaner(stride: int) -> None:
 
 
 @pytest.mark.fault("B1", "B4")
-def test_a_crash_while_a_swap_is_finished() -> None:
-    """The start that finishes it dies at each of its own changes, and is begun anew."""
+def test_crash_during_completion_of_swap() -> None:
+    """The start that completes the swap crashes at each of its disk operations, and is repeated."""
     counted = EndAt()
     whole_life(counted)
     for last in range(60, counted.changes, 23):
@@ -51,7 +51,7 @@ def test_a_crash_while_a_swap_is_finished() -> None:
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE], ids=["space", "descriptors"])
 @pytest.mark.parametrize("stride", [15, pytest.param(3, marks=pytest.mark.campaign)])
-def test_the_cleaner_tries_again_where_something_had_run_out(code: int, stride: int) -> None:
+def test_cleaner_retries_after_transient_disk_error(code: int, stride: int) -> None:
     counted = Lack(code)
     whole_life(counted)
     assert counted.operations > 50

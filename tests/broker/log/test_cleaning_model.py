@@ -1,4 +1,4 @@
-"""Random histories of a compacted log: what its readers, and its producers, see afterwards."""
+"""Random histories of a compacted log, as seen by consumers and producers."""
 
 import random
 from pathlib import Path
@@ -30,7 +30,7 @@ CONFIG = LogConfig(
 
 
 class Write(NamedTuple):
-    """A batch, and what happens behind it."""
+    """A batch, and the operation after it."""
 
     pairs: list[KeyedValue]
     codec: CompressionType
@@ -54,7 +54,7 @@ writes = st.builds(
 
 
 class History:
-    """A log, and everything that was ever written to it."""
+    """A log, and all records that were written to it."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -109,7 +109,7 @@ class History:
         cleaned = [record for record in left if record.offset < self.log.cleaning.cleaned_to]
         assert len({record.key for record in cleaned}) == len(cleaned)
 
-    def clean_anew(self) -> bytes:
+    def clean_from_start(self) -> bytes:
         """Compact the whole log from its start; return the bytes of all its batches."""
         self.log.cleaning.resume_from(0)
         clean(self.log)
@@ -118,15 +118,15 @@ class History:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(writes, min_size=1, max_size=14))
-def test_nobody_can_tell_but_by_the_gaps(story: list[Write]) -> None:
+def test_compaction_changes_only_the_offset_gaps(story: list[Write]) -> None:
     history = History()
     for write in story:
         history.take(write)
         history.check()
     history.do("roll")
-    before = history.clean_anew()
+    before = history.clean_from_start()
     history.check()
-    assert history.clean_anew() == before
+    assert history.clean_from_start() == before
     history.do("crash")
     history.check()
     for producer in range(3):
@@ -136,7 +136,7 @@ def test_nobody_can_tell_but_by_the_gaps(story: list[Write]) -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"x"])
-def test_tombstones_are_gone_in_the_end(value: bytes | None) -> None:
+def test_tombstones_are_removed_eventually(value: bytes | None) -> None:
     history = History()
     history.take(Write([(b"a", b"1"), (b"b", value)], CompressionType.NONE, -1, 0, "clean"))
     history.take(Write([(b"a", None)], CompressionType.NONE, -1, RETENTION_MS, "clean"))

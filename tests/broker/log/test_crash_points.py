@@ -1,4 +1,4 @@
-"""The broker dies before, within and after each change it makes to its files."""
+"""Crashes before, during and after each disk operation of the broker."""
 
 import random
 from pathlib import Path
@@ -17,7 +17,7 @@ def count_changes(data_dir: Path) -> int:
 
 @pytest.mark.fault("B1", "B4")
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.campaign)])
-def test_every_crash_point(tmp_path: Path, stride: int) -> None:
+def test_recovery_from_every_crash_point(tmp_path: Path, stride: int) -> None:
     total = count_changes(tmp_path / "whole")
     assert total > 80
     for last in range(1, total + 1, stride):
@@ -30,8 +30,8 @@ def test_every_crash_point(tmp_path: Path, stride: int) -> None:
 
 
 @pytest.mark.fault("B1", "B4")
-def test_a_crash_while_recovering(tmp_path: Path) -> None:
-    """Recovery itself dies at each of its changes, and is begun anew."""
+def test_crash_during_recovery(tmp_path: Path) -> None:
+    """Recovery crashes at each of its disk operations, and is repeated."""
     rng = random.Random(7)
     total = count_changes(tmp_path / "whole")
     for round_number in range(10):

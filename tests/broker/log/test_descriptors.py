@@ -1,4 +1,4 @@
-"""A broker that runs out of descriptors leaves none open behind what it could not do."""
+"""Lack of descriptors: failed operations leak none."""
 
 import contextlib
 import gc
@@ -20,7 +20,7 @@ from tests.support.log_bench import LogBench, ManualClock, make_batch, offsets
 
 @pytest.fixture
 def by_hand() -> Iterator[None]:
-    """Keep the garbage collector from closing what was forgotten."""
+    """Disable the garbage collector, which would close leaked files."""
     gc.disable()
     yield
     gc.enable()
@@ -28,7 +28,7 @@ def by_hand() -> Iterator[None]:
 
 @pytest.mark.usefixtures("by_hand")
 @pytest.mark.parametrize("spare", range(6))
-def test_a_segment_that_could_not_be_begun_is_closed(spare: int) -> None:
+def test_segment_that_failed_to_roll_is_closed(spare: int) -> None:
     clock = ManualClock()
     files = VirtualFiles(VirtualDisk(clock))
     runtime = Runtime(clock, random.Random(1), SystemTasks(), SystemNet(), files)

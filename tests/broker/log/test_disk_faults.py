@@ -1,4 +1,4 @@
-"""Disks that are full or broken: nothing half-written stays, and no fsync is believed twice."""
+"""Full and failing disks: partial writes are truncated, and a failed fsync is not retried."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ def sizes(directory: Path) -> dict[str, int]:
 
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
-def test_a_full_disk_refuses_and_resumes(
+def test_append_fails_on_full_disk_and_succeeds_later(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
 ) -> None:
     before = sizes(bench.directory)
@@ -54,9 +54,7 @@ def test_a_full_disk_refuses_and_resumes(
 
 
 @pytest.mark.fault("B11")
-def test_a_full_disk_refuses_a_new_segment(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles
-) -> None:
+def test_roll_fails_on_full_disk(bench: LogBench, log: UnifiedLog, files: FaultyFiles) -> None:
     files.fail("open", ".log", errno.ENOSPC)
     with pytest.raises(KafkaStorageError):
         log.append_as_leader(make_batch(1, value=b"x" * 1900, producer=(1, 0, 5)), 0)
@@ -69,7 +67,7 @@ def test_a_full_disk_refuses_a_new_segment(
 
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", ["leader-epoch-checkpoint", ".snapshot"])
-def test_a_full_disk_refuses_the_small_files(
+def test_small_file_writes_fail_on_full_disk(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
 ) -> None:
     big = make_batch(1, value=b"x" * 1900, producer=(1, 0, 5))
@@ -89,7 +87,7 @@ def test_a_full_disk_refuses_the_small_files(
 
 @pytest.mark.fault("B12")
 @pytest.mark.parametrize("suffix", [".log", ".index"])
-def test_a_broken_disk_takes_the_directory_offline(
+def test_disk_error_takes_directory_offline(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
 ) -> None:
     files.fail("write", suffix, errno.EIO)
@@ -103,7 +101,7 @@ def test_a_broken_disk_takes_the_directory_offline(
 
 
 @pytest.mark.fault("B12")
-def test_a_cut_that_fails_takes_the_directory_offline(
+def test_failed_truncation_takes_directory_offline(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles
 ) -> None:
     files.fail("write", ".log", errno.ENOSPC)
@@ -121,7 +119,7 @@ def test_a_cut_that_fails_takes_the_directory_offline(
 @pytest.mark.fault("B12")
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("suffix", [".log", ".index"])
-def test_a_failed_fsync_is_not_tried_again(
+def test_failed_fsync_is_not_retried(
     bench: LogBench, log: UnifiedLog, files: FaultyFiles, code: int, suffix: str
 ) -> None:
     log.append_as_leader(next_batch(), 0)  # now the index has something to flush as well
@@ -137,9 +135,7 @@ def test_a_failed_fsync_is_not_tried_again(
 
 
 @pytest.mark.fault("B12")
-def test_writes_that_are_cut_short_are_gone_on_with(
-    bench: LogBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_writes_are_continued(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: whole(file, data[:7], at))
     log = bench.open(CONFIG)
@@ -150,8 +146,8 @@ def test_writes_that_are_cut_short_are_gone_on_with(
 
 
 @pytest.mark.fault("B12")
-def test_signals_interrupt_nothing(bench: LogBench) -> None:
-    """Each system call may end early with EINTR, as often as a timer rings."""
+def test_system_calls_are_retried_after_signals(bench: LogBench) -> None:
+    """Each system call may fail with EINTR at every tick of a timer."""
     rings: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, _: rings.append(number))
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
@@ -168,7 +164,7 @@ def test_signals_interrupt_nothing(bench: LogBench) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_flush_by_count(bench: LogBench, files: FaultyFiles) -> None:
+def test_flush_messages(bench: LogBench, files: FaultyFiles) -> None:
     log = bench.open(LogConfig(flush_messages=3))
     log.append_as_leader(make_batch(2), 0)
     assert log.maintenance.recovery_point == 0
@@ -180,7 +176,7 @@ def test_flush_by_count(bench: LogBench, files: FaultyFiles) -> None:
         log.append_as_leader(make_batch(2), 0)
 
 
-def test_a_closed_log_serves_no_more(bench: LogBench, log: UnifiedLog) -> None:
+def test_closed_log_rejects_operations(bench: LogBench, log: UnifiedLog) -> None:
     log.close()
     log.close()
     for action in (lambda: log.append_as_leader(next_batch(), 0), lambda: log.read(0, 1)):

@@ -1,4 +1,4 @@
-"""Showing and checking log files."""
+"""Dump and verification of log files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def dumped(path: Path, options: DumpOptions | None = None) -> tuple[list[str], l
     return lines, dump.problems
 
 
-def test_batches_and_records(bench: LogBench, log: UnifiedLog) -> None:
+def test_dump_of_batches_and_records(bench: LogBench, log: UnifiedLog) -> None:
     path = bench.path(0, ".log")
     lines, problems = dumped(path, DumpOptions(print_data=True))
     assert problems == []
@@ -57,7 +57,7 @@ def test_batches_and_records(bench: LogBench, log: UnifiedLog) -> None:
     assert shallow == [line for line in lines if not line.startswith("|")]
 
 
-def test_a_decoder_of_ones_own(bench: LogBench, log: UnifiedLog) -> None:
+def test_custom_decoder(bench: LogBench, log: UnifiedLog) -> None:
     options = DumpOptions(print_data=True, decoder=lambda key, value: (None, repr(value)))
     lines, _ = dumped(bench.path(0, ".log"), options)
     assert lines[2].endswith("headerKeys: [] payload: b'value'")
@@ -78,7 +78,7 @@ def test_indexes(bench: LogBench, log: UnifiedLog) -> None:
         assert dumped(path, DumpOptions(verify_index_only=True)) == ([], [])
 
 
-def test_an_active_index_is_preallocated(bench: LogBench) -> None:
+def test_dump_of_preallocated_index(bench: LogBench) -> None:
     log = bench.open(LogConfig(index_interval_bytes=1))
     for _ in range(3):
         log.append_as_leader(make_batch(1, first_timestamp=NOW_MS + log.log_end_offset), 0)
@@ -88,15 +88,13 @@ def test_an_active_index_is_preallocated(bench: LogBench) -> None:
 
 
 @pytest.mark.parametrize("options", [DumpOptions(), DumpOptions(index_sanity_check=True)])
-def test_an_index_of_nothing_is_called_empty(
-    bench: LogBench, log: UnifiedLog, options: DumpOptions
-) -> None:
+def test_dump_of_empty_index(bench: LogBench, log: UnifiedLog, options: DumpOptions) -> None:
     path = bench.path(0, ".index")
     path.write_bytes(b"")
     assert dumped(path, options) == ([f"{path} is empty."], [])
 
 
-def test_producers_and_transactions(bench: LogBench, log: UnifiedLog) -> None:
+def test_dump_of_snapshot_and_transaction_index(bench: LogBench, log: UnifiedLog) -> None:
     shown = (
         "producerId: 7 producerEpoch: 0 coordinatorEpoch: 9 currentTxnFirstOffset: "
         f"OptionalLong.empty lastTimestamp: {NOW_MS + 9} firstSequence: 2 lastSequence: 2 "
@@ -123,7 +121,7 @@ def test_producers_and_transactions(bench: LogBench, log: UnifiedLog) -> None:
         (0, ".txnindex", lambda data: data[:-1], "no multiple"),
     ],
 )  # fmt: skip
-def test_damage_is_told(
+def test_dump_reports_damage(
     bench: LogBench, log: UnifiedLog, offset: int, suffix: str, damage: object, problem: str
 ) -> None:
     assert callable(damage)
@@ -134,7 +132,7 @@ def test_damage_is_told(
 
 
 @pytest.mark.parametrize("name", ["meta.properties", "x.log", "00000000000000000000.txt"])
-def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
+def test_other_files_are_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(InvalidArgumentError, match=name):
         dumped(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Files of any content: loading and showing them ends, in order or with an error of ours."""
+"""Files of arbitrary content: loading and dumping succeed or raise a KafkaError."""
 
 import random
 from pathlib import Path
@@ -56,7 +56,7 @@ def mutated(content: bytes, data: st.DataObject) -> bytes:
 
 @given(data=st.data(), clean=st.booleans())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_damage_loads_or_is_refused(
+def test_arbitrary_damage_is_recovered_or_rejected(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],
     data: st.DataObject,
@@ -87,7 +87,7 @@ def test_any_damage_loads_or_is_refused(
 
 @given(data=st.data(), name=st.sampled_from(NAMES[:5]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_file_can_be_shown(
+def test_dump_of_arbitrary_files(
     tmp_path_factory: pytest.TempPathFactory,
     template: dict[str, bytes],
     data: st.DataObject,

@@ -33,7 +33,7 @@ def time_index(directory: Path, size: int = 120) -> TimeIndex:
     return index
 
 
-def test_the_file_holds_its_entries_and_no_more(tmp_path: Path) -> None:
+def test_index_file_contains_only_its_entries(tmp_path: Path) -> None:
     index = offset_index(tmp_path, size=85)
     assert (tmp_path / "x.index").read_bytes() == b""
     index.append(BASE + 3, 17)
@@ -45,7 +45,7 @@ def test_the_file_holds_its_entries_and_no_more(tmp_path: Path) -> None:
     index.close()
 
 
-def test_time_entries_are_kafkas(tmp_path: Path) -> None:
+def test_time_index_has_kafkas_format(tmp_path: Path) -> None:
     index = time_index(tmp_path)
     index.maybe_append(5, BASE + 1)
     index.close()
@@ -53,19 +53,19 @@ def test_time_entries_are_kafkas(tmp_path: Path) -> None:
     assert data == bytes.fromhex("0000000000000005 00000001")
 
 
-def test_a_full_offset_index_takes_no_more(tmp_path: Path) -> None:
+def test_full_offset_index_rejects_entries(tmp_path: Path) -> None:
     index = offset_index(tmp_path, size=16)
     fullness = []
     for number in range(2):
         index.append(BASE + number, number)
         fullness.append(index.is_full)
     assert fullness == [False, True]
-    with pytest.raises(IllegalStateError, match="no room"):
+    with pytest.raises(IllegalStateError, match="the index is full"):
         index.append(BASE + 2, 2)
     index.close()
 
 
-def test_a_time_index_keeps_room_for_its_last_entry(tmp_path: Path) -> None:
+def test_time_index_reserves_capacity_for_final_entry(tmp_path: Path) -> None:
     index = time_index(tmp_path, size=24)
     fullness = [index.is_full]
     index.maybe_append(1, BASE)
@@ -77,7 +77,7 @@ def test_a_time_index_keeps_room_for_its_last_entry(tmp_path: Path) -> None:
     index.close()
 
 
-def test_entries_go_up(tmp_path: Path) -> None:
+def test_index_entries_must_ascend(tmp_path: Path) -> None:
     offsets, times = offset_index(tmp_path), time_index(tmp_path)
     offsets.append(BASE + 5, 5)
     with pytest.raises(InvalidOffsetError, match="1005"):
@@ -98,7 +98,7 @@ def test_entries_go_up(tmp_path: Path) -> None:
     targets=st.lists(st.integers(BASE - 5, BASE + 70_000), min_size=1, max_size=20),
     cut=st.integers(BASE, BASE + 70_000),
 )
-def test_offset_lookup_is_a_floor(
+def test_offset_lookup_returns_floor(
     tmp_path_factory: pytest.TempPathFactory, gaps: list[int], targets: list[int], cut: int
 ) -> None:
     index = offset_index(tmp_path_factory.mktemp("index"), size=8 * 60)
@@ -127,7 +127,7 @@ def test_offset_lookup_is_a_floor(
     targets=st.lists(st.integers(-1, 1600), min_size=1, max_size=20),
     cut=st.integers(BASE, BASE + 31),
 )
-def test_time_lookup_is_a_floor(
+def test_time_lookup_returns_floor(
     tmp_path_factory: pytest.TempPathFactory, gaps: list[int], targets: list[int], cut: int
 ) -> None:
     index = time_index(tmp_path_factory.mktemp("index"), size=12 * 31)
@@ -160,7 +160,7 @@ def test_time_lookup_is_a_floor(
         ("x.timeindex", bytes.fromhex("0000000000000005 ffffffff")),
     ],
 )
-def test_damage_is_seen(tmp_path: Path, name: str, content: bytes) -> None:
+def test_sanity_check_detects_damage(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     index = offset_index(tmp_path) if name == "x.index" else time_index(tmp_path)
     with pytest.raises(CorruptIndexError, match=name):
@@ -168,12 +168,12 @@ def test_damage_is_seen(tmp_path: Path, name: str, content: bytes) -> None:
     index.release()
 
 
-def test_an_empty_index_file_is_sane(tmp_path: Path) -> None:
+def test_empty_index_file_passes_sanity_check(tmp_path: Path) -> None:
     (tmp_path / "x.index").write_bytes(b"")
     index = offset_index(tmp_path)
     index.sanity_check()
     assert index.lookup(BASE + 7) == (BASE, 0)
-    index.take_entries()
+    index.resize_for_append()
     index.append(BASE + 1, 3)
     assert index.lookup(BASE + 7) == (BASE + 1, 3)
     index.close()
@@ -182,7 +182,7 @@ def test_an_empty_index_file_is_sane(tmp_path: Path) -> None:
 TXNS = [AbortedTxn(7, 1000, 1010, 1005), AbortedTxn(8, 1005, 1020, 1021)]
 
 
-def test_transactions_are_kept_and_cut(tmp_path: Path) -> None:
+def test_transaction_index_append_and_truncate(tmp_path: Path) -> None:
     path = tmp_path / "x.txnindex"
     index = TransactionIndex(SystemFiles(), path, BASE)
     assert index.aborted_txns() == []
@@ -205,7 +205,7 @@ def test_transactions_are_kept_and_cut(tmp_path: Path) -> None:
     index.close()
 
 
-def test_damaged_transactions_are_seen(tmp_path: Path) -> None:
+def test_sanity_check_of_transaction_index(tmp_path: Path) -> None:
     path = tmp_path / "x.txnindex"
     index = TransactionIndex(SystemFiles(), path, BASE)
     index.append(TXNS[0])
@@ -224,7 +224,7 @@ def test_damaged_transactions_are_seen(tmp_path: Path) -> None:
     index.close()
 
 
-def test_an_empty_log_has_no_index_files_before_its_first_append(bench: LogBench) -> None:
+def test_empty_log_creates_index_files_on_first_append(bench: LogBench) -> None:
     log = bench.open()
     assert log.maintenance.recovery_point == log.log_end_offset == 0
     assert [path.name for path in bench.directory.iterdir()] == ["0" * 20 + ".log"]
@@ -235,10 +235,10 @@ def test_an_empty_log_has_no_index_files_before_its_first_append(bench: LogBench
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("left", [(), (".index",), (".index", ".timeindex")])
-def test_the_first_append_after_a_restart_finds_room_in_the_indexes(
+def test_indexes_accept_entries_after_restart(
     bench: LogBench, left: tuple[str, ...], *, clean: bool
 ) -> None:
-    """The files may be missing or empty, as an empty log leaves them."""
+    """The files may be missing or empty, as for an empty log."""
     bench.open().close()
     for suffix in left:
         bench.path(0, suffix).touch()
@@ -246,7 +246,7 @@ def test_the_first_append_after_a_restart_finds_room_in_the_indexes(
     with bench.path(0, ".log").open() as segment:
         for _ in range(5):
             log.append_as_leader(make_batch(1), 0)
-        # An index without room would have made the log roll to a new segment.
+        # A full index would have caused a roll.
         assert samestat(bench.path(0, ".log").stat(), os.fstat(segment.fileno()))
         assert len(list(bench.directory.glob("*.log"))) == 1
     assert bench.path(0, ".index").stat().st_size == 4 * 8

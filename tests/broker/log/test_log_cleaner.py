@@ -1,4 +1,4 @@
-"""The cleaner of a whole directory: which log it takes, what it survives, what it remembers."""
+"""Cleaner of a data directory: selection of logs, concurrent changes, checkpoints."""
 
 import random
 from pathlib import Path
@@ -24,8 +24,8 @@ COMPACT = LogConfig(cleanup_policy=("compact",), file_delete_delay_ms=0)
 BACKOFF_MS = 1000
 
 
-class Keeper:
-    """A directory's logs and their cleaner, in one thread, under a clock that stands still."""
+class CleanerBench:
+    """Logs of a directory and their cleaner, in one thread, with a manual clock."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -44,7 +44,7 @@ class Keeper:
         return self.manager.get_or_create(TopicPartition(topic, 0), None)
 
     def fill(self, topic: str, count: int = 10, *, size: int = 10) -> UnifiedLog:
-        """Write the same key so many times into a segment that is rolled then."""
+        """Write one key repeatedly to a segment, and roll it."""
         log = self.log(topic)
         for number in range(count):
             write(log, (b"key", b"%d" % number + b"x" * size))
@@ -52,15 +52,15 @@ class Keeper:
         return log
 
     def wait(self) -> None:
-        """Let the cleaner's backoff pass."""
+        """Advance the clock by the cleaner's backoff."""
         self.clock.elapsed_ms += BACKOFF_MS
         self.step()
 
     def step(self) -> float:
         return self.manager.step(self.clock.monotonic_ms())
 
-    def settle(self) -> None:
-        """Let the cleaner do all that is to be done."""
+    def run_to_completion(self) -> None:
+        """Step the cleaner until no log is cleanable."""
         self.wait()
         while self.step() == 0.0:
             pass
@@ -74,94 +74,94 @@ class Keeper:
 
 
 @pytest.fixture
-def keeper() -> Keeper:
-    return Keeper()
+def bench() -> CleanerBench:
+    return CleanerBench()
 
 
 def left(log: UnifiedLog) -> int:
     return len(records(log))
 
 
-def test_the_dirtiest_log_comes_first(keeper: Keeper) -> None:
-    little = keeper.fill("little", 4)
-    keeper.settle()
+def test_cleaner_selects_log_with_highest_dirty_ratio(bench: CleanerBench) -> None:
+    little = bench.fill("little", 4)
+    bench.run_to_completion()
     assert left(little) == 1
     write(little, (b"key", b"x" * 50))
     little.maintenance.roll()
-    much = keeper.fill("much")
-    keeper.wait()
+    much = bench.fill("much")
+    bench.wait()
     while left(much) > 1:
         assert left(little) == 2
-        keeper.step()
-    keeper.settle()
+        bench.step()
+    bench.run_to_completion()
     assert left(little) == 1
 
 
-def test_other_topics_are_left_alone(keeper: Keeper) -> None:
-    log = keeper.fill("events")
+def test_cleaner_ignores_topics_without_compaction(bench: CleanerBench) -> None:
+    log = bench.fill("events")
     log.config = LogConfig()
-    keeper.settle()
+    bench.run_to_completion()
     assert left(log) == 10
 
 
-def test_both_policies_go_together(keeper: Keeper) -> None:
-    log = keeper.fill("both")
+def test_compact_and_delete_policies_combined(bench: CleanerBench) -> None:
+    log = bench.fill("both")
     log.config = LogConfig(
         cleanup_policy=("compact", "delete"), retention_ms=1_000_000, file_delete_delay_ms=0
     )
-    keeper.settle()
+    bench.run_to_completion()
     assert left(log) == 1
-    keeper.clock.elapsed_ms += 2_000_000
-    keeper.settle()
+    bench.clock.elapsed_ms += 2_000_000
+    bench.run_to_completion()
     assert left(log) == 0
     assert log.log_start_offset == log.log_end_offset == 10
 
 
-def test_it_may_be_switched_off(keeper: Keeper) -> None:
-    keeper.stop()
-    keeper.start(enabled=False)
-    log = keeper.fill("topic")
-    keeper.wait()
+def test_cleaner_can_be_disabled(bench: CleanerBench) -> None:
+    bench.stop()
+    bench.start(enabled=False)
+    log = bench.fill("topic")
+    bench.wait()
     for _ in range(20):
-        keeper.step()
+        bench.step()
     assert left(log) == 10
 
 
-def test_it_waits_until_enough_is_dirty(keeper: Keeper) -> None:
-    log = keeper.fill("topic", 1, size=1000)
-    keeper.settle()
+def test_cleaner_respects_min_cleanable_dirty_ratio(bench: CleanerBench) -> None:
+    log = bench.fill("topic", 1, size=1000)
+    bench.run_to_completion()
     write(log, (b"other", b"x" * 500))
     log.maintenance.roll()
-    keeper.settle()
+    bench.run_to_completion()
     assert log.cleaning.cleaned_to == 1
     write(log, (b"other", b"x" * 1500))
     log.maintenance.roll()
-    keeper.settle()
+    bench.run_to_completion()
     assert log.cleaning.cleaned_to == 3
 
 
-def test_work_is_cut_into_slices(keeper: Keeper) -> None:
-    log = keeper.fill("big", 300, size=2000)
-    keeper.wait()
+def test_cleaning_runs_in_slices(bench: CleanerBench) -> None:
+    log = bench.fill("big", 300, size=2000)
+    bench.wait()
     steps = 0
     while left(log) > 1:
-        assert keeper.step() == 0.0
+        assert bench.step() == 0.0
         steps += 1
     assert steps > 30  # 600 KB are read twice, in pieces of 32 KiB
 
 
-def test_a_restart_goes_on_where_it_was(keeper: Keeper) -> None:
-    keeper.fill("topic")
-    keeper.settle()
+def test_cleaner_resumes_from_checkpoint_after_restart(bench: CleanerBench) -> None:
+    bench.fill("topic")
+    bench.run_to_completion()
     for clean in (True, False):
-        keeper.stop(clean=clean)
-        assert keeper.disk.file(DATA / "cleaner-offset-checkpoint") is not None
-        keeper.start()
-        assert keeper.log("topic").cleaning.cleaned_to == 10
+        bench.stop(clean=clean)
+        assert bench.disk.file(DATA / "cleaner-offset-checkpoint") is not None
+        bench.start()
+        assert bench.log("topic").cleaning.cleaned_to == 10
 
 
-def test_a_checkpoint_of_another_log_says_nothing(keeper: Keeper) -> None:
-    log = keeper.fill("topic")
+def test_cleaner_ignores_checkpoint_outside_of_the_log(bench: CleanerBench) -> None:
+    log = bench.fill("topic")
     for offset in (11, -1):
         log.cleaning.resume_from(offset)
         assert log.cleaning.cleanable().start == 0
@@ -170,80 +170,82 @@ def test_a_checkpoint_of_another_log_says_nothing(keeper: Keeper) -> None:
     assert log.cleaning.cleanable().start == 7
 
 
-def test_a_topic_made_anew_is_cleaned_from_its_start(keeper: Keeper) -> None:
-    keeper.fill("topic")
-    keeper.settle()
-    keeper.manager.delete(TopicPartition("topic", 0))
-    log = keeper.fill("topic", 5)
+def test_recreated_topic_is_cleaned_from_its_start(bench: CleanerBench) -> None:
+    bench.fill("topic")
+    bench.run_to_completion()
+    bench.manager.delete(TopicPartition("topic", 0))
+    log = bench.fill("topic", 5)
     assert log.cleaning.cleaned_to == 0
-    keeper.settle()
+    bench.run_to_completion()
     assert left(log) == 1
-    keeper.manager.delete(TopicPartition("topic", 0))
-    keeper.stop()
-    keeper.start()
-    assert keeper.log("topic").cleaning.cleaned_to == 0
+    bench.manager.delete(TopicPartition("topic", 0))
+    bench.stop()
+    bench.start()
+    assert bench.log("topic").cleaning.cleaned_to == 0
 
 
-def test_a_topic_may_be_deleted_in_the_midst_of_it(keeper: Keeper) -> None:
-    keeper.fill("doomed", 300, size=2000)
-    other = keeper.fill("other", 20, size=10)
-    keeper.wait()
+def test_topic_deletion_during_cleaning(bench: CleanerBench) -> None:
+    bench.fill("doomed", 300, size=2000)
+    other = bench.fill("other", 20, size=10)
+    bench.wait()
     for _ in range(26):  # into the second pass
-        keeper.step()
-    assert [name for name in keeper.names("doomed") if name.endswith(".log.cleaned")]
-    keeper.manager.delete(TopicPartition("doomed", 0))
-    keeper.settle()
-    keeper.settle()
+        bench.step()
+    assert [name for name in bench.names("doomed") if name.endswith(".log.cleaned")]
+    bench.manager.delete(TopicPartition("doomed", 0))
+    bench.run_to_completion()
+    bench.run_to_completion()
     assert left(other) == 1
-    assert not keeper.manager.failures.is_offline
+    assert not bench.manager.failures.is_offline
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_the_broker_may_stop_in_the_midst_of_it(keeper: Keeper, *, clean: bool) -> None:
-    log = keeper.fill("topic", 300, size=2000)
-    keeper.wait()
+def test_broker_shutdown_during_cleaning(bench: CleanerBench, *, clean: bool) -> None:
+    log = bench.fill("topic", 300, size=2000)
+    bench.wait()
     for _ in range(26):
-        keeper.step()
-    assert [name for name in keeper.names("topic") if name.endswith(".log.cleaned")]
-    keeper.stop(clean=clean)
+        bench.step()
+    assert [name for name in bench.names("topic") if name.endswith(".log.cleaned")]
+    bench.stop(clean=clean)
     assert clean is not any(
         name.endswith(".cleaned")
-        for name in VirtualFiles(keeper.disk).list_directory(DATA / "topic-0")
+        for name in VirtualFiles(bench.disk).list_directory(DATA / "topic-0")
     )
-    keeper.start()
-    log = keeper.log("topic")
+    bench.start()
+    log = bench.log("topic")
     assert left(log) == 300
     log.high_watermark = 300
-    keeper.settle()
+    bench.run_to_completion()
     assert left(log) == 1
 
 
-def test_what_is_retained_no_more_may_go_in_the_midst_of_it(keeper: Keeper) -> None:
-    log = keeper.fill("topic", 300, size=2000)
-    keeper.wait()
+def test_retention_during_cleaning(bench: CleanerBench) -> None:
+    log = bench.fill("topic", 300, size=2000)
+    bench.wait()
     for _ in range(26):
-        keeper.step()
+        bench.step()
     log.delete_records_before(300)
     assert log.maintenance.delete_old_segments(0) == 1
     write(log, (b"key", b"last"))
-    keeper.settle()
+    bench.run_to_completion()
     assert last_values(log) == {b"key": b"last"}
     assert log.cleaning.problem is None
-    assert not [name for name in keeper.names("topic") if name.endswith(".cleaned")]
+    assert not [name for name in bench.names("topic") if name.endswith(".cleaned")]
 
 
-def test_a_damaged_log_is_left_alone_and_told(
-    keeper: Keeper, caplog: pytest.LogCaptureFixture
+def test_corrupt_log_is_marked_uncleanable_and_logged(
+    bench: CleanerBench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad = keeper.fill("bad", 50)
-    good = keeper.fill("good", 5)
-    file = keeper.files.open(DATA / "bad-0" / f"{0:020d}.log")
+    bad = bench.fill("bad", 50)
+    good = bench.fill("good", 5)
+    file = bench.files.open(DATA / "bad-0" / f"{0:020d}.log")
     file.write_at(200, b"\xff")
     file.close()
-    keeper.settle()
-    keeper.settle()
+    bench.run_to_completion()
+    bench.run_to_completion()
     assert left(good) == 1
     assert isinstance(bad.cleaning.problem, CorruptRecordError)
-    told = [record for record in caplog.records if "bad-0: cannot be compacted" in record.message]
-    assert len(told) == 1
-    assert not [name for name in keeper.names("bad") if name.endswith(".cleaned")]
+    logged = [
+        record for record in caplog.records if "bad-0: marked as uncleanable" in record.message
+    ]
+    assert len(logged) == 1
+    assert not [name for name in bench.names("bad") if name.endswith(".cleaned")]

@@ -18,7 +18,7 @@ ROUNDS = 150
 
 
 class Crew:
-    """Threads that run side by side; the first error of any is raised at the end."""
+    """Concurrent threads; the first error of any thread is raised at the end."""
 
     def __init__(self) -> None:
         self.errors: list[BaseException] = []
@@ -50,7 +50,7 @@ def append_batches(log: UnifiedLog, producer_id: int) -> None:
 
 
 def read_from_start(log: UnifiedLog) -> None:
-    """Whatever is still there comes whole and in order, also where files are deleted meanwhile."""
+    """Records are read whole and in order, also while segments are deleted."""
     offset = log.log_start_offset
     while offset < log.high_watermark:
         try:
@@ -68,7 +68,7 @@ def read_from_start(log: UnifiedLog) -> None:
 
 
 @pytest.mark.parametrize("retention_bytes", [-1, 9000])
-def test_side_by_side(bench: LogBench, retention_bytes: int) -> None:
+def test_concurrent_appends_reads_and_maintenance(bench: LogBench, retention_bytes: int) -> None:
     log = bench.open(CONFIG)
     crew = Crew()
 

@@ -1,4 +1,4 @@
-"""Topic configuration: Kafka's keys, defaults and refusals."""
+"""Topic configuration: Kafka's keys, defaults and validation."""
 
 from dataclasses import fields
 
@@ -14,7 +14,7 @@ from kclient.broker.log.log_config import (
 from kclient.common.broker_errors import InvalidConfigurationError
 
 
-def test_defaults_are_written_once() -> None:
+def test_log_config_defaults_equal_config_keys() -> None:
     rows = {key.keyword: key.default for key in TOPIC_CONFIG_KEYS}
     assert rows == {field.name: field.default for field in fields(LogConfig)}
     assert len(rows) == 33
@@ -23,7 +23,7 @@ def test_defaults_are_written_once() -> None:
     assert LogConfig.parse({}) == LogConfig()
 
 
-def test_values_come_as_text() -> None:
+def test_values_are_parsed_from_text() -> None:
     config = LogConfig.parse(
         {
             "cleanup.policy": "compact, delete",
@@ -50,7 +50,7 @@ def test_values_come_as_text() -> None:
     assert config.stamps_append_time
 
 
-def test_overrides_stand_on_defaults() -> None:
+def test_overrides_replace_defaults() -> None:
     defaults = LogConfig(retention_ms=5, segment_ms=7)
     assert LogConfig.parse({"retention.ms": "6"}, defaults) == LogConfig(
         retention_ms=6, segment_ms=7
@@ -81,12 +81,12 @@ def test_overrides_stand_on_defaults() -> None:
         ("min.insync.replicas", "0"),
     ],
 )
-def test_bad_values_are_refused(name: str, value: object) -> None:
+def test_invalid_values_are_rejected(name: str, value: object) -> None:
     with pytest.raises(InvalidConfigurationError, match=name):
         LogConfig.parse({name: value})
 
 
-def test_unknown_keys_are_refused() -> None:
+def test_unknown_keys_are_rejected() -> None:
     with pytest.raises(InvalidConfigurationError, match=r"retention\.m"):
         LogConfig.parse({"retention.m": "5"})
     with pytest.raises(InvalidConfigurationError):
@@ -97,5 +97,5 @@ def test_unknown_keys_are_refused() -> None:
     ("value", "text"),
     [(True, "true"), (("compact", "delete"), "compact,delete"), ((), ""), (0.5, "0.5"), (-1, "-1")],
 )
-def test_values_as_kafka_writes_them(value: object, text: str) -> None:
+def test_values_are_formatted_as_in_kafka(value: object, text: str) -> None:
     assert config_text(value) == text

@@ -1,4 +1,4 @@
-"""The logs of a data directory: lock, checkpoints, clean and unclean restarts, chores, deletion."""
+"""Logs of a data directory: lock, checkpoints, restarts, periodic tasks, deletion."""
 
 import errno
 import os
@@ -56,14 +56,14 @@ def managers(runtime: Runtime, tmp_path: Path) -> Iterator[ManagerBench]:
 
 
 def run(manager: LogManager, clock: ManualClock, until_ms: int) -> None:
-    """Take every step up to a time, without waiting for it."""
+    """Run every step up to a time, without waiting."""
     while clock.elapsed_ms <= until_ms:
         wait_ms = manager.step(clock.monotonic_ms())
         assert wait_ms >= 0
         clock.elapsed_ms += max(1, int(wait_ms))
 
 
-def test_logs_outlive_a_clean_restart(managers: ManagerBench) -> None:
+def test_logs_survive_clean_restart(managers: ManagerBench) -> None:
     manager = managers.start()
     for partition in (A, B):
         log = manager.get_or_create(partition, TOPIC_ID)
@@ -85,7 +85,7 @@ def test_logs_outlive_a_clean_restart(managers: ManagerBench) -> None:
     assert manager.get_log(TopicPartition("a", 1)) is None
 
 
-def test_logs_outlive_a_crash(managers: ManagerBench) -> None:
+def test_logs_survive_crash(managers: ManagerBench) -> None:
     manager = managers.start()
     log = manager.get_or_create(A, TOPIC_ID)
     log.append_as_leader(make_batch(3), 0)
@@ -100,7 +100,7 @@ def test_logs_outlive_a_crash(managers: ManagerBench) -> None:
 
 
 @pytest.mark.fault("B22")
-def test_two_brokers_cannot_share_a_directory(managers: ManagerBench) -> None:
+def test_data_directory_is_locked(managers: ManagerBench) -> None:
     manager = managers.start()
     with pytest.raises(KafkaStorageError, match="another broker uses this directory"):
         managers.start()
@@ -109,7 +109,7 @@ def test_two_brokers_cannot_share_a_directory(managers: ManagerBench) -> None:
 
 
 @pytest.mark.fault("B20")
-def test_directories_are_private(managers: ManagerBench) -> None:
+def test_directories_are_private_to_the_owner(managers: ManagerBench) -> None:
     managers.start().get_or_create(A, TOPIC_ID)
     assert (managers.data_dir.stat().st_mode & 0o777) == 0o700
     assert ((managers.data_dir / "a-0").stat().st_mode & 0o777) == 0o700
@@ -117,7 +117,9 @@ def test_directories_are_private(managers: ManagerBench) -> None:
 
 @pytest.mark.fault("B20")
 @pytest.mark.parametrize("topic", ["../x", "..", "a/b", "a\0b", "a" * 250])
-def test_no_topic_leads_out(managers: ManagerBench, topic: str) -> None:
+def test_log_manager_rejects_names_that_escape_the_directory(
+    managers: ManagerBench, topic: str
+) -> None:
     manager = managers.start()
     with pytest.raises(InvalidTopicError):
         manager.get_or_create(TopicPartition(topic, 0), TOPIC_ID)
@@ -126,7 +128,7 @@ def test_no_topic_leads_out(managers: ManagerBench, topic: str) -> None:
 
 
 @pytest.mark.fault("B20")
-def test_similar_names_are_different_logs(managers: ManagerBench) -> None:
+def test_logs_with_similar_names_are_distinct(managers: ManagerBench) -> None:
     manager = managers.start()
     for topic in ("a.b", "a_b", "a-1"):
         manager.get_or_create(TopicPartition(topic, 0), TOPIC_ID)
@@ -135,7 +137,7 @@ def test_similar_names_are_different_logs(managers: ManagerBench) -> None:
     assert found == {"a.b", "a_b", "a-1"}
 
 
-def test_a_topic_made_anew_is_another(managers: ManagerBench) -> None:
+def test_recreated_topic_has_another_id(managers: ManagerBench) -> None:
     manager = managers.start()
     assert manager.get_or_create(A, TOPIC_ID) is manager.get_or_create(A, TOPIC_ID)
     with pytest.raises(InconsistentTopicIdError):
@@ -146,8 +148,10 @@ def test_a_topic_made_anew_is_another(managers: ManagerBench) -> None:
 
 
 @pytest.mark.fault("B14")
-def test_partitions_take_few_descriptors(managers: ManagerBench, clock: ManualClock) -> None:
-    """One each while idle, three while written to, one for each old segment that nobody reads."""
+def test_number_of_open_descriptors_per_partition(
+    managers: ManagerBench, clock: ManualClock
+) -> None:
+    """One for an idle log, three while it is written to, one for each inactive segment."""
 
     def in_use() -> int:
         return len(os.listdir("/proc/self/fd"))
@@ -169,7 +173,7 @@ def test_partitions_take_few_descriptors(managers: ManagerBench, clock: ManualCl
     assert all(offsets(log) == list(range(12)) for log in logs)
 
 
-def test_configs_are_given_by_topic(managers: ManagerBench) -> None:
+def test_topic_configs_are_applied_on_load(managers: ManagerBench) -> None:
     managers.start().get_or_create(A, TOPIC_ID)
     managers.close()
     manager = LogManager(managers.data_dir, managers.runtime, LogConfig(retention_ms=5))
@@ -181,7 +185,9 @@ def test_configs_are_given_by_topic(managers: ManagerBench) -> None:
     manager.close()
 
 
-def test_deletion(managers: ManagerBench, clock: ManualClock) -> None:
+def test_deletion_renames_then_removes_directory(
+    managers: ManagerBench, clock: ManualClock
+) -> None:
     manager = managers.start(LogConfig(file_delete_delay_ms=10_000))
     log = manager.get_or_create(A, TOPIC_ID)
     log.append_as_leader(make_batch(5), 0)
@@ -198,19 +204,17 @@ def test_deletion(managers: ManagerBench, clock: ManualClock) -> None:
     doomed = [path.name for path in managers.data_dir.glob("a-0.*-delete")]
     assert len(doomed) == 1
 
-    anew = manager.get_or_create(A, bytes(16))
-    assert (anew.log_start_offset, anew.log_end_offset) == (0, 0)
+    recreated = manager.get_or_create(A, bytes(16))
+    assert (recreated.log_start_offset, recreated.log_end_offset) == (0, 0)
     run(manager, clock, 65_000)
     assert [path.name for path in managers.data_dir.glob("a-0.*-delete")] == doomed
     run(manager, clock, 75_000)
     assert not list(managers.data_dir.glob("a-0.*-delete"))
-    assert anew.append_as_leader(make_batch(), 0).first_offset == 0
+    assert recreated.append_as_leader(make_batch(), 0).first_offset == 0
 
 
 @pytest.mark.fault("B4")
-def test_a_deletion_that_was_cut_short_is_finished(
-    managers: ManagerBench, clock: ManualClock
-) -> None:
+def test_interrupted_deletion_is_resumed(managers: ManagerBench, clock: ManualClock) -> None:
     manager = managers.start()
     manager.get_or_create(A, TOPIC_ID)
     manager.delete(A)
@@ -221,7 +225,7 @@ def test_a_deletion_that_was_cut_short_is_finished(
     assert not list(managers.data_dir.glob("*-delete"))
 
 
-def test_other_directories_are_left_alone(managers: ManagerBench) -> None:
+def test_unknown_directories_are_ignored(managers: ManagerBench) -> None:
     managers.data_dir.mkdir(parents=True)
     stray = "a-0." + "0" * 32 + "-stray"
     for name in ("lost+found", stray, "b-0." + "0" * 32 + "-future"):
@@ -237,7 +241,7 @@ def test_other_directories_are_left_alone(managers: ManagerBench) -> None:
     assert list(outside.iterdir()) == []
 
 
-def test_retention_and_flush_run_by_themselves(managers: ManagerBench, clock: ManualClock) -> None:
+def test_retention_and_flush_are_scheduled(managers: ManagerBench, clock: ManualClock) -> None:
     manager = managers.start(LogConfig(retention_ms=DAY_MS, flush_ms=3000))
     log = manager.get_or_create(A, TOPIC_ID)
     log.append_as_leader(make_batch(5), 0)
@@ -261,7 +265,7 @@ def test_retention_and_flush_run_by_themselves(managers: ManagerBench, clock: Ma
     assert not list((managers.data_dir / "a-0").glob("*.deleted"))
 
 
-def test_what_is_not_replicated_is_not_deleted(managers: ManagerBench, clock: ManualClock) -> None:
+def test_retention_keeps_unreplicated_records(managers: ManagerBench, clock: ManualClock) -> None:
     manager = managers.start(LogConfig(retention_ms=0, retention_bytes=0))
     log = manager.get_or_create(A, TOPIC_ID)
     for _ in range(3):
@@ -276,7 +280,7 @@ def test_what_is_not_replicated_is_not_deleted(managers: ManagerBench, clock: Ma
     assert log.maintenance.delete_old_segments(0) == 0
 
 
-def test_a_log_that_cannot_be_loaded_does_not_stop_the_others(
+def test_unloadable_log_does_not_affect_others(
     managers: ManagerBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = managers.start()
@@ -300,7 +304,7 @@ def test_a_log_that_cannot_be_loaded_does_not_stop_the_others(
 
 @pytest.mark.fault("B3")
 @pytest.mark.parametrize("content", ["garbage", "0\n9\n", "0\n1\na 0 x\n"])
-def test_damaged_checkpoints_are_done_without(managers: ManagerBench, content: str) -> None:
+def test_corrupt_checkpoints_are_ignored(managers: ManagerBench, content: str) -> None:
     manager = managers.start()
     manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
     manager.close()
@@ -312,9 +316,7 @@ def test_damaged_checkpoints_are_done_without(managers: ManagerBench, content: s
 
 
 @pytest.mark.fault("B12")
-def test_a_shutdown_on_a_broken_disk_is_not_clean(
-    managers: ManagerBench, files: FaultyFiles
-) -> None:
+def test_shutdown_with_disk_error_is_not_clean(managers: ManagerBench, files: FaultyFiles) -> None:
     manager = managers.start()
     manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
     files.fail("flush", ".log", errno.EIO)
@@ -328,7 +330,7 @@ def test_a_shutdown_on_a_broken_disk_is_not_clean(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_nothing_is_created_or_deleted_after_the_close(
+def test_closed_manager_rejects_creation_and_deletion(
     managers: ManagerBench, *, clean: bool
 ) -> None:
     """A request may still run when the broker stops waiting for it."""
@@ -345,7 +347,7 @@ def test_nothing_is_created_or_deleted_after_the_close(
     assert sorted(managers.data_dir.iterdir()) == before
 
 
-def test_upkeep_that_outlasts_the_close_leaves_the_checkpoints_alone(
+def test_periodic_task_that_outlasts_close_writes_no_checkpoints(
     managers: ManagerBench, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = managers.start()
@@ -369,7 +371,7 @@ def test_upkeep_that_outlasts_the_close_leaves_the_checkpoints_alone(
 
 
 @pytest.mark.fault("B12")
-def test_chores_outlive_a_broken_disk(
+def test_periodic_tasks_survive_disk_error(
     managers: ManagerBench, files: FaultyFiles, clock: ManualClock
 ) -> None:
     manager = managers.start(LogConfig(flush_ms=1))
@@ -380,7 +382,7 @@ def test_chores_outlive_a_broken_disk(
     assert manager.step(clock.monotonic_ms()) == 60_000
 
 
-def test_a_directory_that_cannot_be_deleted_does_not_end_the_chores(
+def test_failed_directory_removal_does_not_stop_periodic_tasks(
     managers: ManagerBench, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = managers.start(LogConfig(file_delete_delay_ms=0))
@@ -395,7 +397,7 @@ def test_a_directory_that_cannot_be_deleted_does_not_end_the_chores(
     assert manager.failures.is_offline
 
 
-def test_a_bench_closes_what_it_opened(bench: LogBench) -> None:
+def test_bench_closes_its_managers(bench: LogBench) -> None:
     log = bench.open()
     bench.close()
     with pytest.raises(NotLeaderOrFollowerError):

@@ -1,4 +1,4 @@
-"""A log against a list: any order of appends, rolls, cuts, retention, restarts and crashes."""
+"""State machine: appends, rolls, truncation, retention, restarts and crashes against a model."""
 
 import random
 import shutil
@@ -33,7 +33,7 @@ CONFIG = LogConfig(
 
 
 class Row(NamedTuple):
-    """A record as the model knows it."""
+    """A record of the model."""
 
     offset: int
     timestamp: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class LogMachine(RuleBasedStateMachine):
-    """Drives a log and a list of rows side by side."""
+    """Applies the same operations to a log and to a list of rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         target = data.draw(st.integers(max(self.start, self.end - 30), self.end))
-        # Leaders cut where a batch begins; the batch around another offset goes as a whole.
+        # Truncation removes the whole batch that contains the offset.
         target = next((row.batch_base for row in self.rows if row.offset == target), target)
         target = max(target, self.start)
         self.log.truncate_to(target)
@@ -153,7 +153,7 @@ class LogMachine(RuleBasedStateMachine):
     def restart_with_damaged_index(self, suffix: str, data: st.DataObject) -> None:
         self.log.close()
         found = sorted(self.bench.directory.glob(f"*{suffix}"))
-        if found:  # an empty log that was never appended to has none
+        if found:  # a log without appends has none
             self.damage(data.draw(st.sampled_from(found)), data)
         self.reopen(clean=True, recovery_point=self.end)
 

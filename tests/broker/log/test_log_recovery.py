@@ -1,4 +1,4 @@
-"""What a crash or a damaged file leaves, and what is made of it."""
+"""Recovery after crashes and damaged files."""
 
 import struct
 from dataclasses import replace
@@ -44,7 +44,7 @@ def filled(bench: LogBench) -> UnifiedLog:
     return log
 
 
-def test_a_clean_restart_changes_no_file(bench: LogBench, filled: UnifiedLog) -> None:
+def test_clean_restart_changes_no_file(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     before = snapshot_of(bench)
     log = bench.open(CONFIG, clean=True)
@@ -53,7 +53,9 @@ def test_a_clean_restart_changes_no_file(bench: LogBench, filled: UnifiedLog) ->
     assert snapshot_of(bench) == before
 
 
-def test_recovery_makes_the_files_of_a_clean_shutdown(bench: LogBench, filled: UnifiedLog) -> None:
+def test_recovery_rebuilds_the_files_of_a_clean_shutdown(
+    bench: LogBench, filled: UnifiedLog
+) -> None:
     filled.close()
     clean = snapshot_of(bench)
     for suffix in (".index", ".timeindex", ".snapshot"):
@@ -66,7 +68,7 @@ def test_recovery_makes_the_files_of_a_clean_shutdown(bench: LogBench, filled: U
 
 @pytest.mark.fault("B1")
 @pytest.mark.parametrize("cut", [1, 12, 40, 61, 80])
-def test_a_torn_tail_is_cut(bench: LogBench, filled: UnifiedLog, cut: int) -> None:
+def test_torn_tail_is_truncated(bench: LogBench, filled: UnifiedLog, cut: int) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
     content = active.read_bytes()
@@ -81,7 +83,9 @@ def test_a_torn_tail_is_cut(bench: LogBench, filled: UnifiedLog, cut: int) -> No
 
 @pytest.mark.fault("B1")
 @pytest.mark.parametrize("tail", [bytes(1), bytes(100), b"\xff" * 100, bytes(8) + b"\x7f" * 100])
-def test_rubbish_behind_the_tail_is_cut(bench: LogBench, filled: UnifiedLog, tail: bytes) -> None:
+def test_garbage_after_the_tail_is_truncated(
+    bench: LogBench, filled: UnifiedLog, tail: bytes
+) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
     active.write_bytes(active.read_bytes() + tail)
@@ -89,10 +93,10 @@ def test_rubbish_behind_the_tail_is_cut(bench: LogBench, filled: UnifiedLog, tai
 
 
 @pytest.mark.parametrize("tail", [1, 40, -30])
-def test_a_torn_tail_is_cut_after_a_clean_shutdown_too(
+def test_torn_tail_is_truncated_after_clean_shutdown(
     bench: LogBench, filled: UnifiedLog, tail: int
 ) -> None:
-    """What is written behind a torn tail nobody would ever find."""
+    """Batches appended after a torn tail could not be read."""
     filled.close()
     last = segments(bench)[-1]
     content = last.read_bytes()
@@ -104,7 +108,7 @@ def test_a_torn_tail_is_cut_after_a_clean_shutdown_too(
     assert len(offsets(log)) == len(kept) + 5
 
 
-def test_a_repeated_batch_is_cut(bench: LogBench, filled: UnifiedLog) -> None:
+def test_repeated_batch_is_truncated(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
     content = active.read_bytes()
@@ -113,7 +117,7 @@ def test_a_repeated_batch_is_cut(bench: LogBench, filled: UnifiedLog) -> None:
     assert offsets(bench.open(CONFIG)) == list(range(100))
 
 
-def test_what_follows_a_bad_batch_is_dropped(bench: LogBench, filled: UnifiedLog) -> None:
+def test_segments_after_invalid_batch_are_deleted(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     second = segments(bench)[1]
     flip(second, 70)
@@ -125,8 +129,8 @@ def test_what_follows_a_bad_batch_is_dropped(bench: LogBench, filled: UnifiedLog
 
 
 @pytest.mark.fault("B13")
-def test_flushed_segments_are_not_searched_for_damage(bench: LogBench, filled: UnifiedLog) -> None:
-    """A flipped bit in an old segment is the reader's to find; the log is not cut there."""
+def test_flushed_segments_are_not_verified_by_recovery(bench: LogBench, filled: UnifiedLog) -> None:
+    """A flipped bit in a flushed segment is found by readers; the log is not truncated there."""
     bench.crash(filled)
     flip(segments(bench)[0], 70)
     log = bench.open(CONFIG, recovery_point=95)
@@ -137,7 +141,9 @@ def test_flushed_segments_are_not_searched_for_damage(bench: LogBench, filled: U
 
 
 @pytest.mark.fault("B13")
-def test_a_damaged_size_in_an_old_segment_is_an_error(bench: LogBench, filled: UnifiedLog) -> None:
+def test_corrupt_batch_size_in_flushed_segment_is_an_error(
+    bench: LogBench, filled: UnifiedLog
+) -> None:
     bench.crash(filled)
     content = bytearray(segments(bench)[0].read_bytes())
     second = next(iter(read_batches(content))).size_in_bytes
@@ -151,7 +157,7 @@ def test_a_damaged_size_in_an_old_segment_is_an_error(bench: LogBench, filled: U
 
 
 @pytest.mark.fault("B13")
-def test_an_offset_that_no_index_can_hold_is_an_error(bench: LogBench, filled: UnifiedLog) -> None:
+def test_offset_beyond_index_range_is_an_error(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     content = bytearray(segments(bench)[-1].read_bytes())
     size = list(read_batches(content))[-1].size_in_bytes
@@ -159,14 +165,14 @@ def test_an_offset_that_no_index_can_hold_is_an_error(bench: LogBench, filled: U
     segments(bench)[-1].write_bytes(content)
     segments(bench, ".timeindex")[-1].write_bytes(b"")
     log = bench.open(CONFIG, clean=True)
-    with pytest.raises(CorruptRecordError, match="does not belong into this segment"):
+    with pytest.raises(CorruptRecordError, match="does not belong to this segment"):
         log.close()
 
 
 @pytest.mark.fault("B3")
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "garbage", "short", "ahead", "zeros"])
-def test_damaged_indexes_are_rebuilt(
+def test_corrupt_indexes_are_rebuilt(
     bench: LogBench, filled: UnifiedLog, suffix: str, damage: str
 ) -> None:
     filled.close()
@@ -197,7 +203,7 @@ def test_damaged_indexes_are_rebuilt(
 
 
 @pytest.mark.fault("B3")
-def test_every_index_missing(bench: LogBench, filled: UnifiedLog) -> None:
+def test_missing_indexes_are_rebuilt(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     for path in segments(bench, "index"):
         path.unlink()
@@ -205,7 +211,7 @@ def test_every_index_missing(bench: LogBench, filled: UnifiedLog) -> None:
     assert offsets(log) == list(range(100))
 
 
-def test_an_index_without_its_log_is_removed(bench: LogBench, filled: UnifiedLog) -> None:
+def test_index_without_log_file_is_removed(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     for suffix in (".index", ".timeindex", ".txnindex"):
         bench.path(777, suffix).write_bytes(b"")
@@ -214,7 +220,7 @@ def test_an_index_without_its_log_is_removed(bench: LogBench, filled: UnifiedLog
 
 
 @pytest.mark.fault("B4")
-def test_leftovers_of_deletion_and_cleaning_are_removed(
+def test_files_of_interrupted_deletion_and_cleaning_are_removed(
     bench: LogBench, filled: UnifiedLog
 ) -> None:
     filled.close()
@@ -234,8 +240,8 @@ def test_leftovers_of_deletion_and_cleaning_are_removed(
 
 @pytest.mark.fault("B4")
 @pytest.mark.parametrize("renamed", [0, 1, 2])
-def test_a_swap_is_finished(bench: LogBench, filled: UnifiedLog, renamed: int) -> None:
-    """A cleaned segment that replaces two old ones, caught at each step of the swap."""
+def test_interrupted_swap_is_completed(bench: LogBench, filled: UnifiedLog, renamed: int) -> None:
+    """A cleaned segment that replaces two others, interrupted at each step of the swap."""
     filled.close()
     old = segments(bench)[:2]
     third = segments(bench)[2]
@@ -254,9 +260,7 @@ def test_a_swap_is_finished(bench: LogBench, filled: UnifiedLog, renamed: int) -
 
 
 @pytest.mark.fault("B4")
-def test_a_swap_beside_an_unfinished_split_does_not_count(
-    bench: LogBench, filled: UnifiedLog
-) -> None:
+def test_swap_file_of_incomplete_split_is_deleted(bench: LogBench, filled: UnifiedLog) -> None:
     filled.close()
     first = segments(bench)[0]
     first.with_name(first.name + ".swap").write_bytes(b"")
@@ -281,7 +285,7 @@ def test_leader_epochs_are_rebuilt(
 
 
 @pytest.mark.fault("B3")
-def test_epochs_behind_the_end_are_forgotten(bench: LogBench, filled: UnifiedLog) -> None:
+def test_epochs_after_the_log_end_are_removed(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
     active.write_bytes(active.read_bytes()[:-1])
@@ -290,7 +294,7 @@ def test_epochs_behind_the_end_are_forgotten(bench: LogBench, filled: UnifiedLog
     assert log.end_offset_for_epoch(9) == (-1, -1)
 
 
-def test_an_empty_directory_is_an_empty_log(bench: LogBench) -> None:
+def test_empty_directory_is_an_empty_log(bench: LogBench) -> None:
     log = bench.open(CONFIG, clean=False, recovery_point=50)
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     bench.crash(log)
@@ -298,14 +302,16 @@ def test_an_empty_directory_is_an_empty_log(bench: LogBench) -> None:
     assert log.append_as_leader(make_batch(), 0).first_offset == 0
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(bench: LogBench, filled: UnifiedLog) -> None:
+def test_log_that_ends_before_its_start_offset_is_reset(
+    bench: LogBench, filled: UnifiedLog
+) -> None:
     bench.crash(filled)
     log = bench.open(CONFIG, log_start=500)
     assert (log.log_start_offset, log.log_end_offset) == (500, 500)
     assert log.append_as_leader(make_batch(), 0).first_offset == 500
 
 
-def test_the_start_offset_outlives_a_restart(bench: LogBench, filled: UnifiedLog) -> None:
+def test_log_start_offset_survives_restart(bench: LogBench, filled: UnifiedLog) -> None:
     filled.delete_records_before(12)
     filled.close()
     log = bench.open(CONFIG, clean=True, log_start=12)
@@ -314,7 +320,7 @@ def test_the_start_offset_outlives_a_restart(bench: LogBench, filled: UnifiedLog
 
 
 @pytest.mark.fault("B1")
-def test_recovery_twice_is_recovery_once(bench: LogBench, filled: UnifiedLog) -> None:
+def test_recovery_is_idempotent(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     active = segments(bench)[-1]
     active.write_bytes(active.read_bytes()[:-10])
@@ -324,7 +330,7 @@ def test_recovery_twice_is_recovery_once(bench: LogBench, filled: UnifiedLog) ->
     assert snapshot_of(bench) == once
 
 
-def test_a_smaller_index_holds_what_was_written_before(bench: LogBench, filled: UnifiedLog) -> None:
+def test_reduced_index_size_keeps_existing_entries(bench: LogBench, filled: UnifiedLog) -> None:
     bench.crash(filled)
     log = bench.open(replace(CONFIG, segment_index_bytes=24))
     assert offsets(log) == list(range(100))

@@ -1,4 +1,4 @@
-"""What does not get into a log, one test an error; what is corrected on the way in."""
+"""Validation of appended batches: one test per error, and corrections of headers."""
 
 import struct
 import tracemalloc
@@ -36,7 +36,7 @@ LENGTH, MAGIC, CRC, ATTRIBUTES, LAST_DELTA, MAX_TIMESTAMP, SEQUENCE, COUNT = (
 
 
 def patched(batch: bytearray, position: int, form: str, value: int) -> bytearray:
-    """Return the batch with a field changed and the checksum made right."""
+    """Return the batch with a changed field and a correct checksum."""
     struct.pack_into(form, batch, position, value)
     struct.pack_into(">I", batch, CRC, crc32c(memoryview(batch)[ATTRIBUTES:]))
     return batch
@@ -101,19 +101,19 @@ CASES: list[tuple[str, Callable[[], bytearray], type[KafkaError]]] = [
 @pytest.mark.parametrize(
     ("make", "error"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_bad_batches_are_refused(
+def test_invalid_batches_are_rejected(
     log: UnifiedLog, make: Callable[[], bytearray], error: type[KafkaError]
 ) -> None:
     refused(log, make(), error)
 
 
 @pytest.mark.fault("B18")
-def test_one_bad_batch_refuses_all(log: UnifiedLog) -> None:
+def test_one_invalid_batch_rejects_the_request(log: UnifiedLog) -> None:
     refused(log, make_batch() + flip(make_batch()), CorruptRecordError)
 
 
 @pytest.mark.parametrize("codec", CompressionType)
-def test_every_codec_gets_in(log: UnifiedLog, codec: CompressionType) -> None:
+def test_all_codecs_are_accepted(log: UnifiedLog, codec: CompressionType) -> None:
     info = log.append_as_leader(make_batch(20, value=b"x" * 50, compression=codec), 3)
     assert (info.first_offset, info.last_offset) == (0, 19)
     (batch,) = read_all(log)
@@ -122,12 +122,12 @@ def test_every_codec_gets_in(log: UnifiedLog, codec: CompressionType) -> None:
     assert [record.value for record in batch.records()] == [b"x" * 50] * 20
 
 
-def test_a_cut_off_batch_at_the_end_is_left_out(log: UnifiedLog) -> None:
+def test_incomplete_batch_at_the_end_is_ignored(log: UnifiedLog) -> None:
     assert log.append_as_leader(make_batch(2) + make_batch(3)[:-1], 0).last_offset == 1
 
 
 @pytest.mark.fault("B18")
-def test_too_large(bench: LogBench) -> None:
+def test_batch_and_segment_size_limits(bench: LogBench) -> None:
     log = bench.open(LogConfig(max_message_bytes=200))
     text = str(refused(log, make_batch(value=b"x" * 200), RecordTooLargeError))
     assert "max.message.bytes" in text
@@ -136,7 +136,7 @@ def test_too_large(bench: LogBench) -> None:
 
 
 @pytest.mark.fault("B18")
-def test_a_compacted_topic_wants_keys(bench: LogBench) -> None:
+def test_compacted_topic_requires_keys(bench: LogBench) -> None:
     log = bench.open(LogConfig(cleanup_policy=("compact",)))
     records = make_batch(2) + make_batch(2, keys=False)
     error = refused(log, records, RecordValidationError)
@@ -154,8 +154,8 @@ def test_a_compacted_topic_wants_keys(bench: LogBench) -> None:
     ],
     ids=["without keys", "far-off timestamps"],
 )
-def test_many_refused_records_take_little_memory(config: LogConfig) -> None:
-    """A megabyte can hold a million of them; the first ones are named, and none is kept."""
+def test_reported_record_errors_are_bounded(config: LogConfig) -> None:
+    """A megabyte can contain a million records; only the first errors are reported."""
     batch = make_batch(20_000, first_timestamp=0, value=b"", keys=False)
     validator = LogValidator("topic-0", config, "client", NOW_MS)
     tracemalloc.start()
@@ -181,7 +181,7 @@ def test_many_refused_records_take_little_memory(config: LogConfig) -> None:
         (LogConfig(message_timestamp_type="LogAppendTime"), NOW_MS + 9_999_999, []),
     ],
 )
-def test_timestamps_far_off(
+def test_timestamps_out_of_range_are_rejected(
     bench: LogBench, config: LogConfig, timestamp: int, strays: list[int]
 ) -> None:
     log = bench.open(config)
@@ -195,20 +195,20 @@ def test_timestamps_far_off(
     assert [index for index, _ in error.record_errors] == strays
 
 
-def test_no_timestamp_is_fine(bench: LogBench) -> None:
+def test_missing_timestamp_is_accepted(bench: LogBench) -> None:
     log = bench.open(LogConfig(message_timestamp_before_max_ms=1000))
     log.append_as_leader(make_batch(1, first_timestamp=-1), 0)
 
 
 @pytest.mark.fault("B18")
-def test_producers_may_not_claim_append_time(log: UnifiedLog) -> None:
+def test_producers_may_not_set_log_append_time(log: UnifiedLog) -> None:
     batch = patched(make_batch(), ATTRIBUTES, ">h", 0x08)
     error = refused(log, batch, RecordValidationError)
     assert isinstance(error, RecordValidationError)
     assert isinstance(error.cause, InvalidTimestampError)
 
 
-def test_a_wrong_greatest_timestamp_is_corrected(log: UnifiedLog) -> None:
+def test_wrong_max_timestamp_is_corrected(log: UnifiedLog) -> None:
     batch = patched(make_batch(3), MAX_TIMESTAMP, ">q", NOW_MS - 5)
     info = log.append_as_leader(batch, 0)
     assert info.max_timestamp == NOW_MS + 2
@@ -228,7 +228,7 @@ def test_append_time(bench: LogBench) -> None:
 
 
 @pytest.mark.parametrize("stored", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_the_topics_codec_wins(bench: LogBench, stored: str) -> None:
+def test_batches_are_recompressed_with_topic_codec(bench: LogBench, stored: str) -> None:
     log = bench.open(LogConfig(compression_type=stored))
     request = bytearray()
     for number, codec in enumerate(CompressionType):
@@ -246,7 +246,7 @@ def test_the_topics_codec_wins(bench: LogBench, stored: str) -> None:
     assert log.append_as_leader(given, 3).duplicate
 
 
-def test_unpacking_may_make_a_batch_too_large(bench: LogBench) -> None:
+def test_recompressed_batch_may_exceed_size_limit(bench: LogBench) -> None:
     log = bench.open(LogConfig(compression_type="uncompressed", max_message_bytes=1000))
     packed = make_batch(20, value=b"x" * 50, compression=CompressionType.ZSTD)
     assert len(packed) < 1000
@@ -260,7 +260,7 @@ def test_coordinators_may_write_control_batches(log: UnifiedLog) -> None:
         log.append_as_leader(bytearray(marker), 0)
 
 
-def test_read_only_memory_is_copied(log: UnifiedLog) -> None:
+def test_read_only_records_are_copied(log: UnifiedLog) -> None:
     batch = bytes(make_batch(2))
     log.append_as_leader(batch, 7)
     log.append_as_leader(memoryview(batch), 7)
@@ -268,7 +268,7 @@ def test_read_only_memory_is_copied(log: UnifiedLog) -> None:
 
 
 @pytest.mark.fault("B18")
-def test_a_bomb_is_refused(log: UnifiedLog) -> None:
+def test_decompression_bomb_is_rejected(log: UnifiedLog) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     body = packer.compress(bytes(80 << 20)) + packer.flush()
     batch = make_batch()[:61] + body

@@ -1,4 +1,4 @@
-"""What a start takes in many batches at a time comes to the same as one batch at a time."""
+"""Columnar processing of batches by recovery has the same result as processing single batches."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of, runs
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_file_utils import base_offset_of
-from kclient.broker.log.log_loader import take_in_batch
-from kclient.broker.log.producer_replay import telling_rows
+from kclient.broker.log.log_loader import apply_batch
+from kclient.broker.log.producer_replay import relevant_rows
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.broker.log.segment_indexes import SegmentIndexes
 from kclient.common.broker_errors import CorruptRecordError
@@ -32,7 +32,7 @@ from tests.support.log_bench import ManualClock
 
 @dataclass(frozen=True)
 class Piece:
-    """A batch in brief."""
+    """Description of a batch."""
 
     records: int = 1
     producer: int = -1
@@ -43,7 +43,7 @@ class Piece:
 
 
 def batches(pieces: list[Piece]) -> bytes:
-    """Return batches one behind the other, with offsets and sequences that go on."""
+    """Return consecutive batches with continuing offsets and sequences."""
     parts, offset = [], 0
     for piece in pieces:
         if piece.kind in {"commit", "abort"} and piece.producer >= 0:
@@ -87,12 +87,12 @@ def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows
     manager = knowing(max_ids)
     ended = []
     for rows in runs(columns):
-        for row in rows if all_rows else telling_rows(columns, rows, manager):
+        for row in rows if all_rows else relevant_rows(columns, rows, manager):
             header = header_of(columns, row)
             if header.producer_id < 0:
                 continue
             info = manager.prepare_update(header.producer_id, None)
-            txn = take_in_batch(info, header, lambda at: RecordBatch(data, at.position))
+            txn = apply_batch(info, header, lambda at: RecordBatch(data, at.position))
             manager.update(info)
             if txn is not None:
                 ended.append((txn, manager.last_stable_offset(txn)))
@@ -102,29 +102,29 @@ def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows
 
 @settings(max_examples=300, deadline=None)
 @given(pieces, st.sampled_from([2, 4, 100]))
-def test_the_telling_batches_lead_to_the_state_of_all(brief: list[Piece], max_ids: int) -> None:
+def test_relevant_batches_lead_to_the_same_producer_state(brief: list[Piece], max_ids: int) -> None:
     data = batches(brief)
     columns = scan_batches(data)
     assert columns.batch_count == len(brief)
-    telling = producer_state(columns, data, max_ids, all_rows=False)
-    assert telling == producer_state(columns, data, max_ids, all_rows=True)
+    relevant = producer_state(columns, data, max_ids, all_rows=False)
+    assert relevant == producer_state(columns, data, max_ids, all_rows=True)
 
 
-def test_of_many_batches_few_tell() -> None:
+def test_recovery_reads_only_batches_that_determine_producer_state() -> None:
     columns = scan_batches(batches([Piece(producer=number % 3) for number in range(90)]))
-    assert list(telling_rows(columns, range(90), knowing(10))) == list(range(75, 90))
-    assert list(telling_rows(columns, range(90), knowing(2))) == list(range(90))
+    assert list(relevant_rows(columns, range(90), knowing(10))) == list(range(75, 90))
+    assert list(relevant_rows(columns, range(90), knowing(2))) == list(range(90))
 
 
-def test_the_start_of_a_transaction_tells() -> None:
+def test_first_batch_of_transaction_is_relevant() -> None:
     data = batches([Piece(producer=7, kind="transactional")] * 30)
     columns = scan_batches(data)
-    assert list(telling_rows(columns, range(2, 30), knowing(10))) == [2, 25, 26, 27, 28, 29]
+    assert list(relevant_rows(columns, range(2, 30), knowing(10))) == [2, 25, 26, 27, 28, 29]
     assert producer_state(columns, data, 10, all_rows=False)[1] == 0
 
 
 def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any:
-    """Return the indexes' files, noted one batch at a time (0 parts) or in so many parts."""
+    """Return the index files, with batches indexed singly (0 parts) or in that many parts."""
     columns = scan_batches(data)
     config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
     with TemporaryDirectory() as name:
@@ -136,10 +136,10 @@ def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any
         if parts:
             size = -(-columns.batch_count // parts)
             for start in range(0, columns.batch_count, size):
-                indexes.note_found(columns, range(start, min(start + size, columns.batch_count)))
+                indexes.index_batches(columns, range(start, min(start + size, columns.batch_count)))
         else:
             for row in range(columns.batch_count):
-                indexes.note_appended(header_of(columns, row))
+                indexes.index_batch(header_of(columns, row))
         greatest = indexes.max_timestamp_and_offset
         indexes.finish()
         indexes.release()
@@ -151,7 +151,7 @@ def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any
 @given(
     pieces, st.sampled_from([0, 70, 200, 4096]), st.sampled_from([24, 60, 4096]), st.integers(1, 4)
 )
-def test_the_indexes_are_the_same(
+def test_index_batches_equals_index_batch(
     brief: list[Piece], interval: int, index_bytes: int, parts: int
 ) -> None:
     data = batches(brief)
@@ -176,37 +176,37 @@ def headers(found: Any) -> list[BatchHeader]:
     return [header_of(columns, row) for columns in found for row in range(columns.batch_count)]
 
 
-def test_batches_larger_than_a_read(records: FileRecords) -> None:
+def test_batches_larger_than_a_read_chunk(records: FileRecords) -> None:
     expected = list(records.headers())
     assert len(expected) == 3
-    assert headers(records.sound_batches()) == headers(records.all_headers()) == expected
+    assert headers(records.valid_batch_columns()) == headers(records.header_columns()) == expected
 
 
 @pytest.mark.parametrize("cut", [1, 80, 500, 3000])
-def test_the_file_ends_in_a_batch(records: FileRecords, cut: int) -> None:
+def test_file_with_incomplete_last_batch(records: FileRecords, cut: int) -> None:
     records.truncate_to(len(LARGE) - cut)
     expected = list(records.headers())
     assert len(expected) < 3
-    assert headers(records.sound_batches()) == headers(records.all_headers()) == expected
+    assert headers(records.valid_batch_columns()) == headers(records.header_columns()) == expected
 
 
-def test_the_file_is_shorter_than_its_size(records: FileRecords) -> None:
+def test_file_shorter_than_expected(records: FileRecords) -> None:
     records.file.truncate(len(LARGE) - 1)
-    assert len(headers(records.sound_batches())) == 2
+    assert len(headers(records.valid_batch_columns())) == 2
     records.file.truncate(len(LARGE) - 90)
-    assert len(headers(records.all_headers())) == 2
+    assert len(headers(records.header_columns())) == 2
 
 
-def test_order_is_held_from_one_read_to_the_next(records: FileRecords) -> None:
+def test_offset_order_is_checked_across_chunks(records: FileRecords) -> None:
     records.file.write_at(list(records.headers())[2].position, bytes(8))
-    for found in (records.sound_batches(), records.all_headers()):
+    for found in (records.valid_batch_columns(), records.header_columns()):
         assert next(found).batch_count == 1
         assert next(found).batch_count == 1
         with pytest.raises(CorruptRecordError, match="out of order"):
             next(found)
 
 
-def test_a_name_beyond_all_offsets_is_no_segments() -> None:
+def test_file_name_above_max_offset_is_ignored() -> None:
     assert base_offset_of("09223372036854775807.log") == 2**63 - 1
     assert base_offset_of("09223372036854775808.log") is None
     assert base_offset_of("99999999999999999999.log") is None

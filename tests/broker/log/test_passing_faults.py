@@ -1,4 +1,4 @@
-"""No descriptor or no room for a while: whoever asks is told, nothing is lost, and it goes on."""
+"""Transient lack of descriptors or space: operations fail, lose nothing, and succeed later."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ _ATTEMPTS = 6
 
 
 class Patient(Life):
-    """A life whose every step is tried again where it fails."""
+    """A run whose every operation is retried after a failure."""
 
     refusals = 0
 
@@ -63,7 +63,9 @@ def count_operations(data_dir: Path, code: int) -> int:
 @pytest.mark.fault("B11", "B14")
 @pytest.mark.parametrize("code", [NO_DESCRIPTORS, NO_SPACE], ids=["descriptors", "space"])
 @pytest.mark.parametrize("stride", [14, pytest.param(2, marks=pytest.mark.campaign)])
-def test_every_operation_may_find_nothing_left(tmp_path: Path, code: int, stride: int) -> None:
+def test_every_operation_succeeds_after_a_transient_fault(
+    tmp_path: Path, code: int, stride: int
+) -> None:
     total = count_operations(tmp_path / "whole", code)
     assert total > 50
     refusals = 0

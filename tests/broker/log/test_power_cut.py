@@ -1,4 +1,4 @@
-"""The power fails: what was flushed before it was acknowledged is there afterwards."""
+"""Power cuts: flushed records survive."""
 
 import random
 from pathlib import Path
@@ -27,7 +27,7 @@ CONFIG = LogConfig(
 
 
 class Machine:
-    """A machine whose broker is started, stopped and robbed of its power."""
+    """A machine whose broker is started and stopped, and whose power fails."""
 
     def __init__(self, seed: int) -> None:
         self.clock = ManualClock()
@@ -82,7 +82,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_acknowledged_outlives_a_power_cut(seed: int) -> None:
+def test_acknowledged_records_survive_power_cut(seed: int) -> None:
     machine = Machine(seed)
     machine.live(machine.rng.randint(1, 12))
     machine.lose_power()
@@ -103,8 +103,8 @@ def killed_after_a_failed_flush(seed: int) -> Machine:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed: int) -> None:
-    """Behind a failed flush the system takes its pages for written: they are written once more."""
+def test_duplicate_after_failed_flush_is_rewritten_before_acknowledgement(seed: int) -> None:
+    """After a failed flush the kernel marks its pages clean; they are rewritten."""
     machine = killed_after_a_failed_flush(seed)
     machine.append(FIRST)  # as a producer does: the broker has it, and takes it for a duplicate
     machine.lose_power()
@@ -112,8 +112,8 @@ def test_what_could_not_be_flushed_is_on_the_disk_before_it_is_acknowledged(seed
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_a_start_recovered_is_on_the_disk_before_it_is_read(seed: int) -> None:
-    """A consumer, or the group coordinator, may read it before anything is appended."""
+def test_recovered_records_are_flushed_before_they_are_read(seed: int) -> None:
+    """A consumer, or the group coordinator, may read them before the next append."""
     machine = killed_after_a_failed_flush(seed)
     recovered = offsets(machine.log(FIRST))
     assert len(recovered) == machine.acknowledged[FIRST] + 3
@@ -122,7 +122,7 @@ def test_what_a_start_recovered_is_on_the_disk_before_it_is_read(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_directory_name_that_was_not_flushed_before_a_crash_is_flushed_after_it(
+def test_unflushed_directory_name_is_flushed_after_crash(
     seed: int,
 ) -> None:
     machine = Machine(seed)
@@ -134,8 +134,8 @@ def test_a_directory_name_that_was_not_flushed_before_a_crash_is_flushed_after_i
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_power_cut_behind_a_clean_start_leads_to_recovery(seed: int) -> None:
-    """The mark of the clean shutdown does not come back."""
+def test_power_cut_after_clean_start_leads_to_recovery(seed: int) -> None:
+    """The clean shutdown file is not restored."""
     machine = Machine(seed)
     machine.live(4)
     machine.restart()

@@ -1,4 +1,4 @@
-"""Idempotent and transactional producers: duplicates, gaps, epochs, wrap, snapshots."""
+"""Producer state: duplicates, gaps, epochs, sequence wrap, snapshots."""
 
 from collections import deque
 from functools import partial
@@ -53,7 +53,7 @@ def begin_txn(log: UnifiedLog, sequence: int, epoch: int = 0) -> None:
     log.append_as_leader(make_batch(producer=(PID, epoch, sequence), transactional=True), 0)
 
 
-def test_the_last_five_batches_are_known_again(log: UnifiedLog) -> None:
+def test_last_five_batches_are_recognized_as_duplicates(log: UnifiedLog) -> None:
     for sequence in range(0, 12, 2):
         send(log, sequence, 2)
     for sequence in range(2, 12, 2):
@@ -67,14 +67,14 @@ def test_the_last_five_batches_are_known_again(log: UnifiedLog) -> None:
 
 
 @pytest.mark.fault("B19")
-def test_a_batch_with_other_bounds_is_no_duplicate(log: UnifiedLog) -> None:
+def test_batch_with_other_sequences_is_no_duplicate(log: UnifiedLog) -> None:
     send(log, 0, 4)
     with pytest.raises(OutOfOrderSequenceError):
         send(log, 0, 3)
 
 
 @pytest.mark.fault("B19")
-def test_a_gap_is_refused_and_nothing_is_written(log: UnifiedLog) -> None:
+def test_sequence_gap_is_rejected(log: UnifiedLog) -> None:
     send(log, 0)
     with pytest.raises(OutOfOrderSequenceError, match="got sequence 2, expected 1"):
         send(log, 2)
@@ -82,12 +82,12 @@ def test_a_gap_is_refused_and_nothing_is_written(log: UnifiedLog) -> None:
     assert send(log, 1) == 1
 
 
-def test_an_unknown_producer_may_start_anywhere(log: UnifiedLog) -> None:
+def test_unknown_producer_may_start_at_any_sequence(log: UnifiedLog) -> None:
     assert send(log, 17) == 0
 
 
 @pytest.mark.fault("B19")
-def test_epochs(log: UnifiedLog) -> None:
+def test_producer_epochs(log: UnifiedLog) -> None:
     send(log, 0, epoch=3)
     with pytest.raises(InvalidProducerEpochError, match="got epoch 2, expected at least 3"):
         send(log, 1, epoch=2)
@@ -100,7 +100,7 @@ def test_epochs(log: UnifiedLog) -> None:
 
 
 @pytest.mark.fault("B19")
-def test_sequences_wrap(log: UnifiedLog) -> None:
+def test_sequences_wrap_in_the_log(log: UnifiedLog) -> None:
     send(log, MAX_SEQUENCE - 1, 2)
     send(log, 0, 2)
     log.append_as_leader(make_batch(producer=(7, 0, MAX_SEQUENCE - 1)), 0)
@@ -117,7 +117,7 @@ def test_sequence_arithmetic(sequence: int, step: int) -> None:
     assert in_sequence(sequence, forward) == (step == 1)
 
 
-def test_several_batches_of_a_request_follow_each_other(log: UnifiedLog) -> None:
+def test_batches_of_one_request_are_in_sequence(log: UnifiedLog) -> None:
     request = make_batch(2, producer=(PID, 0, 0)) + make_batch(2, producer=(PID, 0, 2))
     assert log.append_as_leader(request, 0).last_offset == 3
     gap = make_batch(2, producer=(PID, 0, 4)) + make_batch(2, producer=(PID, 0, 9))
@@ -126,7 +126,7 @@ def test_several_batches_of_a_request_follow_each_other(log: UnifiedLog) -> None
     assert send(log, 4) == 4
 
 
-def test_state_outlives_a_clean_restart(bench: LogBench, log: UnifiedLog) -> None:
+def test_producer_state_survives_clean_restart(bench: LogBench, log: UnifiedLog) -> None:
     send(log, 0, 5)
     log.close()
     assert bench.path(5, ".snapshot").exists()
@@ -140,10 +140,10 @@ def test_state_outlives_a_clean_restart(bench: LogBench, log: UnifiedLog) -> Non
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 @pytest.mark.parametrize("snapshots", ["kept", "missing", "corrupt", "ahead"])
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 330], ids=["one segment", "rolls"])
-def test_five_batches_in_flight_outlive_a_restart(
+def test_five_in_flight_batches_are_recognized_after_restart(
     bench: LogBench, segment_bytes: int, snapshots: str, clean: bool
 ) -> None:
-    """Their answers were lost with the broker, so their producer sends all of them again."""
+    """Their responses were lost with the broker, so their producer retries all of them."""
     config = LogConfig(segment_bytes=segment_bytes)
     log = bench.open(config)
     for sequence in range(0, 24, 2):
@@ -168,7 +168,7 @@ def test_five_batches_in_flight_outlive_a_restart(
 
 @pytest.mark.parametrize("first_bytes", [1, 500, 1 << 20])
 @pytest.mark.parametrize("most_bytes", [2500, 1 << 20])
-def test_five_batches_are_sought_from_the_end_on(
+def test_recent_batches_are_searched_backwards(
     bench: LogBench, monkeypatch: pytest.MonkeyPatch, first_bytes: int, most_bytes: int
 ) -> None:
     monkeypatch.setattr("kclient.broker.log.batch_recall._FIRST_BYTES", first_bytes)
@@ -189,7 +189,7 @@ def test_five_batches_are_sought_from_the_end_on(
 
 
 @pytest.mark.fault("B3")
-def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
+def test_producer_state_survives_crash(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(8):
         send(log, sequence)
     log.maintenance.roll()
@@ -205,7 +205,7 @@ def test_state_outlives_a_crash(bench: LogBench, log: UnifiedLog) -> None:
 
 @pytest.mark.fault("B3")
 @pytest.mark.parametrize("damage", ["garbage", "truncated", "empty", "bit flip", "missing"])
-def test_a_damaged_snapshot_is_done_without(bench: LogBench, log: UnifiedLog, damage: str) -> None:
+def test_corrupt_snapshot_is_ignored(bench: LogBench, log: UnifiedLog, damage: str) -> None:
     for sequence in range(8):
         send(log, sequence)
     log.close()
@@ -225,7 +225,7 @@ def test_a_damaged_snapshot_is_done_without(bench: LogBench, log: UnifiedLog, da
         assert log.append_as_leader(make_batch(producer=(PID, 0, sequence)), 0).duplicate
 
 
-def test_snapshots_go_with_their_segments(bench: LogBench, log: UnifiedLog) -> None:
+def test_snapshots_are_deleted_with_their_segments(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(3):
         send(log, sequence)
         log.maintenance.roll()
@@ -261,7 +261,7 @@ def test_idle_producers_expire(bench: LogBench, log: UnifiedLog, clock: ManualCl
 
 
 @pytest.mark.fault("B16")
-def test_the_longest_silent_producer_makes_room(bench: LogBench) -> None:
+def test_longest_idle_producer_is_evicted(bench: LogBench) -> None:
     log = bench.open(producers=ProducerLimits(max_ids=3))
     for pid in (1, 2, 3, 1, 4):
         send(log, 0 if pid != 1 or not log.log_end_offset else 1, pid=pid)
@@ -269,7 +269,7 @@ def test_the_longest_silent_producer_makes_room(bench: LogBench) -> None:
     for pid in (3, 4):
         with pytest.raises(OutOfOrderSequenceError):
             send(log, 5, pid=pid)
-    # Producer 2 was forgotten; what it sends next is taken as the first of a new one.
+    # Producer 2 was evicted; its next batch is accepted as that of a new producer.
     assert send(log, 5, pid=2) == 5
     assert send(log, 5, pid=3) == 6
     end = log.log_end_offset
@@ -280,7 +280,7 @@ def test_the_longest_silent_producer_makes_room(bench: LogBench) -> None:
 
 
 @pytest.mark.fault("B16")
-def test_an_open_transaction_is_never_forgotten(bench: LogBench) -> None:
+def test_producer_with_ongoing_transaction_is_not_evicted(bench: LogBench) -> None:
     log = bench.open(producers=ProducerLimits(max_ids=2))
     begin_txn(log, 0)
     for pid in range(5):
@@ -293,7 +293,7 @@ def test_an_open_transaction_is_never_forgotten(bench: LogBench) -> None:
 
 
 @pytest.mark.parametrize("shift_ms", [-3_600_000, _YEAR_MS])
-def test_a_jump_of_the_wall_clock_makes_no_producer_expire(
+def test_wall_clock_jump_expires_no_producer(
     log: UnifiedLog, clock: ManualClock, shift_ms: int
 ) -> None:
     send(log, 0)
@@ -303,9 +303,7 @@ def test_a_jump_of_the_wall_clock_makes_no_producer_expire(
     assert log.log_end_offset == 1
 
 
-def test_a_producer_that_writes_old_timestamps_does_not_expire(
-    log: UnifiedLog, clock: ManualClock
-) -> None:
+def test_producer_with_old_timestamps_does_not_expire(log: UnifiedLog, clock: ManualClock) -> None:
     old = partial(make_batch, first_timestamp=NOW_MS - _YEAR_MS)
     log.append_as_leader(old(producer=(PID, 0, 0)), 0)
     clock.elapsed_ms = 600_000
@@ -317,7 +315,7 @@ def test_a_producer_that_writes_old_timestamps_does_not_expire(
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_producer_is_remembered_when_the_broker_starts_with_a_wrong_clock(
+def test_producer_state_survives_restart_with_wrong_clock(
     bench: LogBench, log: UnifiedLog, clock: ManualClock, *, clean: bool
 ) -> None:
     send(log, 0)
@@ -331,7 +329,7 @@ def test_a_producer_is_remembered_when_the_broker_starts_with_a_wrong_clock(
     assert send(loaded, 5) == 1
 
 
-def test_truncation_takes_state_back(bench: LogBench, log: UnifiedLog) -> None:
+def test_truncation_reverts_producer_state(bench: LogBench, log: UnifiedLog) -> None:
     for sequence in range(4):
         send(log, sequence)
     log.truncate_to(2)
@@ -340,7 +338,7 @@ def test_truncation_takes_state_back(bench: LogBench, log: UnifiedLog) -> None:
         send(log, 4)
 
 
-def test_an_open_transaction_holds_the_stable_offset_back(log: UnifiedLog) -> None:
+def test_ongoing_transaction_limits_last_stable_offset(log: UnifiedLog) -> None:
     send(log, 0, pid=1)
     begin_txn(log, 0)
     send(log, 1, pid=1)
@@ -375,7 +373,7 @@ def test_aborted_transactions_are_listed(bench: LogBench, log: UnifiedLog, resta
         begin_txn(log, 9)
 
 
-def test_an_open_transaction_outlives_a_restart(bench: LogBench, log: UnifiedLog) -> None:
+def test_ongoing_transaction_survives_restart(bench: LogBench, log: UnifiedLog) -> None:
     begin_txn(log, 0)
     log.close()
     log = bench.open(clean=True)
@@ -400,7 +398,7 @@ def test_markers_are_fenced(log: UnifiedLog) -> None:
     begin_txn(log, 1, epoch=5)
 
 
-def test_coordinator_writes_are_not_held_to_sequences(log: UnifiedLog) -> None:
+def test_coordinator_appends_skip_sequence_checks(log: UnifiedLog) -> None:
     send(log, 0)
     log.append_as_leader(make_batch(producer=(PID, 0, 7)), 0, origin="coordinator")
     assert log.log_end_offset == 2
@@ -424,7 +422,7 @@ ENTRIES = st.builds(
 
 
 @given(st.lists(ENTRIES, max_size=5), st.data())
-def test_snapshots_read_back_and_damage_shows(
+def test_snapshot_round_trip_and_corruption(
     entries: list[ProducerStateEntry], data: st.DataObject
 ) -> None:
     for entry in entries:
@@ -440,7 +438,7 @@ def test_snapshots_read_back_and_damage_shows(
         decode_snapshot(encoded[:position])
 
 
-def test_the_snapshot_is_kafkas() -> None:
+def test_snapshot_has_kafkas_format() -> None:
     entry = ProducerStateEntry(7, 1, -1, 1000, None)
     entry.batches.append(BatchMetadata(9, 19, 4, 1000))
     encoded = encode_snapshot([entry])

@@ -79,7 +79,7 @@ def _read_offset_index(path: Path) -> None:
             assert index.lookup(offset).offset <= max(offset, _BASE) or index.entries
         index.truncate_to(_BASE + 2)
         index.sanity_check()
-        index.take_entries()
+        index.resize_for_append()
         index.append(max(index.last_offset, _BASE) + 1, 100)
     finally:
         index.close()
@@ -93,7 +93,7 @@ def _read_time_index(path: Path) -> None:
             index.lookup(timestamp)
         index.truncate_to(_BASE + 2)
         index.sanity_check()
-        index.take_entries()
+        index.resize_for_append()
         index.maybe_append(2**61, 2**30, closing=True)
     finally:
         index.close()

@@ -123,16 +123,16 @@ def test_invalid_tables_raise_before_any_wait(data: Any, kind: type[KafkaError],
     [
         (
             unchecked(pa.binary(), 3, None, ints(0, 1, 99, 2), b"abcd"),
-            "value: row 1 leaves the data",
+            "value: row 1 exceeds the data",
         ),
         (
             unchecked(pa.binary(), 3, None, ints(0, 9, 2, 4), b"abcd"),
-            "value: row 0 leaves the data",
+            "value: row 0 exceeds the data",
         ),
-        (unchecked(pa.string(), 3, None, ints(0, -5, 2, 4), b"abcd"), "value: row 0 leaves"),
+        (unchecked(pa.string(), 3, None, ints(0, -5, 2, 4), b"abcd"), "value: row 0 exceeds"),
         (
             unchecked(pa.large_binary(), 3, None, longs(0, 1 << 60, 2, 4), b"abcd"),
-            "value: row 0 leaves the data",
+            "value: row 0 exceeds the data",
         ),
         (unchecked(pa.binary_view(), 1, None, ints(99, 0, 7, 0), b"abcd"), "value: its Arrow buff"),
         (
