@@ -118,7 +118,7 @@ cluster-soak: build-ext
 # Kill a broker under load at so many random points; make crash KILLS=50 SEED=1
 .PHONY: crash
 crash: build-ext
-	$(RUN) -m tests.support.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	$(RUN) -m tests.support.processes.kill_loop --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 # Kill Spark's driver and executors at every point of their jobs, and count: KILLS_ARGS='--only driver/stream'.
 KILLS_ARGS ?=

@@ -22,8 +22,8 @@ from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_runtime import KafkaRuntime
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient
-from tests.support.heeded_interrupts import heed_interrupts
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignClient
+from tests.support.processes.heeded_interrupts import heed_interrupts
 
 GIVEN = "given"
 _CLUSTERS = pytest.StashKey[list[KafkaCluster]]()

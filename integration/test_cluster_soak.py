@@ -14,9 +14,9 @@ from integration.cluster_soak.verdict import Verdict, judge, places_of
 from integration.harness.discovery import NEWEST
 from integration.soak.crowd import Cast
 from integration.soak.report import client_faults
-from tests.support.foreign_record import ForeignRecord
-from tests.support.vital_signs import Signs, VitalSigns
-from tests.support.writer import Writing
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.writer import Writing
+from tests.support.processes.vital_signs import Signs, VitalSigns
 
 # The topic is recreated when its partitions have had several leaders: the epochs begin again.
 KINDS = (MOVE, KILL, BELOW_MIN_ISR, RECREATE)

@@ -15,8 +15,8 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from kclient.record import CompressionType, ControlRecordType, EndTxnMarker, build_end_txn_batch
-from tests.support.clean_log import clean, keyed_batch, last_values, records
-from tests.support.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign import FOREIGN_CLIENTS
+from tests.support.disks.clean_log import clean, keyed_batch, last_values, records
 
 COMPACT = LogConfig(cleanup_policy=("compact",), segment_bytes=SEGMENT_BYTES)
 

@@ -9,8 +9,8 @@ from integration.conftest import ToolsFor
 from integration.harness.discovery import chosen_versions
 from integration.harness.kafka_tools import KafkaTools
 from kclient import AdminClient, Consumer, Producer, TopicPartition
-from tests.support.broker_process import BrokerProcess
-from tests.support.foreign import ForeignRecord
+from tests.support.clients.foreign import ForeignRecord
+from tests.support.processes.broker_process import BrokerProcess
 
 RECORDS = [ForeignRecord(b"v%d" % number, b"k%d" % (number % 5)) for number in range(50)]
 

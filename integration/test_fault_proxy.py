@@ -3,7 +3,7 @@
 from integration.conftest import StartCluster
 from integration.harness.kafka_cluster import ClusterOptions
 from kclient.testing import ApiKey, Direction, FaultProxy
-from tests.support.desk import Desk, read
+from tests.support.clients.desk import Desk, read
 
 
 def test_clients_of_three_nodes_stay_behind_the_proxy(start_cluster: StartCluster) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.foreign import ForeignClient, ForeignRecord, Sending
+from tests.support.clients.foreign import ForeignClient, ForeignRecord, Sending
 
 Topic = Callable[..., str]
 

@@ -14,12 +14,12 @@ from kclient import Consumer, TopicPartition
 from kclient.admin.admin_types import ConsumerGroupDescription
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place, poll_until, read, values
-from tests.support.foreign_record import ForeignRecord
-from tests.support.group_member import Membership
-from tests.support.load import Load, check_intact
-from tests.support.member_process import GroupHistory, MemberProcess
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.group_member import Membership
+from tests.support.clients.load import Load, check_intact
+from tests.support.processes.member_process import GroupHistory, MemberProcess
 
 Topic = Callable[..., str]
 

@@ -14,7 +14,7 @@ from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from integration.harness.waiting import wait_until
 from integration.harness.wire_probe import known_brokers, served_apis
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 Topic = Callable[..., str]
 

@@ -8,9 +8,9 @@ import pytest
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer
-from tests.support.foreign import ForeignClient, ForeignRecord, Sending
-from tests.support.foreign_record import Patience
-from tests.support.own_client import OwnClient
+from tests.support.clients.foreign import ForeignClient, ForeignRecord, Sending
+from tests.support.clients.foreign_record import Patience
+from tests.support.clients.own_client import OwnClient
 
 Topic = Callable[..., str]
 

@@ -29,7 +29,7 @@ from kclient.record import (
     build_end_txn_batch,
     read_batches,
 )
-from tests.support.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign import FOREIGN_CLIENTS
 
 TXN_PRODUCER = 9000
 # Small enough for several segments, as large as Kafka asks for.

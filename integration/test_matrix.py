@@ -11,8 +11,8 @@ import pytest
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import Consumer, TopicPartition
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord, Sending
-from tests.support.own_client import OwnClient
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord, Sending
+from tests.support.clients.own_client import OwnClient
 
 pytestmark = pytest.mark.campaign
 

@@ -10,10 +10,10 @@ from integration.harness.mock_cluster import MockCluster
 from kclient import Consumer, ConsumerRecord
 from kclient.common.errors import CommitFailedError
 from kclient.protocol.api_keys import ApiKey
-from tests.support.desk import Desk, place, poll_until, read, values
-from tests.support.foreign_record import ForeignRecord
-from tests.support.load import Load, check_intact
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.load import Load, check_intact
 
 RECORDS = 300
 SESSION_MS = 1_500  # a rebalance of the mock lasts this long less a second, whoever has joined

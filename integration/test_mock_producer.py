@@ -14,10 +14,10 @@ from kclient import Producer
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
-from tests.support.desk import Desk
-from tests.support.foreign import FOREIGN_CLIENTS
-from tests.support.foreign_record import ForeignRecord
-from tests.support.load import Load, check_intact
+from tests.support.clients.desk import Desk
+from tests.support.clients.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.load import Load, check_intact
 
 TOPIC = "t"
 PARTITIONS = 3

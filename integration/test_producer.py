@@ -10,7 +10,7 @@ import pytest
 from integration.harness.running_kafka import RunningKafka
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.producer import Producer, UnknownPartitionError, murmur2_partition
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignClient, ForeignRecord
 
 Topic = Callable[..., str]
 

@@ -8,13 +8,13 @@ import pytest
 from integration.conftest import StartCluster
 from integration.harness.discovery import chosen_versions
 from kclient import Consumer, ConsumerRecord, TopicPartition
-from tests.support.background_thread import BackgroundThread
-from tests.support.broker_process import BrokerProcess
-from tests.support.desk import Desk, read
-from tests.support.foreign import FOREIGN_CLIENTS
-from tests.support.foreign_record import ForeignRecord
-from tests.support.load import Load, check_intact
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.background_thread import BackgroundThread
+from tests.support.clients.desk import Desk, read
+from tests.support.clients.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.load import Load, check_intact
+from tests.support.processes.broker_process import BrokerProcess
 
 PARTITIONS = 3
 CRASHES = 5

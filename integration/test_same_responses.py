@@ -63,7 +63,7 @@ from kclient.protocol.messages.sync_group import (
 )
 from kclient.record import CompressionType
 from kclient.testing import EmbeddedCluster
-from tests.support.wire import Wire, batch
+from tests.support.clients.wire import Wire, batch
 
 _numbers = count()
 _TIMESTAMP = 1_700_000_000_000

@@ -14,9 +14,9 @@ from kclient.spark.common.errors import DataLossError
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
-from tests.support.desk import Desk
-from tests.support.spark_query import EARLIEST, Query, numbers, parsed
-from tests.support.waiting import wait_until
+from tests.support.checks.spark_query import EARLIEST, Query, numbers, parsed
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk
 
 
 def read(kafka: RunningKafka, options: Mapping[str, str]) -> list[int]:

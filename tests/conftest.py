@@ -1,6 +1,6 @@
 """What holds for all tests."""
 
-from tests.support.heeded_interrupts import heed_interrupts
+from tests.support.processes.heeded_interrupts import heed_interrupts
 
 
 def pytest_configure() -> None:

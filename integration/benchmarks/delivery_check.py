@@ -6,7 +6,7 @@ from integration.benchmarks.contenders import Contender
 from integration.benchmarks.measuring import CellError, run_cell
 from integration.benchmarks.workload import PRODUCE, Workload, values_of
 from integration.harness.running_kafka import RunningKafka
-from tests.support.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign import FOREIGN_CLIENTS
 
 RECORDS = 5_000
 

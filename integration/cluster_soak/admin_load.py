@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from kclient import AdminClient
 from kclient.common.errors import KafkaError
-from tests.support.background_thread import BackgroundThread
+from tests.support.clients.background_thread import BackgroundThread
 
 _EVERY_S = 1.0
 _TIMEOUT_S = 15.0

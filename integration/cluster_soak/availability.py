@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from integration.cluster_soak.fleet import Fleet
 from integration.harness.wire_probe import PartitionState, partition_states
-from tests.support.background_thread import BackgroundThread
+from tests.support.clients.background_thread import BackgroundThread
 
 _EVERY_S = 0.2
 _LONGEST_STEP_S = 2.0

@@ -28,7 +28,7 @@ from integration.harness.discovery import find_runtime
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.soak.report import client_faults
 from kclient import AdminClient, NewTopic
-from tests.support.vital_signs import VitalSigns
+from tests.support.processes.vital_signs import VitalSigns
 
 _TICK_S = 1.0
 _WARM_UP = 0.4  # of the whole time

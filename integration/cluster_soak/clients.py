@@ -26,12 +26,12 @@ from integration.cluster_soak.transactions import TransactionalWriter
 from integration.soak.crowd import Crowd
 from kclient import TopicPartition
 from kclient.common.errors import KafkaError
-from tests.support.desk import Desk
-from tests.support.group_member import Membership
-from tests.support.vital_signs import VitalSigns
-from tests.support.waiting import wait_until
-from tests.support.writer import Writing
-from tests.support.writer_process import WriterProcess
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk
+from tests.support.clients.group_member import Membership
+from tests.support.clients.writer import Writing
+from tests.support.processes.vital_signs import VitalSigns
+from tests.support.processes.writer_process import WriterProcess
 
 _SAMPLE_S = 5.0
 _READY_S = 120.0

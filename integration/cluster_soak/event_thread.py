@@ -9,7 +9,7 @@ from integration.cluster_soak.events import RECREATE, WEIGHTS, Events, shuffled
 from integration.cluster_soak.fleet import Fleet
 from integration.cluster_soak.plan import RECREATED, REPLICAS, TOPIC, TRANSACTIONS, Plan
 from integration.cluster_soak.recreated_topic import RecreatedTopic
-from tests.support.background_thread import BackgroundThread
+from tests.support.clients.background_thread import BackgroundThread
 
 _SETTLED = 0.7  # how many events begin only when all replicas are in sync
 _END_S = 180.0  # an event waits for brokers, replicas and leaders in turn

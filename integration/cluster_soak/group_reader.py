@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tests.support.background_thread import BackgroundThread
-from tests.support.foreign_record import ForeignRecord
-from tests.support.group_member import Membership, Own
+from tests.support.clients.background_thread import BackgroundThread
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.group_member import Membership, Own
 
 _END_S = 90.0
 

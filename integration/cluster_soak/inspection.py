@@ -18,12 +18,12 @@ from integration.cluster_soak.plan import (
 from integration.cluster_soak.recreated_topic import RecreatedTopic
 from integration.cluster_soak.transactions import ABORTED, COMMITTED
 from integration.cluster_soak.verdict import Places, Verdict, judge, places_of
-from tests.support.audit import seal
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import ForeignRecord
-from tests.support.load import value_of
-from tests.support.waiting import wait_until
-from tests.support.writer_process import WriterProcess
+from tests.support.checks.audit import seal
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.load import value_of
+from tests.support.processes.writer_process import WriterProcess
 
 _READ_S = 300.0
 _CATCH_UP_S = 60.0

@@ -54,7 +54,7 @@ class Outcomes:
 
 
 def read_outcomes(journal: Path, sent: int) -> Outcomes:
-    """Reads the journal of a writer; see tests.support.writer."""
+    """Reads the journal of a writer; see tests.support.clients.writer."""
     found = Outcomes(sent)
     for line in _whole_lines(journal):
         what, at, number, *rest = line.split()
@@ -69,7 +69,7 @@ def read_outcomes(journal: Path, sent: int) -> Outcomes:
 
 
 def read_times(journals: Iterable[Path]) -> dict[int, list[float]]:
-    """Returns partition -> when the members of a group read it; see tests.support.group_member."""
+    """Return the times at which the members of a group read each partition, from their journals."""
     found: dict[int, list[float]] = defaultdict(list)
     for journal in journals:
         now = 0.0

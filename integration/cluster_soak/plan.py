@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from integration.cluster_soak.events import Durations
 from integration.soak.crowd import Cast
-from tests.support.writer import Writing
+from tests.support.clients.writer import Writing
 
 TOPIC, TRANSACTIONS, RECREATED = "cluster-soak", "transactions", "recreated"
 PARTITIONS, TRANSACTION_PARTITIONS, RECREATED_PARTITIONS = 6, 2, 3

@@ -5,7 +5,7 @@ from random import Random
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.support.background_thread import BackgroundThread
+from tests.support.clients.background_thread import BackgroundThread
 
 _EVERY_S = 0.3
 _CALL_S = 5.0

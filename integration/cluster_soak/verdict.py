@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from integration.cluster_soak.outcomes import Outcomes
-from tests.support.foreign_record import ForeignRecord
-from tests.support.load import value_of
-from tests.support.writer import Writing
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.load import value_of
+from tests.support.clients.writer import Writing
 
 _SHOWN = 3
 

@@ -2,7 +2,7 @@
 
 kafka-python's source distribution holds its integration tests, and they take an address. Others
 cannot be run so: aiokafka's holds no tests, and confluent-kafka's none but its verifiable clients,
-which tests.support.foreign_group_member stands for.
+which tests.support.clients.foreign_group_member stands for.
 """
 
 import sys

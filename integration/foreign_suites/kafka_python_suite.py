@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from integration.harness.errors import HarnessError
-from tests.support.broker_process import BrokerProcess
+from tests.support.processes.broker_process import BrokerProcess
 
 _PACKAGE = "kafka-python"
 _FILES = (

@@ -1,4 +1,4 @@
-// A member of a consumer group by franz-go; tests/support/group_member.py says what it does.
+// A member of a consumer group by franz-go; tests/support/clients/group_member.py says what it does.
 package main
 
 import (

@@ -27,7 +27,7 @@ from integration.harness.tool_output import (
     producer_throughput,
     topic_offsets,
 )
-from tests.support.foreign_record import ForeignRecord
+from tests.support.clients.foreign_record import ForeignRecord
 
 _TOOLS = "org.apache.kafka.tools."
 _TIMEOUT = 60.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.foreign_record import ForeignRecord, Header
+from tests.support.clients.foreign_record import ForeignRecord, Header
 
 # For the console consumer, so that keys, values and headers may hold tabs, commas and line ends.
 FIELD, HEADER, LINE, NULL = "\x1f", "\x1e", "\x1d\n", "\x02"

@@ -1,9 +1,9 @@
 """Reads everything that is in a topic, as it comes, and holds it to what was promised."""
 
 from kclient import Consumer, TopicPartition
-from tests.support.audit import Audit
-from tests.support.background_thread import BackgroundThread
-from tests.support.waiting import wait_until
+from tests.support.checks.audit import Audit
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.background_thread import BackgroundThread
 
 
 class Auditor(BackgroundThread):

@@ -9,7 +9,7 @@ from integration.harness.discovery import find_runtime
 from integration.harness.kafka_cluster import ClusterOptions, KafkaCluster
 from integration.harness.kafka_node import KafkaNode
 from kclient import AdminClient, NewTopic, TopicPartition
-from tests.support.broker_process import BrokerProcess
+from tests.support.processes.broker_process import BrokerProcess
 
 _SEGMENT = 16 << 20
 _RETAINED = 256 << 20  # a partition; the slowest reader must be nearer to the end than that

@@ -12,9 +12,9 @@ from typing import Self
 
 from integration.harness.go_member import FRANZ_GO, franz_go_member
 from kclient import TopicPartition
-from tests.support.desk import Desk
-from tests.support.group_member import Membership
-from tests.support.member_process import GroupHistory, MemberProcess
+from tests.support.clients.desk import Desk
+from tests.support.clients.group_member import Membership
+from tests.support.processes.member_process import GroupHistory, MemberProcess
 
 _SESSION_MS = 6_000
 

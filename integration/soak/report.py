@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from integration.soak.soak import Outcome
-from tests.support.vital_signs import Signs, VitalSigns, slope
+from tests.support.processes.vital_signs import Signs, VitalSigns, slope
 
 _MIB = 1 << 20
 _BROKER = "broker "

@@ -12,11 +12,11 @@ from integration.soak.auditor import Auditor
 from integration.soak.brokers import Brokers
 from integration.soak.crowd import Cast, Crowd
 from kclient import TopicPartition
-from tests.support.desk import Desk
-from tests.support.vital_signs import VitalSigns
-from tests.support.waiting import wait_until
-from tests.support.writer import Writing
-from tests.support.writer_process import WriterProcess
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk
+from tests.support.clients.writer import Writing
+from tests.support.processes.vital_signs import VitalSigns
+from tests.support.processes.writer_process import WriterProcess
 
 TOPIC = "soak"
 PARTITIONS = 6

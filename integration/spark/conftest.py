@@ -20,7 +20,7 @@ from integration.spark.sessions import built
 from kclient.spark.environment.java_home import find_java
 from kclient.spark.environment.local_session import plan_local_session
 from kclient.spark.environment.machine import LocalMachine
-from tests.support.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_confluent import ConfluentClient
 
 _HERE = Path(__file__).parent
 # The first test waits for seven JVMs, which takes a minute and a half where others want the cores.

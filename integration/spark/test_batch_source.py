@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from integration.harness.running_kafka import RunningKafka
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import ForeignRecord, Sending
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import ForeignRecord, Sending
 
 Topic = Callable[..., str]
 

@@ -41,7 +41,7 @@ from integration.benchmarks.spark.runner import Outcome, Row, Run, Runner
 from integration.benchmarks.spark.workbench import Workbench
 from integration.harness.errors import HarnessError
 from integration.harness.running_kafka import RunningKafka
-from tests.support.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_confluent import ConfluentClient
 
 _PROJECT = Path(__file__).parents[2]
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -16,8 +16,8 @@ from integration.harness.running_kafka import RunningKafka
 from integration.harness.spark_driver import SparkDriver
 from integration.harness.spark_standalone import StandaloneCluster
 from kclient.spark import check_environment, foreach_partition_sink, write_partitions
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import ForeignRecord
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import ForeignRecord
 
 Topic = Callable[..., str]
 

@@ -10,7 +10,7 @@ from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from integration.harness.spark_standalone import StandaloneCluster
-from tests.support.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_confluent import ConfluentClient
 
 FLIGHTS = 3_000
 

@@ -19,8 +19,8 @@ from kclient.spark import (
     foreach_partition_sink,
     write_partitions,
 )
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import ForeignRecord, Header
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import ForeignRecord, Header
 
 Topic = Callable[..., str]
 

@@ -16,9 +16,9 @@ from integration.harness.kafka_tools import KafkaTools
 from integration.harness.running_kafka import RunningKafka
 from kclient import TopicPartition
 from kclient.spark import lag
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import COMMITTED, PLAIN, ForeignRecord, Sending
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import COMMITTED, PLAIN, ForeignRecord, Sending
 
 Topic = Callable[..., str]
 

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from integration.spark_kills.jobs import MAPPED, Kind
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_record import ForeignRecord
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_record import ForeignRecord
 
 PARTITIONS = 2
 _START_MS = 1_700_000_000_000

@@ -27,8 +27,8 @@ from kclient.common.errors import (
 from kclient.common.types import NewTopic, TopicPartition
 from kclient.consumer.consumer import Consumer
 from kclient.testing import ApiKey, EmbeddedCluster
-from tests.support.sigint import interrupt_main_thread, repeated_interrupts
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.processes.sigint import interrupt_main_thread, repeated_interrupts
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from kclient.record import reference
-from tests.support.record_columns import column, record_columns
+from tests.support.checks.record_columns import column, record_columns
 
 BATCH_SIZE = 256 * 1024
 BATCHES = 8

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.support.wire import Wire
+from tests.support.clients.wire import Wire
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from tests.support.wire import Wire
+from tests.support.clients.wire import Wire
 
 _DELAY = "group.initial.rebalance.delay.ms"
 _BROKER_RESOURCE = 4

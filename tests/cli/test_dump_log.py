@@ -7,8 +7,8 @@ import pytest
 from kclient.cli.dump_log import decode_metadata, decode_offsets
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
-from tests.support.wire import Wire
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.wire import Wire
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
-from tests.support.desk import Desk, place
-from tests.support.python_process import ROOT, PythonProcess, command
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place
+from tests.support.processes.python_process import ROOT, PythonProcess, command
 
 INTERRUPTED = 130
 TERMINATED = 143

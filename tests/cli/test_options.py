@@ -14,8 +14,8 @@ from kclient.cli.demo import flights
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
-from tests.support.desk import Desk
-from tests.support.python_process import ROOT, command
+from tests.support.clients.desk import Desk
+from tests.support.processes.python_process import ROOT, command
 
 Captured = pytest.CaptureFixture[str]
 

@@ -17,8 +17,8 @@ from kclient.cli.main import main
 from kclient.cli.record_format import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.python_process import ROOT, command
+from tests.support.clients.desk import Desk, place
+from tests.support.processes.python_process import ROOT, command
 
 AWKWARD = [
     b"plain",

@@ -14,8 +14,8 @@ from kclient.network.selector import Selector
 from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataRequest
 from kclient.testing.virtual import Peer
-from tests.support.scripted_broker import ScriptedBroker
-from tests.support.virtual_home import VirtualHome
+from tests.support.clients.scripted_broker import ScriptedBroker
+from tests.support.virtual.virtual_home import VirtualHome
 
 
 class ClientWorld:

@@ -15,7 +15,7 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.versions import VersionRange
 from tests.client.conftest import ClientWorld
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.clients.scripted_broker import ScriptedBroker
 
 BOOTSTRAP = Node(-1, "10.0.0.1", 9092)
 

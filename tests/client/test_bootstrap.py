@@ -15,7 +15,7 @@ from kclient.protocol.message import Request
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.clients.scripted_broker import ScriptedBroker
 
 
 class Hostile:

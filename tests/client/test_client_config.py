@@ -10,7 +10,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.network_client_builder import build_network_client, client_settings
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.virtual_home import VirtualHome
 
 CLIENT = ConfigDef("client", common_keys())
 

@@ -17,7 +17,7 @@ from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.protocol.versions import VersionRange
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.scripted_broker import framed
+from tests.support.clients.scripted_broker import framed
 
 NODE = Node(1, "10.0.0.1", 9092)
 MINUTE_MS = 60_000.0

@@ -12,7 +12,7 @@ from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.config_def import ConfigDef
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
-from tests.support.hostile_peer import HOSTILE, ClosedPort, HostilePeer
+from tests.support.processes.hostile_peer import HOSTILE, ClosedPort, HostilePeer
 
 
 class LiveClient:

@@ -10,7 +10,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import Node
 from kclient.testing import EmbeddedCluster
 from tests.client.conftest import ClientWorld
-from tests.support.virtual_home import IP
+from tests.support.virtual.virtual_home import IP
 
 NODE = Node(1, "10.0.0.1", 9092)
 

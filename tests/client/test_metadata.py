@@ -20,7 +20,7 @@ from kclient.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kclient.testing.virtual import VirtualNet
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.virtual_home import VirtualHome
 
 ORDERS = TopicPartition("orders", 0)
 ID_1 = bytes(15) + b"\x11"

@@ -28,7 +28,7 @@ from kclient.protocol.messages.metadata import (
 )
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.client.conftest import ClientWorld
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.clients.scripted_broker import ScriptedBroker
 
 NODE = Node(1, "10.0.0.1", 9092)
 

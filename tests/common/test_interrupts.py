@@ -10,7 +10,7 @@ import pytest
 from kclient.common.interrupts import deferred_sigint, sigint_takes_effect
 from kclient.common.system_condition import SystemCondition
 from kclient.network.system_net import SystemPoller
-from tests.support.sigint import repeated_interrupts
+from tests.support.processes.sigint import repeated_interrupts
 
 
 def interrupt() -> None:

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from kclient.common.system_condition import SystemCondition
-from tests.support.interrupts import Interruption, at_every_place
-from tests.support.waiting import wait_until
+from tests.support.checks.interrupts import Interruption, at_every_place
+from tests.support.checks.waiting import wait_until
 
 
 def start(work: object) -> threading.Thread:

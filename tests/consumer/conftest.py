@@ -11,8 +11,8 @@ from kclient.common.types import Node, TopicPartition
 from kclient.consumer import Consumer
 from kclient.record import ConsumerRecord
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
-from tests.support.virtual_home import VirtualHome
-from tests.support.virtual_log_broker import VirtualLog, VirtualLogBroker
+from tests.support.virtual.virtual_home import VirtualHome
+from tests.support.virtual.virtual_log_broker import VirtualLog, VirtualLogBroker
 
 
 class StoredTask:

@@ -14,7 +14,7 @@ from kclient.consumer.errors import IncompleteBatchError, OffsetsOutOfRangeError
 from kclient.protocol.api_keys import ApiKey
 from kclient.record import ConsumerRecord, RecordDeserializationError
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import without_last_record
+from tests.support.virtual.virtual_log_broker import without_last_record
 
 NOT_LEADER = 6
 OFFSET_OUT_OF_RANGE = 1

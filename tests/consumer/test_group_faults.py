@@ -13,7 +13,7 @@ from kclient.consumer import Consumer
 from kclient.consumer.coordinator.offset_committer import Offsets
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import VirtualLogBroker
+from tests.support.virtual.virtual_log_broker import VirtualLogBroker
 
 _COORDINATOR_LOADING = 14
 _NOT_COORDINATOR = 16

@@ -19,7 +19,7 @@ from kclient.consumer.errors import (
 )
 from kclient.record import RECORD_BATCH_OVERHEAD, crc32c
 from tests.consumer.conftest import ORDERS_0, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import (
+from tests.support.virtual.virtual_log_broker import (
     ATTRIBUTES_AT,
     COUNT_AT,
     CRC_AT,

@@ -12,7 +12,7 @@ from kclient.common.errors import ClosedError
 from kclient.common.runtime import Net, Poller
 from kclient.consumer import Consumer
 from tests.consumer.conftest import ConsumerWorld
-from tests.support.interrupts import Interruption, at_every_place
+from tests.support.checks.interrupts import Interruption, at_every_place
 
 _CLOSE_MS = 200
 

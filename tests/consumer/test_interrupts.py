@@ -9,7 +9,7 @@ from kclient.common.errors import ClosedError, KafkaError
 from kclient.consumer import Consumer
 from kclient.record import ConsumerRecord
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
-from tests.support.interrupts import Interruption, at_every_place
+from tests.support.checks.interrupts import Interruption, at_every_place
 
 _CLOSE_MS = 200
 

@@ -18,7 +18,7 @@ from kclient.common.errors import (
     WakeupError,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.thread_stress import switching_all_the_time
+from tests.support.checks.thread_stress import switching_all_the_time
 
 COUNT = 3000
 MANY = 5000

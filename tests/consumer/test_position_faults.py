@@ -9,7 +9,7 @@ from kclient.protocol.headers import RequestHeader
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.fetch import FetchRequest, FetchResponse
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
-from tests.support.virtual_log_broker import VirtualLogBroker, without_records
+from tests.support.virtual.virtual_log_broker import VirtualLogBroker, without_records
 
 _UNKNOWN_SERVER_ERROR = -1
 _OFFSET_OUT_OF_RANGE = 1

@@ -11,8 +11,9 @@ import pytest
 from kclient import Consumer, NewTopic, Producer
 from kclient.admin.admin_client import AdminClient
 from kclient.testing import EmbeddedCluster
-from tests.support.consumer_trials import AT_MOST, FORK_SESSION_MS, GROUP, member, some
+from tests.support.processes.consumer_trials import AT_MOST, FORK_SESSION_MS, GROUP, member, some
 
+PROGRAM = "tests.support.processes.consumer_trials"
 COUNT = 60
 PATIENCE_S = 30.0
 
@@ -39,7 +40,14 @@ def start(cluster: EmbeddedCluster, topic: str) -> Iterator[Callable[[str], subp
     started: list[subprocess.Popen[str]] = []
 
     def run(trial: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-X", "dev", "-m", "tests.support.consumer_trials", trial]
+        command = [
+            sys.executable,
+            "-X",
+            "dev",
+            "-m",
+            PROGRAM,
+            trial,
+        ]
         process = subprocess.Popen(
             [*command, cluster.bootstrap_servers, topic],
             stdin=subprocess.PIPE,

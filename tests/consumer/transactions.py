@@ -3,7 +3,7 @@
 from bisect import bisect_left
 
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
-from tests.support.virtual_log_broker import VirtualLog
+from tests.support.virtual.virtual_log_broker import VirtualLog
 
 
 def end(log: VirtualLog, producer_id: int, kind: ControlRecordType) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk
-from tests.support.document_blocks import CodeBlock, code_blocks
-from tests.support.python_process import ROOT, command, script
+from tests.support.checks.document_blocks import CodeBlock, code_blocks
+from tests.support.clients.desk import Desk
+from tests.support.processes.python_process import ROOT, command, script
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.support.document_blocks import blocks
+from tests.support.checks.document_blocks import blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "test-with-faults.md"
 EXAMPLES = {heading: code for heading, (code,) in blocks(PAGE, "python").items()}

@@ -13,9 +13,9 @@ import pytest
 
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
-from tests.support.broker_process import BrokerProcess
-from tests.support.document_blocks import blocks
-from tests.support.waiting import wait_until
+from tests.support.checks.document_blocks import blocks
+from tests.support.checks.waiting import wait_until
+from tests.support.processes.broker_process import BrokerProcess
 
 ROOT = Path(__file__).parents[2]
 FIRST_STEPS = ROOT / "docs" / "tutorials" / "first-steps.md"

@@ -13,10 +13,10 @@ import pytest
 
 from kclient.common.errors import CommitFailedError
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.document_blocks import all_blocks, blocks
-from tests.support.python_process import ROOT, command, script
-from tests.support.waiting import wait_until
+from tests.support.checks.document_blocks import all_blocks, blocks
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place
+from tests.support.processes.python_process import ROOT, command, script
 
 PAGES = ROOT / "docs" / "how-to"
 ADDRESS = "localhost:9092"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from kclient.cli.main import main
-from tests.support.broker_process import BrokerProcess
-from tests.support.desk import Desk, place
-from tests.support.document_blocks import blocks
-from tests.support.python_process import ROOT, PythonProcess, script
-from tests.support.waiting import wait_until
+from tests.support.checks.document_blocks import blocks
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place
+from tests.support.processes.broker_process import BrokerProcess
+from tests.support.processes.python_process import ROOT, PythonProcess, script
 
 README = ROOT / "README.md"
 PYTHON = blocks(README, "python")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.support.error_advice import ADVICE
-from tests.support.reference_pages import PAGES, REFERENCE, own_errors
+from tests.support.checks.error_advice import ADVICE
+from tests.support.checks.reference_pages import PAGES, REFERENCE, own_errors
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_is_up_to_date(name: str) -> None:
-    # To update the pages: python -m tests.support.reference_pages
+    # To update the pages: python -m tests.support.checks.reference_pages
     assert (REFERENCE / name).read_text() == PAGES[name]()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kclient.testing.embedded_cluster import EmbeddedCluster
-from tests.support.document_blocks import blocks
-from tests.support.foreign import FOREIGN_CLIENTS
+from tests.support.checks.document_blocks import blocks
+from tests.support.clients.foreign import FOREIGN_CLIENTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "send-arrow-tables.md"
 CODE = [code for section in blocks(PAGE, "python").values() for code in section]

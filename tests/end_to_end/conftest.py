@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 
 @pytest.fixture(scope="module")

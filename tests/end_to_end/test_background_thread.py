@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from tests.support.background_thread import BackgroundThread
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.background_thread import BackgroundThread
 
 
 class Worker(BackgroundThread):

@@ -6,10 +6,10 @@ import pytest
 
 from kclient import NewTopic
 from kclient.testing import EmbeddedCluster
-from tests.support.broker_process import BrokerProcess
-from tests.support.desk import Desk, place, read, values
-from tests.support.load import Load, check_intact
-from tests.support.own_client import OwnClient
+from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.load import Load, check_intact
+from tests.support.clients.own_client import OwnClient
+from tests.support.processes.broker_process import BrokerProcess
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])

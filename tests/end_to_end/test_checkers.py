@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.audit import Audit
-from tests.support.group_member import Membership, Program, Tell
-from tests.support.group_member import Read as ReadRecord
-from tests.support.ledger import Ledger
-from tests.support.member_process import MemberProcess, Read
-from tests.support.vital_signs import slope
+from tests.support.checks.audit import Audit
+from tests.support.checks.ledger import Ledger
+from tests.support.clients.group_member import Membership, Program, Tell
+from tests.support.clients.group_member import Read as ReadRecord
+from tests.support.processes.member_process import MemberProcess, Read
+from tests.support.processes.vital_signs import slope
 
 GOOD = [(0, 0, b"a:0"), (0, 1, b"a:1"), (1, 0, b"b:0"), (0, 2, b"c:0"), (0, 3, b"a:2")]
 

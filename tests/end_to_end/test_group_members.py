@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kclient import TopicPartition
-from tests.support.desk import Desk
-from tests.support.group_member import MOST, Membership
-from tests.support.load import Load, check_intact
-from tests.support.member_process import GroupHistory, MemberProcess
+from tests.support.clients.desk import Desk
+from tests.support.clients.group_member import MOST, Membership
+from tests.support.clients.load import Load, check_intact
+from tests.support.processes.member_process import GroupHistory, MemberProcess
 
 PARTITIONS = 6
 SESSION_MS = 3_000

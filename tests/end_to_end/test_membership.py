@@ -8,9 +8,9 @@ import pytest
 
 from kclient import Consumer, NewTopic, TopicPartition
 from kclient.common.errors import CommitFailedError, KafkaError
-from tests.support.desk import Desk, place, poll_until, read, values
-from tests.support.foreign_record import Patience
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.foreign_record import Patience
 
 
 class Diary:

@@ -8,8 +8,8 @@ import pytest
 from kclient import Consumer, OffsetAndMetadata
 from kclient.common.errors import KafkaError, NoOffsetForPartitionError, WakeupError
 from kclient.consumer.errors import OffsetsOutOfRangeError
-from tests.support.desk import Desk, place, poll_until, read, values
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, poll_until, read, values
 
 
 def committed(desk: Desk, group: str, topic: str) -> int | None:

@@ -14,7 +14,7 @@ from kclient.serialization import (
     string_deserializer,
     string_serializer,
 )
-from tests.support.desk import Desk, place, read, values
+from tests.support.clients.desk import Desk, place, read, values
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 Headers = list[tuple[str, bytes | None]]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kclient import Producer
 from kclient.errors import KafkaError
-from tests.support.hostile_peer import HostilePeer, claims
+from tests.support.processes.hostile_peer import HostilePeer, claims
 
 
 def most_memory_kib() -> int:

@@ -14,8 +14,8 @@ from kclient import AdminClient, Consumer, Producer, TopicPartition
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.errors import BootstrapError, KafkaError
 from kclient.testing import EmbeddedCluster
-from tests.support.hostile_peer import HOSTILE, BlackHole, ClosedPort, HostilePeer, waits
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.processes.hostile_peer import HOSTILE, BlackHole, ClosedPort, HostilePeer, waits
 
 ROOT = Path(__file__).parents[2]
 

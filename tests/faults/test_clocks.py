@@ -12,7 +12,7 @@ from kclient.common.errors import KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
 from kclient.testing import EmbeddedCluster, FaultProxy
-from tests.support.desk import Desk, read, values
+from tests.support.clients.desk import Desk, read, values
 
 HOUR_MS = 3_600_000
 # A broker refuses what claims to be more than an hour ahead.

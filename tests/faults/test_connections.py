@@ -11,8 +11,8 @@ from kclient.protocol.headers import decode_request_header
 from kclient.protocol.messages.produce import ProduceRequest
 from kclient.record import RecordBatch
 from kclient.testing import ApiKey, Direction, EmbeddedCluster, Ending, FaultProxy
-from tests.support.desk import Desk, place, read, values
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, read, values
 
 BRISK = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
 # A member whose answer was lost before it got its id is waited for until its session is over.

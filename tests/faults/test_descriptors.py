@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient.testing import FaultProxy
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 ROOT = Path(__file__).parents[2]
 

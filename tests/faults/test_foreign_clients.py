@@ -3,9 +3,9 @@
 import pytest
 
 from kclient.testing import ApiKey, Direction, EmbeddedCluster, FaultProxy
-from tests.support.desk import Desk
-from tests.support.foreign import FOREIGN_CLIENTS
-from tests.support.foreign_record import ForeignRecord
+from tests.support.clients.desk import Desk
+from tests.support.clients.foreign import FOREIGN_CLIENTS
+from tests.support.clients.foreign_record import ForeignRecord
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)

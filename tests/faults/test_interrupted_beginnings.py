@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kclient import AdminClient, Consumer, Producer
-from tests.support.interrupts import Interruption, at_every_place
-from tests.support.process_stats import open_descriptors
-from tests.support.waiting import wait_until
+from tests.support.checks.interrupts import Interruption, at_every_place
+from tests.support.checks.waiting import wait_until
+from tests.support.processes.process_stats import open_descriptors
 
 CLOSED_PORT = "127.0.0.1:1"
 

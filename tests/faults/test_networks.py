@@ -13,7 +13,7 @@ from kclient import Consumer, NewTopic, Producer
 from kclient.common.errors import KafkaTimeoutError
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kclient.testing import ApiKey, EmbeddedCluster, FaultProxy
-from tests.support.desk import Desk, place, read, values
+from tests.support.clients.desk import Desk, place, read, values
 
 PARTITIONS = 3
 

@@ -20,8 +20,8 @@ from kclient.protocol.messages.offset_fetch import OffsetFetchResponse
 from kclient.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kclient.record import RecordBatch
 from kclient.testing import ApiKey, EmbeddedCluster
-from tests.support.desk import Desk, place, read, values
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place, read, values
 
 NOBODY_KNOWS = 9999
 

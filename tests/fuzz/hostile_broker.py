@@ -17,8 +17,8 @@ from kclient.protocol.messages.produce import (
 from kclient.protocol.registry import REQUESTS
 from kclient.testing.virtual import VirtualWorld
 from tests.fuzz.target import CANARY
-from tests.support.virtual_log_broker import VirtualLogBroker
-from tests.support.wire import joined
+from tests.support.clients.wire import joined
+from tests.support.virtual.virtual_log_broker import VirtualLogBroker
 
 ADDRESS = ("10.99.0.1", 9092)
 TOPIC = "fuzzed"

@@ -8,7 +8,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.system_files import SystemFiles
 from kclient.testing.virtual.virtual_socket import VirtualSocket
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.virtual_home import VirtualHome
 
 _SIZE = struct.Struct(">i")
 _ADDRESS = ("127.0.0.1", 9092)

@@ -24,7 +24,7 @@ from kclient.testing.virtual import VirtualWorld
 from tests.fuzz.batch_mutation import fixed_up
 from tests.fuzz.hostile_broker import ADDRESS, TOPIC, HostileBroker
 from tests.fuzz.stepped_broker import SteppedBroker
-from tests.support.wire import joined
+from tests.support.clients.wire import joined
 
 def bomb():
     builder = RecordBatchBuilder(bytearray(200))

@@ -11,7 +11,7 @@ from kclient.network.memory_pool import MemoryPool
 from kclient.network.selector import Selector
 from kclient.network.transport_layer import PlaintextTransportLayer
 from kclient.testing.virtual.virtual_socket import VirtualSocket
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.virtual_home import VirtualHome
 
 HERE = ("10.0.0.1", 9092)
 

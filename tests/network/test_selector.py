@@ -11,7 +11,7 @@ from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector
 from kclient.testing.virtual.virtual_socket import VirtualSocket
-from tests.support.virtual_home import IP, VirtualHome
+from tests.support.virtual.virtual_home import IP, VirtualHome
 
 HERE: Address = ("10.0.0.1", 9092)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kclient import Producer
 from kclient.testing.embedded_cluster import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 _numbers = count()
 

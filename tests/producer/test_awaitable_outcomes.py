@@ -16,7 +16,7 @@ from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.producer import BatchDelivery, DeliveryFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
-from tests.support.producer_world import ProducerWorld, world
+from tests.support.virtual.producer_world import ProducerWorld, world
 
 Outcome = DeliveryFuture | BatchDelivery
 

@@ -33,7 +33,7 @@ from kclient.producer import (
 )
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
 
 SLACK = 1.5  # half a second, plus the scheduling delay of a loaded machine
 

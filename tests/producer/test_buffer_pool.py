@@ -16,8 +16,8 @@ from kclient.producer.buffer_pool import BufferPool, _Waiter
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_lock import VirtualCondition
 from kclient.testing.virtual.virtual_tasks import VirtualTasks
-from tests.support.virtual_home import VirtualHome
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.virtual.virtual_home import VirtualHome
 
 TOTAL = 1_000
 POOLABLE = 100

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kclient.common.errors import BufferExhaustedError
 from kclient.record import CompressionType
-from tests.support.producer_world import ProducerWorld, WorldOptions
+from tests.support.virtual.producer_world import ProducerWorld, WorldOptions
 
 TIMEOUT_MS = 2_000
 SEND, STEP, EXPIRE, RESPONSE, DISCONNECT, REFUSE = range(6)

@@ -17,7 +17,7 @@ from kclient.common.broker_errors import InvalidRecordError, RecordTooLargeError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from kclient.protocol.messages.produce import BatchIndexAndErrorMessage, ProduceResponse
-from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
+from tests.support.virtual.producer_world import ProducerWorld, WorldOptions, builder_of
 
 TIMED_OUT, NOT_ENOUGH_AFTER_APPEND, INVALID_RECORD = 7, 20, 87
 CODES = [0, 0, 0, 0, 3, 6, TIMED_OUT, 19, NOT_ENOUGH_AFTER_APPEND]

@@ -29,7 +29,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 @pytest.mark.fault("W19")
 def test_child_forked_while_every_lock_is_held(cluster: EmbeddedCluster) -> None:
     ended = subprocess.run(
-        [sys.executable, "-X", "dev", "-m", "tests.support.fork_trials",
+        [sys.executable, "-X", "dev", "-m", "tests.support.processes.fork_trials",
          cluster.bootstrap_servers, "forked"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

@@ -11,7 +11,12 @@ from kclient.producer.errors import DeliveryTimeoutError
 from kclient.producer.producer_batch import ProducerIdAndEpoch, advance_sequence
 from kclient.producer.transaction_manager import MAX_EPOCH, State, TransactionManager
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
-from tests.support.producer_world import ModelPartition, ProducerWorld, WorldOptions, builder_of
+from tests.support.virtual.producer_world import (
+    ModelPartition,
+    ProducerWorld,
+    WorldOptions,
+    builder_of,
+)
 
 NOT_LEADER, OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER, INVALID = 6, 45, 46, 59, 87
 

@@ -10,6 +10,7 @@ import pytest
 
 from kclient.record import IMPLEMENTATION
 
+PROGRAM = "tests.support.processes.interrupt_trials"
 PURE = {"KCLIENT_PURE_PYTHON": "1"}
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def run_trials(environment: dict[str, str], *arguments: str) -> dict[str, int]:
     """Runs trials in a process of their own; returns how often each call was interrupted."""
     ended = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "tests.support.interrupt_trials", *arguments],
+        [sys.executable, "-X", "faulthandler", "-m", PROGRAM, *arguments],
         cwd=ROOT, env={**os.environ, **environment},
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip

@@ -36,7 +36,7 @@ from kclient.producer import (
 from kclient.protocol.api_keys import ApiKey
 from kclient.serialization import json_serializer, string_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 Stored = Callable[[str], list[ForeignRecord]]
 

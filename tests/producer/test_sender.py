@@ -23,7 +23,7 @@ from kclient.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kclient.record import CompressionType
-from tests.support.producer_world import (
+from tests.support.virtual.producer_world import (
     TOPIC,
     builder_of,
     noting,

@@ -20,7 +20,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
 )
 from kclient.record import CompressionType
-from tests.support.producer_world import (
+from tests.support.virtual.producer_world import (
     ProducerWorld,
     WorldOptions,
     builder_of,

@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.parametrize("environment", [{}, {"KCLIENT_PURE_PYTHON": "1"}], ids=["", "reference"])
 def test_threads_with_a_minimal_switch_interval(environment: dict[str, str]) -> None:
     ended = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "tests.support.thread_stress"],
+        [sys.executable, "-X", "faulthandler", "-m", "tests.support.checks.thread_stress"],
         cwd=Path(__file__).parents[2], env={**os.environ, **environment},
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
 from kclient.record import CompressionType
-from tests.support.producer_world import ProducerWorld, WorldOptions, builder_of
+from tests.support.virtual.producer_world import ProducerWorld, WorldOptions, builder_of
 
 UNKNOWN_TOPIC, NOT_LEADER, NOT_ENOUGH, AFTER_APPEND = 3, 6, 19, 20
 OUT_OF_ORDER, UNKNOWN_PRODUCER = 45, 59

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError, KafkaError
 from kclient.record import BinaryColumn, HeaderColumn, murmur2, record_size_upper_bound
-from tests.support.record_columns import column, header_column, record_columns
+from tests.support.checks.record_columns import column, header_column, record_columns
 
 
 def longs(*numbers: int) -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kclient.common.errors import KafkaError
 from kclient.record import CompressionType, TimestampType, crc32c, reference
-from tests.support.batch_stories import read_all
+from tests.support.checks.batch_stories import read_all
 
 names = st.text(max_size=8).filter(lambda text: text.isprintable())
 contents = st.none() | st.binary(max_size=60) | st.builds(lambda n: b"v" * n, st.integers(0, 9000))

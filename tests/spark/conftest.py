@@ -13,7 +13,7 @@ from kclient.spark.common.installed_spark import REGISTRATION
 from kclient.spark.environment.local_session import plan_local_session
 from kclient.spark.environment.machine import LocalMachine
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 _ROOT = Path(__file__).parents[2]
 # Before 4.3 PySpark's own driver side leaves sockets of RDD jobs to the garbage collector.

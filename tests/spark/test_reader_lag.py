@@ -11,7 +11,7 @@ from kclient.errors import ConfigError, IllegalStateError
 from kclient.spark.common import installed_spark
 from kclient.spark.common.errors import UnsupportedSparkVersionError
 from kclient.spark.reader_lag import group_lag, lag
-from tests.support.desk import Desk, place
+from tests.support.clients.desk import Desk, place
 
 
 class Progress:

@@ -1,1 +1,1 @@
-"""What several rooms of tests share."""
+"""Helpers of the tests, in folders by purpose."""

@@ -17,8 +17,8 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 from kclient.testing import ApiKey, EmbeddedCluster
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, fetch_request
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, fetch_request
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["inline", "handler threads"])

@@ -9,7 +9,7 @@ import pytest
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import ConfigError, IllegalStateError
 from kclient.testing import EmbeddedCluster
-from tests.support.wire import Wire, batch, records_of
+from tests.support.clients.wire import Wire, batch, records_of
 
 
 def own_threads() -> list[str]:

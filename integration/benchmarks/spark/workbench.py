@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from integration.benchmarks.measuring import CellError, end_offsets
 from integration.benchmarks.spark.plan import Plan
 from integration.harness.running_kafka import RunningKafka
-from tests.support.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_confluent import ConfluentClient
 
 _PATIENCE = 120
 

@@ -8,8 +8,8 @@ import pytest
 from kclient.broker.controller.kafka_metadata_log import METADATA_LOG_CONFIG, KafkaMetadataLog
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.protocol.messages.metadata_records import TopicRecord
-from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import LogBench, ManualClock, bench_runtime
+from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.log_bench import LogBench, ManualClock, bench_runtime
 
 
 def names(log: KafkaMetadataLog) -> list[str]:

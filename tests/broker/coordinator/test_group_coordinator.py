@@ -12,8 +12,8 @@ from kclient.common.broker_errors import NONE, code_of
 from kclient.common.errors import KafkaError
 from kclient.protocol.messages.heartbeat import HeartbeatRequest
 from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from tests.support.group_world import TP, MemoryLog, World
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.group_world import TP, MemoryLog, World
+from tests.support.virtual.virtual_home import VirtualHome
 
 
 def test_leader_assignment_completes_rebalance() -> None:

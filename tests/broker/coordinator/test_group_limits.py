@@ -4,7 +4,7 @@ import pytest
 
 from kclient.common import broker_errors as e
 from kclient.common.broker_errors import NONE, code_of
-from tests.support.group_world import TP, World
+from tests.support.virtual.group_world import TP, World
 
 pytestmark = pytest.mark.fault("B16")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kclient.common.runtime import Runtime
-from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import LogBench, ManualClock, bench_runtime
+from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.log_bench import LogBench, ManualClock, bench_runtime
 
 
 @pytest.fixture

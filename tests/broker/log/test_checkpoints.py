@@ -17,7 +17,7 @@ from kclient.common.broker_errors import InconsistentTopicIdError, InvalidTopicE
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
-from tests.support.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultyFiles
 
 FILES = SystemFiles()
 

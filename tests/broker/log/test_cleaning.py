@@ -12,8 +12,8 @@ from kclient.record import (
     TimestampType,
     build_end_txn_batch,
 )
-from tests.support.clean_log import clean, keyed_batch, last_values, records, write
-from tests.support.log_bench import NOW_MS, LogBench, ManualClock, read_all
+from tests.support.disks.clean_log import clean, keyed_batch, last_values, records, write
+from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, read_all
 
 DAY_MS = 86_400_000
 COMPACT = LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from tests.support.clean_life import CleanLife, Lack
-from tests.support.mortal_files import Death, EndAt
+from tests.support.disks.clean_life import CleanLife, Lack
+from tests.support.disks.mortal_files import Death, EndAt
 
 
 def whole_life(faults: EndAt | Lack) -> None:

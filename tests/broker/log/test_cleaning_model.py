@@ -16,8 +16,8 @@ from kclient.network.system_net import SystemNet
 from kclient.record import CompressionType, Header, Record
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from tests.support.clean_log import NO_PRODUCER, KeyedValue, clean, keyed_batch, records
-from tests.support.log_bench import NOW_MS, LogBench, ManualClock, read_all
+from tests.support.disks.clean_log import NO_PRODUCER, KeyedValue, clean, keyed_batch, records
+from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, read_all
 
 RETENTION_MS = 1000
 CONFIG = LogConfig(

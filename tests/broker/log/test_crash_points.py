@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.log_life import Life, check
-from tests.support.mortal_files import Death, MortalFiles
+from tests.support.disks.log_life import Life, check
+from tests.support.disks.mortal_files import Death, MortalFiles
 
 
 def count_changes(data_dir: Path) -> int:

@@ -15,7 +15,7 @@ from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_net import SystemNet
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from tests.support.log_bench import LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import LogBench, ManualClock, make_batch, offsets
 
 
 @pytest.fixture

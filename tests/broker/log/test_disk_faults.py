@@ -10,8 +10,8 @@ import pytest
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
-from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import LogBench, make_batch, offsets
+from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.log_bench import LogBench, make_batch, offsets
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100)
 

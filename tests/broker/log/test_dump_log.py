@@ -10,7 +10,7 @@ from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.system_files import SystemFiles
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
-from tests.support.log_bench import NOW_MS, LogBench, make_batch
+from tests.support.disks.log_bench import NOW_MS, LogBench, make_batch
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from kclient.common.system_files import SystemFiles
 from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_net import SystemNet
 from kclient.record import CompressionType
-from tests.support.log_bench import LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import LogBench, ManualClock, make_batch, offsets
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=100, segment_index_bytes=120)
 NAMES = [

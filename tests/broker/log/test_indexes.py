@@ -16,7 +16,7 @@ from kclient.broker.log.time_index import TimeIndex, TimestampOffset
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
 from kclient.common.errors import IllegalStateError, InvalidOffsetError
 from kclient.common.system_files import SystemFiles
-from tests.support.log_bench import LogBench, make_batch, offsets
+from tests.support.disks.log_bench import LogBench, make_batch, offsets
 
 BASE = 1000
 

@@ -16,8 +16,8 @@ from kclient.common.types import TopicPartition
 from kclient.network.system_net import SystemNet
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from tests.support.clean_log import last_values, records, write
-from tests.support.log_bench import ManualClock
+from tests.support.disks.clean_log import last_values, records, write
+from tests.support.disks.log_bench import ManualClock
 
 DATA = Path("/data")
 COMPACT = LogConfig(cleanup_policy=("compact",), file_delete_delay_ms=0)

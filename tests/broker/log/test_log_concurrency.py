@@ -9,7 +9,7 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.record import read_batches
-from tests.support.log_bench import LogBench, make_batch, offsets
+from tests.support.disks.log_bench import LogBench, make_batch, offsets
 
 CONFIG = LogConfig(
     segment_bytes=3000, index_interval_bytes=200, segment_index_bytes=96, file_delete_delay_ms=0

@@ -18,8 +18,8 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
-from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.log_bench import LogBench, ManualClock, make_batch, offsets
 
 A, B = TopicPartition("a", 0), TopicPartition("b-c", 3)
 TOPIC_ID = bytes(range(16))

@@ -18,8 +18,8 @@ from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_net import SystemNet
 from kclient.record import CompressionType, read_batches
-from tests.support.faulty_files import FaultyFiles
-from tests.support.log_bench import NOW_MS, LogBench, ManualClock, make_batch
+from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
 
 CONFIG = LogConfig(
     segment_bytes=2000,

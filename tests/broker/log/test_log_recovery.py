@@ -10,7 +10,7 @@ from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import read_batches
-from tests.support.log_bench import NOW_MS, LogBench, make_batch, offsets, read_all
+from tests.support.disks.log_bench import NOW_MS, LogBench, make_batch, offsets, read_all
 
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=150, segment_index_bytes=120)
 

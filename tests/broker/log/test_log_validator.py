@@ -28,7 +28,7 @@ from kclient.record import (
     build_end_txn_batch,
     crc32c,
 )
-from tests.support.log_bench import NOW_MS, LogBench, make_batch, read_all
+from tests.support.disks.log_bench import NOW_MS, LogBench, make_batch, read_all
 
 LENGTH, MAGIC, CRC, ATTRIBUTES, LAST_DELTA, MAX_TIMESTAMP, SEQUENCE, COUNT = (
     8, 16, 17, 21, 23, 35, 53, 57,

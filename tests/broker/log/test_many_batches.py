@@ -27,7 +27,7 @@ from kclient.record import (
     build_end_txn_batch,
     scan_batches,
 )
-from tests.support.log_bench import ManualClock
+from tests.support.disks.log_bench import ManualClock
 
 
 @dataclass(frozen=True)

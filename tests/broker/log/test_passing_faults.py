@@ -9,9 +9,9 @@ import pytest
 
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError
-from tests.support.log_bench import make_batch, offsets
-from tests.support.log_life import DOOMED, KEPT, TOPIC_ID, Life, check
-from tests.support.nth_fault import NO_DESCRIPTORS, NO_SPACE, NthFault
+from tests.support.disks.log_bench import make_batch, offsets
+from tests.support.disks.log_life import DOOMED, KEPT, TOPIC_ID, Life, check
+from tests.support.disks.nth_fault import NO_DESCRIPTORS, NO_SPACE, NthFault
 
 T = TypeVar("T")
 _ATTEMPTS = 6

@@ -16,7 +16,7 @@ from kclient.network.system_net import SystemNet
 from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
-from tests.support.log_bench import ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import ManualClock, make_batch, offsets
 
 DATA = Path("/srv/kafka/data")
 FIRST, SECOND = TopicPartition("first", 0), TopicPartition("second", 0)

@@ -28,7 +28,7 @@ from kclient.common.broker_errors import (
     TransactionCoordinatorFencedError,
 )
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
-from tests.support.log_bench import NOW_MS, LogBench, ManualClock, make_batch, offsets
+from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch, offsets
 
 PID = 4000
 _YEAR_MS = 365 * 86_400_000

@@ -25,8 +25,8 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
 )
 from kclient.common.types import TopicPartition
-from tests.support.virtual_home import VirtualHome
-from tests.support.wire import batch
+from tests.support.clients.wire import batch
+from tests.support.virtual.virtual_home import VirtualHome
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TIMEOUT_MS = 1_000.0

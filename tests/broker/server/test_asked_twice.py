@@ -20,7 +20,7 @@ from kclient.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from tests.support.wire import Wire
+from tests.support.clients.wire import Wire
 
 pytestmark = pytest.mark.fault("B16")
 

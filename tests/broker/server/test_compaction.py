@@ -18,10 +18,10 @@ from kclient.common.broker_errors import InvalidRecordError, code_of
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
 from kclient.testing import EmbeddedCluster
-from tests.support.clean_log import records
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.wire import Wire, batch
+from tests.support.disks.clean_log import records
 
 GROUPS, PARTITIONS, ROUNDS = 5, 300, 12
 

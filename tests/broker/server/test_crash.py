@@ -10,8 +10,8 @@ from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from tests.support.broker_process import BrokerProcess
-from tests.support.wire import Wire, batch, records_of
+from tests.support.clients.wire import Wire, batch, records_of
+from tests.support.processes.broker_process import BrokerProcess
 
 WRITERS = 3
 BATCH = 20

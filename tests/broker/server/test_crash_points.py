@@ -7,9 +7,9 @@ from typing import TypeVar
 import pytest
 
 from kclient.common.errors import KafkaError
-from tests.support.broker_life import BrokerLife, check
-from tests.support.mortal_files import Death, MortalFiles
-from tests.support.nth_fault import NO_DESCRIPTORS, NO_SPACE, NthFault
+from tests.support.disks.broker_life import BrokerLife, check
+from tests.support.disks.mortal_files import Death, MortalFiles
+from tests.support.disks.nth_fault import NO_DESCRIPTORS, NO_SPACE, NthFault
 
 T = TypeVar("T")
 _ATTEMPTS = 6

@@ -17,9 +17,9 @@ from kclient.protocol.messages.create_topics import (
 )
 from kclient.record import read_batches
 from kclient.testing import EmbeddedCluster
-from tests.support.faulty_files import FaultyFiles
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, records_of
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, records_of
+from tests.support.disks.faulty_files import FaultyFiles
 
 BATCHES = 12
 STORAGE_ERROR = code_of(KafkaStorageError())

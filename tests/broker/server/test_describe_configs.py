@@ -6,7 +6,7 @@ from kclient.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from tests.support.wire import Wire
+from tests.support.clients.wire import Wire
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 LONG, LIST = 5, 7

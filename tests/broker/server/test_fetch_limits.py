@@ -20,11 +20,11 @@ from kclient.protocol.messages.fetch import (
     FetchTopic,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignClientFactory
-from tests.support.foreign_aiokafka import AiokafkaClient
-from tests.support.foreign_confluent import ConfluentClient
-from tests.support.foreign_kafka_python import KafkaPythonClient
-from tests.support.wire import Wire, batch
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignClientFactory
+from tests.support.clients.foreign_aiokafka import AiokafkaClient
+from tests.support.clients.foreign_confluent import ConfluentClient
+from tests.support.clients.foreign_kafka_python import KafkaPythonClient
+from tests.support.clients.wire import Wire, batch
 
 PARTITIONS = 4
 MANY = 80

@@ -10,10 +10,10 @@ import pytest
 
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.testing import EmbeddedCluster
-from tests.support.broker_process import BrokerProcess
-from tests.support.process_stats import open_descriptors
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, records_of
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, records_of
+from tests.support.processes.broker_process import BrokerProcess
+from tests.support.processes.process_stats import open_descriptors
 
 pytestmark = pytest.mark.fault("B14")
 

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaAdminClient
 
 from kclient.testing import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord
 
 TIMEOUT = 10.0
 

@@ -4,7 +4,7 @@ import pytest
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing import EmbeddedCluster
-from tests.support.foreign import FOREIGN_CLIENTS, ForeignRecord, Sending
+from tests.support.clients.foreign import FOREIGN_CLIENTS, ForeignRecord, Sending
 
 RECORDS = [
     ForeignRecord(

@@ -17,9 +17,9 @@ from kclient.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.support.broker_process import BrokerProcess, broker_command
-from tests.support.small_disk import kinds, small_disk
-from tests.support.wire import Wire, batch, records_of
+from tests.support.clients.wire import Wire, batch, records_of
+from tests.support.disks.small_disk import kinds, small_disk
+from tests.support.processes.broker_process import BrokerProcess, broker_command
 
 FULL = code_of(KafkaStorageError())
 SETTINGS = (

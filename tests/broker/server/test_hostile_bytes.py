@@ -11,7 +11,7 @@ from kclient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.support.wire import Wire, joined
+from tests.support.clients.wire import Wire, joined
 
 LIES = {
     "no header": b"",

@@ -15,7 +15,7 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import RequestHeader, decode_response
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kclient.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from tests.support.wire import joined
+from tests.support.clients.wire import joined
 
 SERVICES = cast("BrokerServices", None)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kill_loop import run
+from tests.support.processes.kill_loop import run
 
 
 @pytest.mark.campaign

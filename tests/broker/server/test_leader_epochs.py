@@ -16,8 +16,8 @@ from kclient.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, fetch_request, records_of
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, fetch_request, records_of
 
 FENCED = 74
 

@@ -23,9 +23,9 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.broker_process import BrokerProcess
-from tests.support.process_stats import open_descriptors, peak_bytes, resident_bytes
-from tests.support.wire import Wire, batch, fetch_request, records_of
+from tests.support.clients.wire import Wire, batch, fetch_request, records_of
+from tests.support.processes.broker_process import BrokerProcess
+from tests.support.processes.process_stats import open_descriptors, peak_bytes, resident_bytes
 
 
 def is_served(wire: Wire) -> bool:

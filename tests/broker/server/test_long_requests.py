@@ -48,8 +48,8 @@ from kclient.protocol.messages.metadata import (
     MetadataResponse,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, records_of
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, records_of
 
 PATIENCE = 20.0
 

@@ -12,8 +12,8 @@ from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import encode_request
 from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kclient.testing import EmbeddedCluster
-from tests.support.requests import filled_request
-from tests.support.wire import Wire, batch, joined, records_of
+from tests.support.clients.requests import filled_request
+from tests.support.clients.wire import Wire, batch, joined, records_of
 
 VERSIONS = [(key, version) for key, api in sorted(API_TABLE.items()) for version in api.versions]
 TOPIC = "kept"

@@ -12,9 +12,9 @@ import pytest
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.common.errors import ConfigError
 from kclient.testing import EmbeddedCluster
-from tests.support.broker_process import BrokerProcess, broker_command
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch
+from tests.support.processes.broker_process import BrokerProcess, broker_command
 
 pytestmark = pytest.mark.fault("B22")
 

@@ -53,7 +53,7 @@ from kclient.protocol.messages.produce import (
 from kclient.record import CompressionType
 from kclient.record.batch_format import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
-from tests.support.wire import Wire, batch, fetch_request, records_of
+from tests.support.clients.wire import Wire, batch, fetch_request, records_of
 
 
 def test_responses_keep_request_order(wire: Wire, topic: str) -> None:

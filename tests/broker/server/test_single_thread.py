@@ -17,7 +17,7 @@ from kclient.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tests.support.wire import Wire, fetch_request
+from tests.support.clients.wire import Wire, fetch_request
 
 
 @pytest.fixture

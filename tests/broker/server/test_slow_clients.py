@@ -10,10 +10,10 @@ import pytest
 from kclient.common.broker_errors import NONE
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.protocol.messages.metadata import MetadataRequest
-from tests.support.broker_process import BrokerProcess
-from tests.support.process_stats import cpu_seconds, open_descriptors, resident_bytes
-from tests.support.waiting import wait_until
-from tests.support.wire import Wire, batch, fetch_request
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.wire import Wire, batch, fetch_request
+from tests.support.processes.broker_process import BrokerProcess
+from tests.support.processes.process_stats import cpu_seconds, open_descriptors, resident_bytes
 
 pytestmark = pytest.mark.fault("B15")
 

@@ -36,7 +36,7 @@ from kclient.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from kclient.testing import EmbeddedCluster
-from tests.support.wire import Wire, batch
+from tests.support.clients.wire import Wire, batch
 
 
 def create(wire: Wire, *topics: CreatableTopic, validate_only: bool = False) -> list[int]:

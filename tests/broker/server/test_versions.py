@@ -12,8 +12,8 @@ from kclient.common.broker_errors import (
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kclient.testing import EmbeddedCluster
-from tests.support.requests import filled_request, plain_request
-from tests.support.wire import Wire
+from tests.support.clients.requests import filled_request, plain_request
+from tests.support.clients.wire import Wire
 
 SERVED = [(key, version) for key, api in sorted(API_TABLE.items()) for version in api.versions]
 

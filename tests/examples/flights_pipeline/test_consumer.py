@@ -13,7 +13,7 @@ from examples.flights_pipeline.result_table import ResultTable
 from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
 from kclient.errors import ConfigError
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
+from tests.support.clients.desk import Desk, place
 
 Send = Callable[[Iterable[tuple[str, int]]], None]
 UA = Cell("2013-01-01", "UA", "EWR")

@@ -29,7 +29,7 @@ from kclient.record.reference import batch_scan
 from tests.fuzz.batch_mutation import made_batch, mutate_batches, plain_batch
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target
-from tests.support.batch_stories import read_all
+from tests.support.checks.batch_stories import read_all
 
 _NOW_MS = 1_700_000_000_000
 _CONFIGS = (

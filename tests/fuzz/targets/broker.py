@@ -30,8 +30,8 @@ from tests.fuzz.stepped_broker import Line, SteppedBroker
 from tests.fuzz.target import MEBIBYTE, Target
 from tests.fuzz.targets.frames import expected_frames, framed
 from tests.fuzz.workspace import workspace
-from tests.support.requests import filled_request, plain_request
-from tests.support.wire import joined
+from tests.support.clients.requests import filled_request, plain_request
+from tests.support.clients.wire import joined
 
 _MAX_FRAMES = 8
 _INPUTS_PER_BROKER = 200

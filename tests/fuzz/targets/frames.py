@@ -26,8 +26,8 @@ from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target
-from tests.support.virtual_home import IP, VirtualHome
-from tests.support.wire import joined
+from tests.support.clients.wire import joined
+from tests.support.virtual.virtual_home import IP, VirtualHome
 
 _ADDRESS = ("10.0.0.1", 9092)
 _SIZE = struct.Struct(">i")

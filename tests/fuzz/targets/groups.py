@@ -58,7 +58,7 @@ from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.pieces import mutate_pieces, packed, unpacked
 from tests.fuzz.target import MEBIBYTE, Target
-from tests.support.virtual_home import VirtualHome
+from tests.support.virtual.virtual_home import VirtualHome
 
 GROUP = "g"
 TOPIC = "fuzzed"

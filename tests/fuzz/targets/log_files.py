@@ -28,7 +28,7 @@ from tests.fuzz.mutation import spoil
 from tests.fuzz.oracle import refusals
 from tests.fuzz.target import MEBIBYTE, Target
 from tests.fuzz.workspace import workspace
-from tests.support.log_bench import make_batch
+from tests.support.disks.log_bench import make_batch
 
 _FILES = SystemFiles()
 _BASE = 7

@@ -25,7 +25,7 @@ from tests.fuzz.stepped_broker import SteppedBroker
 from tests.fuzz.target import MEBIBYTE, Target
 from tests.fuzz.targets.cluster_metadata import mutate_record
 from tests.fuzz.workspace import workspace
-from tests.support.log_bench import make_batch
+from tests.support.disks.log_bench import make_batch
 
 _HEAD = struct.Struct(">BBHH")
 _WRITE, _INSERT, _DELETE, _CUT, _REPLACE, _REMOVE, _FIX = range(7)

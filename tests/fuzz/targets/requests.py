@@ -15,8 +15,8 @@ from tests.fuzz.oracle import refusals
 from tests.fuzz.round_trip import decode_and_return, memory_of_decoding
 from tests.fuzz.target import Target
 from tests.protocol.samples import full
-from tests.support.requests import filled_request, plain_request
-from tests.support.wire import joined
+from tests.support.clients.requests import filled_request, plain_request
+from tests.support.clients.wire import joined
 
 _FRONT = struct.Struct(">hhi")
 _MUTATOR = MessageMutator()

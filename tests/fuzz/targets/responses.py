@@ -17,7 +17,7 @@ from tests.fuzz.round_trip import decode_and_return, memory_of_decoding
 from tests.fuzz.target import Target
 from tests.protocol.catalogue import MESSAGES
 from tests.protocol.samples import full
-from tests.support.wire import joined
+from tests.support.clients.wire import joined
 
 _HEAD = struct.Struct(">hh")
 _STORED_BASE = 1000

@@ -10,8 +10,8 @@ import pytest
 
 from kclient import Producer
 from kclient.producer import murmur2_partition
-from tests.support.arrow_cells import binary, ints, unchecked
-from tests.support.foreign import ForeignRecord
+from tests.support.checks.arrow_cells import binary, ints, unchecked
+from tests.support.clients.foreign import ForeignRecord
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Make = Callable[..., Producer]

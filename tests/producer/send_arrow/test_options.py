@@ -15,7 +15,7 @@ from kclient.common.errors import (
 )
 from kclient.producer import ProducerRecord, UnknownPartitionError
 from kclient.serialization import int_serializer, json_serializer
-from tests.support.foreign import ForeignRecord
+from tests.support.clients.foreign import ForeignRecord
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Make = Callable[..., Producer]

@@ -20,8 +20,8 @@ from kclient.common.errors import (
 from kclient.producer import UnknownPartitionError
 from kclient.serialization import json_serializer
 from kclient.testing.embedded_cluster import EmbeddedCluster
-from tests.support.arrow_cells import binary, ints, longs, unchecked
-from tests.support.foreign import ForeignRecord
+from tests.support.checks.arrow_cells import binary, ints, longs, unchecked
+from tests.support.clients.foreign import ForeignRecord
 
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 Make = Callable[..., Producer]

@@ -2,7 +2,7 @@
 
 from kclient.common.types import TopicPartition
 from kclient.spark.common.errors import DataLossError
-from tests.support.travelled import travelled
+from tests.support.checks.travelled import travelled
 
 
 def test_data_loss_error_pickles_with_its_counts() -> None:

@@ -8,7 +8,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
 from kclient.spark.common.offsets import LATEST, Span, from_offset, parse_offsets, to_offset
 from kclient.spark.source.read_task import OffsetRange
-from tests.support.travelled import travelled
+from tests.support.checks.travelled import travelled
 
 OFFSETS = {
     TopicPartition("b", 10): 3,

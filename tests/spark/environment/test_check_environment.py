@@ -25,7 +25,7 @@ from kclient.spark.environment.environment_report import EnvironmentReport
 from kclient.spark.environment.python_facts import Package, PythonFacts, make_probe, unreachable
 from kclient.spark.environment.worker_failures import explain, explain_worker_errors
 from kclient.testing import EmbeddedCluster
-from tests.support.travelled import travelled
+from tests.support.checks.travelled import travelled
 
 DRIVER = PythonFacts(
     host="driver",

@@ -6,7 +6,7 @@ from kclient.common.errors import ConfigError
 from kclient.common.types import TopicPartition
 from kclient.spark.common.offsets import EARLIEST, LATEST
 from kclient.spark.options.source_options import SourceOptions
-from tests.support.travelled import travelled
+from tests.support.checks.travelled import travelled
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from kclient import ConsumerRecord
-from tests.support.desk import Desk, place, read
+from tests.support.clients.desk import Desk, place, read
 
 
 def records(desk: Desk, topic: str, partitions: int) -> list[ConsumerRecord]:

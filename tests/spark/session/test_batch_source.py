@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kclient.spark.source.schema import spark_schema
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.desk import Desk
-from tests.support.document_blocks import code_blocks
-from tests.support.python_process import ROOT
+from tests.support.checks.document_blocks import code_blocks
+from tests.support.clients.desk import Desk
+from tests.support.processes.python_process import ROOT
 
 PAGES = [
     "README.md",

@@ -15,7 +15,7 @@ from kclient.spark import (
     write_partitions,
 )
 from kclient.spark.common.installed_spark import supports
-from tests.support.desk import Desk, place
+from tests.support.clients.desk import Desk, place
 
 LIMITED = supports("admission-control")
 

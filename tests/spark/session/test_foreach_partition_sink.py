@@ -18,7 +18,7 @@ from kclient.spark import foreach_partition_sink
 from kclient.spark.sink.producer_cache import worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from tests.spark.session.arrivals import numbers, records
-from tests.support.desk import Desk, place
+from tests.support.clients.desk import Desk, place
 
 ROWS = 2_000
 PARTITIONS = 4

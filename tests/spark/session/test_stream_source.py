@@ -13,8 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kclient import TopicPartition
 from kclient.spark.common.installed_spark import supports
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.desk import Desk, place
 
 LIMITED = supports("admission-control")
 

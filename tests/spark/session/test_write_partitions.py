@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from kclient.common.errors import ConfigError
 from kclient.spark import write_partitions
 from tests.spark.session.arrivals import numbers, records
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 
 def test_rows_are_counted_by_spark_partition(spark: SparkSession, desk: Desk) -> None:

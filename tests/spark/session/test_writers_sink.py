@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from kclient.spark import foreach_batch_sink
 from tests.spark.session.arrivals import numbers, records
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 
 def written(df: DataFrame, desk: Desk, **options: Any) -> None:

@@ -10,7 +10,7 @@ from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.write_errors import WriteFailedError
 from tests.spark.sink.fake_producer import FakeProducer
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

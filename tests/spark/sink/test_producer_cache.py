@@ -11,7 +11,7 @@ from kclient.producer.errors import ProducerFatalError
 from kclient.spark.sink.producer_cache import ProducerCache, worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from tests.spark.sink.fake_producer import FakeProducer
-from tests.support.waiting import wait_until
+from tests.support.checks.waiting import wait_until
 
 
 def settings(**more: object) -> ProducerSettings:

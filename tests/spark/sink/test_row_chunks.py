@@ -10,7 +10,7 @@ from kclient.spark.sink.column_plan import ColumnSelection
 from kclient.spark.sink.row_chunks import row_chunks
 from kclient.spark.sink.write_errors import WriteFailedError
 from tests.spark.sink.fake_producer import FakeProducer
-from tests.support.desk import Desk
+from tests.support.clients.desk import Desk
 
 
 def sent(rows: list[Any], selection: ColumnSelection) -> FakeProducer:

@@ -16,9 +16,9 @@ from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.stream_reader import UnlimitedStreamReader
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.spark_query import numbers
-from tests.support.travelled import travelled
+from tests.support.checks.spark_query import numbers
+from tests.support.checks.travelled import travelled
+from tests.support.clients.desk import Desk, place
 
 
 def reader(desk: Desk, options: Mapping[str, str]) -> BatchReader:

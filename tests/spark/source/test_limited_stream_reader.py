@@ -9,8 +9,8 @@ from kclient import TopicPartition
 from kclient.spark.common.errors import DataLossError
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.spark_query import EARLIEST, Stream, queries
+from tests.support.checks.spark_query import EARLIEST, Stream, queries
+from tests.support.clients.desk import Desk, place
 
 
 @pytest.fixture

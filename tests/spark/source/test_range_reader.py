@@ -19,7 +19,7 @@ from kclient.spark.source.range_reader import RangeReader
 from kclient.spark.source.schema import arrow_schema
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 from tests.consumer.conftest import world as world  # noqa: PLC0414 (a fixture)
-from tests.support.virtual_log_broker import VirtualLog
+from tests.support.virtual.virtual_log_broker import VirtualLog
 
 UNKNOWN_TOPIC = 3
 

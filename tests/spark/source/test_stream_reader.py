@@ -12,8 +12,8 @@ from kclient.common.errors import ConfigError
 from kclient.spark.common.errors import DataLossError
 from kclient.spark.source.stream_reader import StreamReader, UnlimitedStreamReader, stream_reader
 from kclient.testing import EmbeddedCluster
-from tests.support.desk import Desk, place
-from tests.support.spark_query import EARLIEST, Stream, parsed, queries
+from tests.support.checks.spark_query import EARLIEST, Stream, parsed, queries
+from tests.support.clients.desk import Desk, place
 
 
 @pytest.fixture(params=[True, False], ids=["this-spark", "spark-4.0"])

@@ -7,7 +7,7 @@ import pytest
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import read_batches
 from kclient.testing.virtual import DamagedBatches
-from tests.support import wire
+from tests.support.clients import wire
 
 BATCHES = [wire.batch([b"value" * size] * size) for size in (1, 2, 30)]
 HEADER = b"a request's own fields \2\2"

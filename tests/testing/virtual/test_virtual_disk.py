@@ -17,7 +17,7 @@ from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_inode import PAGE_BYTES
-from tests.support.log_bench import ManualClock
+from tests.support.disks.log_bench import ManualClock
 
 DATA = Path("/data")
 NAMES = ("a", "b", "d", "d/a", "d/b", "d/e", "a/x")

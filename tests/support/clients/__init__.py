@@ -1,0 +1,1 @@
+"""Clients of Apache Kafka and of other projects, on one interface; scripted peers for both."""

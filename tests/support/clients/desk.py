@@ -1,0 +1,86 @@
+"""Our clients at one address, made quickly and closed for sure, and what tests do with them."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+from kclient import AdminClient, Consumer, ConsumerRecord, NewTopic, Producer, TopicPartition
+from tests.support.clients.foreign_record import Patience
+
+_numbers = count(1)
+
+
+class Desk:
+    """Makes clients and topics; leaving the block closes the clients."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ending.close()
+
+    def topic(self, partitions: int = 1, name: str | None = None) -> str:
+        """Create a topic and return its name."""
+        name = name or f"topic-{next(_numbers)}"
+        self.admin().create_topics([NewTopic(name, num_partitions=partitions)])
+        return name
+
+    def group(self) -> str:
+        """Return a name that no group has."""
+        return f"group-{next(_numbers)}"
+
+    def admin(self) -> AdminClient:
+        return self._ending.enter_context(AdminClient(bootstrap_servers=self.bootstrap))
+
+    def producer(self, **options: Any) -> Producer:
+        return self._ending.enter_context(Producer(bootstrap_servers=self.bootstrap, **options))
+
+    def consumer(self, group: str | None = None, **options: Any) -> Consumer:
+        """Return a consumer that starts at the beginning and commits only when told to."""
+        options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **options}
+        made = Consumer(bootstrap_servers=self.bootstrap, group_id=group, **options)
+        return self._ending.enter_context(made)
+
+    def fill(self, topic: str, count: int, partition: int = 0, start: int = 0) -> None:
+        """Send ``b"0"``, ``b"1"`` … to a partition."""
+        values = [b"%d" % number for number in range(start, start + count)]
+        self.producer().send_many(topic, values, partition=partition).result(20)
+
+
+def read(consumer: Consumer, count: int, timeout: float = 20.0) -> list[ConsumerRecord]:
+    """Return the next records, at least `count`."""
+    patience = Patience(timeout, f"{consumer!r} reads {count}")
+    found: list[ConsumerRecord] = []
+    while len(found) < count:
+        patience.check(len(found))
+        found += consumer.poll(0.2, count - len(found))
+    return found
+
+
+def values(records: list[ConsumerRecord]) -> list[int]:
+    return [int(record.value or b"-1") for record in records]
+
+
+def poll_until(consumer: Consumer, done: Callable[[], object], what: str) -> list[ConsumerRecord]:
+    """Poll until `done()`, and return what came meanwhile."""
+    patience = Patience(20, what)
+    found: list[ConsumerRecord] = []
+    while not done():
+        patience.check(len(found))
+        found += consumer.poll(0.05)
+    return found
+
+
+def place(topic: str, partition: int = 0) -> TopicPartition:
+    return TopicPartition(topic, partition)

@@ -1,0 +1,1 @@
+"""Disks and logs that fail, end or crash at a chosen operation."""

@@ -1,0 +1,86 @@
+"""A disk of a few megabytes: one in memory where it can be mounted, else a limit of file sizes."""
+
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from tests.support.processes.broker_process import BrokerProcess
+
+ROOM = 300_000
+
+
+class SmallDisk(Protocol):
+    """Where a broker keeps its data."""
+
+    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
+        """Leave so many bytes for more: for all files together, or for each of them."""
+
+    def free(self, broker: BrokerProcess) -> None:
+        """Make room again."""
+
+
+class TinyFileSystem:
+    """A tmpfs of 4 MiB, most of it taken by a file that can be removed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._ballast = directory / "ballast"
+
+    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
+        left = os.statvfs(self._directory)
+        self._ballast.write_bytes(bytes(max(0, left.f_bavail * left.f_frsize - room)))
+
+    def free(self, broker: BrokerProcess) -> None:
+        self._ballast.unlink(missing_ok=True)
+
+
+class SizeLimit:
+    """RLIMIT_FSIZE of the broker's process: a write beyond it is cut short, then refused."""
+
+    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
+        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+
+    def free(self, broker: BrokerProcess) -> None:
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, unlimited)
+
+
+@contextmanager
+def small_disk(kind: str, directory: Path) -> Iterator[SmallDisk]:
+    """Make a directory's disk small for the time of the block.
+
+    Args:
+        kind: One of `kinds()`.
+        directory: An empty directory.
+    """
+    if kind == "limit":
+        yield SizeLimit()
+        return
+    _mount(directory)
+    try:
+        yield TinyFileSystem(directory)
+    finally:
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def kinds() -> list[str]:
+    """Return what can be done on this machine."""
+    return ["limit", "tmpfs"] if _can_mount() else ["limit"]
+
+
+def _can_mount() -> bool:
+    """Return whether this process may mount a file system, tried in a namespace of its own."""
+    trial = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run(trial, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _mount(directory: Path) -> None:
+    options = ["-t", "tmpfs", "-o", "size=4m", "tmpfs", str(directory)]
+    subprocess.run(["mount", *options], check=True, capture_output=True)

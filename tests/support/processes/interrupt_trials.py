@@ -1,0 +1,246 @@
+"""Interrupts the waiting calls of a producer at each place, and checks that it stays usable.
+
+`python -m tests.support.processes.interrupt_trials` does so with the hot path that the environment
+selects. With a seed and a number of rounds it sends real signals at random times instead, during
+all calls. Either way it prints the number of interrupts of each call.
+"""
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+
+from kclient import Producer
+from kclient.common.errors import ClosedError
+from kclient.producer import DeliveryFuture
+from kclient.producer.hot_path import SendPath
+from kclient.testing.embedded_cluster import EmbeddedCluster
+from tests.support.checks.interrupts import Interruption, at_every_place
+from tests.support.checks.waiting import wait_until
+
+IN_TIME = 20.0
+BATCH = 500
+
+
+def elsewhere(check: Callable[[], None], place: str) -> None:
+    """Checks in another thread: a lock that the interrupted one kept would not stop itself."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            check()
+        except BaseException as error:  # noqa: BLE001 (raised again below)
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(IN_TIME)
+    assert not thread.is_alive(), f"it hangs after an interrupt at {place}"
+    if raised:
+        raise AssertionError(f"after an interrupt at {place}") from raised[0]
+
+
+class Trials:
+    """One producer over all its interruptions, so that damage adds up."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._servers = cluster.bootstrap_servers
+        self._numbers = iter(range(1 << 30))
+        self._topic = "interrupted"
+        self.told: Counter[bytes] = Counter()
+        self.futures: list[DeliveryFuture] = []
+        self.producer = self.make()
+        self.send_arrow()  # it imports what it needs
+
+    def make(self, linger_ms: int = 60_000) -> Producer:
+        producer = Producer(
+            bootstrap_servers=self._servers,
+            batch_size=BATCH,
+            linger_ms=linger_ms,
+            buffer_memory=8 * BATCH,
+        )
+        producer.partitions_for(self._topic)
+        return producer
+
+    def value(self, size: int = 0) -> bytes:
+        return b"%08d" % next(self._numbers) + bytes(size)
+
+    def send(self, size: int = 0, topic: str | None = None) -> None:
+        value = self.value(size)
+        self.futures.append(
+            self.producer.send(topic or self._topic, value, on_delivery=partial(self._tell, value))
+        )
+
+    def _tell(self, value: bytes, metadata: object, error: object) -> None:
+        self.told[value] += 1
+
+    def send_each(self, count: int, size: int = 0) -> None:
+        for _ in range(count):
+            self.send(size)
+
+    def send_many(self) -> None:
+        self.producer.send_many(self._topic, [self.value(100) for _ in range(8)], partition=0)
+
+    def send_arrow(self) -> None:
+        values = [self.value(100) for _ in range(8)]
+        keys = [b"a", None, b"b", b"c"] * 2
+        self.producer.send_arrow(self._topic, pa.table({"value": values, "key": keys}))
+
+    def wait_for_result(self) -> None:
+        self.futures[-1].result(IN_TIME)
+
+    def check(self) -> None:
+        """Everything is as if nothing had happened."""
+        producer, accumulator = self.producer, self.producer._accumulator
+        marker = producer.send(self._topic, b"marker", partition=0)
+        producer.flush(IN_TIME)
+        assert marker.result(0).offset >= 0
+        assert all(future.done() for future in self.futures)
+        assert set(self.told.values()) <= {1}
+        assert not len(accumulator.drainer.queues)
+        assert accumulator.pool.queued() == 0
+        assert not accumulator._skips_linger()
+        # The sender frees the last batch's memory just behind its outcome.
+        pool = accumulator.pool
+        wait_until(
+            lambda: not len(accumulator.incomplete) and pool.available() == pool.total,
+            "all memory is free",
+            timeout=5,
+        )
+        self.futures.clear()
+        self.told.clear()
+
+    def try_at(
+        self, call: Callable[[], object], prepare: Callable[[], None], interruption: Interruption
+    ) -> bool:
+        prepare()
+        interrupted = interruption.during(call)
+        elsewhere(self.check, interruption.place)
+        return interrupted
+
+    def go_through(
+        self, call: Callable[[], object], prepare: Callable[[], None] = lambda: None
+    ) -> int:
+        return at_every_place(partial(self.try_at, call, prepare))
+
+    def close_at(self, interruption: Interruption) -> bool:
+        self.producer = self.make()
+        self.send()
+        interrupted = interruption.during(self.producer.close)
+        elsewhere(self._check_closed, interruption.place)
+        return interrupted
+
+    def _check_closed(self) -> None:
+        self.producer.close(IN_TIME)
+        task = self.producer._thread._task
+        assert task is not None
+        assert not task.is_alive()
+        assert all(future.exception(0) is None for future in self.futures)
+        assert set(self.told.values()) <= {1}
+        try:
+            self.producer.send(self._topic, b"late")
+        except ClosedError:
+            return
+        raise AssertionError("a closed producer took a record")
+
+    def fill_memory(self) -> None:
+        for _ in range(8):
+            self.send(350)
+
+
+def go_through_all(trials: Trials) -> dict[str, int]:
+    """Tries everything; returns how many places there were for each call."""
+    topics = iter(range(1 << 30))
+    tried = {
+        "send to a new topic": trials.go_through(lambda: trials.send(topic=f"new-{next(topics)}")),
+        "send into full memory": trials.go_through(lambda: trials.send(350), trials.fill_memory),
+        "flush": trials.go_through(trials.producer.flush, trials.send),
+    }
+    trials.producer.close(IN_TIME)
+    trials.producer = trials.make(linger_ms=0)
+    tried["result"] = trials.go_through(trials.wait_for_result, trials.send)
+    trials.producer.close(IN_TIME)
+    tried["close"] = at_every_place(trials.close_at)
+    return tried
+
+
+class Storm:
+    """Real signals at random microseconds, until each call was struck many times.
+
+    Attributes:
+        struck: How often each call was interrupted.
+        took: Seconds from each signal's handler to where the caller caught the interrupt.
+    """
+
+    def __init__(self, trials: Trials, dice: random.Random) -> None:
+        self._trials = trials
+        self._dice = dice
+        self._armed: list[bool] = []
+        self._raised_at = 0.0
+        self.struck: Counter[str] = Counter()
+        self.took: list[float] = []
+
+    def rage(self, rounds: int) -> None:
+        producer = self._trials.producer
+        calls: dict[str, Callable[[], object]] = {
+            "send": lambda: self._trials.send_each(20),
+            "send in a new batch": lambda: self._trials.send_each(4, 480),
+            "send_many": self._trials.send_many,
+            "send_arrow": self._trials.send_arrow,
+            "flush": producer.flush,
+        }
+        before = signal.signal(signal.SIGALRM, self._strike)
+        try:
+            for _ in range(rounds):
+                name = self._dice.choice(list(calls))
+                if name == "flush":
+                    self._trials.send()
+                self._strike_within(name, calls[name])
+                elsewhere(self._trials.check, name)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def _strike(self, number: int, frame: object) -> None:
+        if self._armed:
+            self._armed.clear()
+            self._raised_at = time.monotonic()
+            raise KeyboardInterrupt
+
+    def _strike_within(self, name: str, call: Callable[[], object]) -> None:
+        self._armed.append(True)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, self._dice.uniform(1e-6, 300e-6), 0.01)
+            call()
+            name = "too late"
+            while True:
+                signal.pause()
+        except KeyboardInterrupt:
+            self.took.append(time.monotonic() - self._raised_at)
+            self.struck[name] += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def main(storm_seed: str = "", rounds: str = "0") -> None:
+    with EmbeddedCluster() as cluster:
+        trials = Trials(cluster)
+        if storm_seed:
+            storm = Storm(trials, random.Random(int(storm_seed)))
+            storm.rage(int(rounds))
+            trials.producer.close(IN_TIME)
+            found: object = {
+                **storm.struck, "slow": sum(took > 0.2 for took in storm.took)
+            }  # fmt: skip
+        else:
+            found = go_through_all(trials)
+    sys.stdout.write(json.dumps({"hot path": SendPath.__module__, "struck": found}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

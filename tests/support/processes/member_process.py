@@ -1,0 +1,286 @@
+"""Members of a consumer group in processes of their own, and what is to hold of them."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from kclient import AdminClient, TopicPartition
+from tests.support.checks.ledger import Ledger
+from tests.support.checks.waiting import wait_until
+from tests.support.clients.foreign_record import ForeignRecord
+from tests.support.clients.group_member import JOIN, LEAVE, STALL, Membership
+
+_END_S = 30.0
+_MOST_LATE = 500  # what one poll hands out: the commit behind it is refused
+
+
+class Read(NamedTuple):
+    """A record that a member has processed."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+class MemberProcess:
+    """A process of tests.support.clients.group_member; leaving the block kills it if it still runs.
+
+    Attributes:
+        client: Whose client it runs.
+        name: What failures call it.
+        read: How many records it has processed, as of the last `look`.
+        owned: The partitions it has, as of the last `look`.
+        refusals: Errors of its commits.
+        assignments: How often it was given partitions, or none.
+        begun: Where it began with each partition that it has or had, when it was given it last.
+        generation: The group's generation when it was last given partitions; -1 where it does not
+            tell.
+    """
+
+    def __init__(
+        self,
+        member: Membership,
+        topic: str,
+        journal: Path,
+        *,
+        client: str = "kclient",
+        program: Path | None = None,
+    ) -> None:
+        """Start a member.
+
+        Args:
+            client: Client of the member: kclient or one of `foreign_group_member`.
+            program: Command of a member of any other client.
+        """
+        self.client = client
+        self.name = f"{client} {journal.stem}"
+        self.read = 0
+        self.generation = -1
+        self.owned: set[int] = set()
+        self.refusals: list[str] = []
+        self.assignments = 0
+        self.begun: dict[int, int] = {}
+        self._expected: dict[int, int] = {}
+        self._told = (0, 0, 0)  # what the broker had let it know when it was late last
+        self._late = 0  # how many records it has read too late since then
+        journal.touch()
+        self._journal = journal.open("rb")
+        self._rest = b""
+        self._log = journal.with_suffix(".log")
+        module = "group_member" if client == "kclient" else "foreign_group_member"
+        command = [sys.executable, "-m", f"tests.support.{module}"]
+        command = command if program is None else [str(program)]
+        command += [
+            "--client",
+            client,
+            "--topic",
+            topic,
+            "--journal",
+            str(journal),
+            *member.arguments(),
+        ]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[3]
+            )
+
+    def look(self) -> list[Read]:
+        """Return what it has processed since the last look; fail if it skipped or went back."""
+        fresh: list[Read] = []
+        *lines, self._rest = (self._rest + self._journal.read()).split(b"\n")
+        for line in lines:
+            what, _, rest = line.partition(b" ")
+            if what == b"read":
+                partition, offset, value = rest.split(b" ", 2)
+                fresh.append(Read(int(partition), int(offset), value))
+                self._note(fresh[-1])
+            elif what == b"refused":
+                self.refusals.append(rest.decode())
+            elif what == b"generation":
+                self._note_generation(int(rest))
+            elif what != b"at":
+                self._note_move(what, {int(number) for number in rest.split(b",") if number})
+        code = self._process.poll()
+        assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self._said()}"
+        self.read += len(fresh)
+        return fresh
+
+    def note_late(self, record: Read) -> None:
+        """Take that a record was another's already: the broker has to tell the member soon."""
+        told = (self.assignments, len(self.refusals), len(self.owned))
+        if told != self._told:
+            self._told, self._late = told, 0
+        self._late += 1
+        assert self._late <= _MOST_LATE, (
+            f"{self.name} read {record}, which another group member has"
+        )
+
+    def leave(self) -> None:
+        """Let it unsubscribe."""
+        self._tell(LEAVE)
+
+    def join(self) -> None:
+        """Let it subscribe again."""
+        self._tell(JOIN)
+
+    def stall(self) -> None:
+        """Let it work for longer between two polls than it may."""
+        self._tell(STALL)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def release(self) -> None:
+        """Tell it to close its consumer and end, and do not wait for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def close(self) -> None:
+        """Let it close its consumer and end."""
+        self.release()
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        assert code == 0, f"{self.name} ended with {code} after close(): {self._said()}"
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait(_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        self._journal.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _tell(self, command: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(command)
+        self._process.stdin.flush()
+
+    def _note(self, record: Read) -> None:
+        partition, offset, _ = record
+        assert partition in self.owned, f"{self.name} read {record} of a partition it has not"
+        if partition not in self._expected:
+            self.begun[partition] = offset
+        expected = self._expected.get(partition, offset)
+        assert offset == expected, f"{self.name} read {record}, expected offset {expected}"
+        self._expected[partition] = offset + 1
+
+    def _note_generation(self, generation: int) -> None:
+        # The same one comes twice where the broker died while it was being left: then nobody left.
+        before, self.generation = self.generation, generation
+        assert generation >= before, f"{self.name}: generation {before}, then {generation}"
+
+    def _note_move(self, what: bytes, partitions: set[int]) -> None:
+        if what == b"assigned":
+            self.owned |= partitions
+            self.assignments += 1
+        else:
+            assert what in {b"revoked", b"lost"}, f"{self.name}: {what!r}"
+            self.owned -= partitions
+        for partition in partitions:
+            self._expected.pop(partition, None)
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:]
+
+
+class GroupHistory:
+    """All that a group did, held to its promises at every look; see tests.support.checks.ledger.
+
+    Attributes:
+        members: All members there ever were.
+        reads: Everything that was processed, repetitions included, as of the last `look`; nothing
+            with `keep_reads` false.
+        ledger: What was processed and committed, as of the last `look`.
+    """
+
+    def __init__(
+        self, admin: AdminClient, topic: str, group: str, *, keep_reads: bool = True
+    ) -> None:
+        self.members: list[MemberProcess] = []
+        self.reads: list[Read] = []
+        self.ledger = Ledger()
+        self._keep_reads = keep_reads
+        self._admin = admin
+        self._topic = topic
+        self._group = group
+
+    def look(self) -> None:
+        """Read the commits first, so that the journals must be ahead of them."""
+        positions = self._admin.list_consumer_group_offsets(self._group)
+        for member in self.members:
+            fresh = member.look()
+            if self._keep_reads:
+                self.reads += fresh
+            for record in fresh:
+                self._note_read(member, record)
+        self.ledger.note_committed({one.partition: at.offset for one, at in positions.items()})
+
+    def _note_read(self, member: MemberProcess, record: Read) -> None:
+        begun = member.begun[record.partition]
+        # Other clients hand out what they have fetched after their session is over, if the machine
+        # let them stand still for that long; where they begin is the broker's word.
+        may_be_late = member.client != "kclient" and record.offset != begun
+        try:
+            if not self.ledger.note_read(*record, may_be_late=may_be_late):
+                member.note_late(record)
+        except AssertionError as error:
+            error.add_note(f"{member.name} read it, and had begun with the partition at {begun}")
+            raise
+
+    def once(self) -> list[ForeignRecord]:
+        """Return every record that was processed, each once."""
+        places = {(one.partition, one.offset): one.value for one in self.reads}
+        return [
+            ForeignRecord(value, value.partition(b":")[0], partition=partition, offset=offset)
+            for (partition, offset), value in places.items()
+        ]
+
+    def await_sharing(
+        self, members: Iterable[MemberProcess], partitions: int, timeout: float = 45.0
+    ) -> None:
+        """Return when these members have all partitions between them and go on reading."""
+        sharing = list(members)
+        marks = dict.fromkeys(sharing, -1)
+
+        def shared() -> bool:
+            self.look()
+            owned = sorted(number for member in sharing for number in member.owned)
+            if owned != list(range(partitions)) or not all(member.owned for member in sharing):
+                marks.update(dict.fromkeys(sharing, -1))
+                return False
+            for member in sharing:
+                if marks[member] < 0:
+                    marks[member] = member.read
+            return all(member.read > marks[member] for member in sharing)
+
+        names = [member.name for member in sharing]
+        wait_until(shared, f"{names} share {partitions} partitions and read on", timeout)
+
+    def await_end(self, ends: dict[TopicPartition, int], timeout: float = 45.0) -> None:
+        """Return when everything up to these offsets is committed."""
+        wanted = {place.partition: end for place, end in ends.items() if end}
+
+        def ended() -> bool:
+            self.look()
+            return self.ledger.committed == wanted
+
+        wait_until(ended, f"everything is committed: {wanted}", timeout)

@@ -1,0 +1,109 @@
+"""Producers in processes of their own, and the outcomes of their records."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.clients.writer import Writing
+
+_END_S = 150.0
+_SAID = 2_000
+
+
+class WriterProcess:
+    """A process of tests.support.clients.writer; leaving the block kills it if it still runs.
+
+    Attributes:
+        name: The beginning of its records' keys.
+        journal: Where it writes down the outcome of each record; None where no record may fail.
+        sent: How many records it has sent, as of the last `look`.
+        acknowledged: How many of them the broker has taken.
+        failures: How many of them failed.
+        told: How many were acknowledged each time it told, and the longest time in seconds that
+            nothing was, since it had told before.
+        seals: Once it has ended: for each partition the sum of the seals of what it was told of.
+    """
+
+    def __init__(self, writing: Writing, directory: Path, *, journal: bool = False) -> None:
+        """Starts a writer.
+
+        Args:
+            writing: What it sends, and how.
+            directory: Where its output goes.
+            journal: Whether it goes on when records fail, and writes down each outcome.
+        """
+        self.name = name = writing.name
+        self.journal = directory / f"{name}.journal" if journal else None
+        self.sent = self.acknowledged = self.failures = 0
+        self.told: list[tuple[int, float]] = []
+        self.seals: Counter[int] = Counter()
+        self._done = False
+        self._rest = b""
+        self._output = directory / f"{name}.told"
+        self._log = directory / f"{name}.log"
+        command = [sys.executable, "-m", "tests.support.clients.writer", *writing.arguments()]
+        if self.journal is not None:
+            command += ["--journal", str(self.journal)]
+        with self._output.open("wb") as told, self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=told,
+                stderr=log,
+                cwd=Path(__file__).parents[3],
+            )
+        self._reading = self._output.open("rb")
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def look(self) -> None:
+        """Reads its state; fails if it ended, or if records failed and it has no journal."""
+        *lines, self._rest = (self._rest + self._reading.read()).split(b"\n")
+        for line in lines:
+            self._note(json.loads(line))
+        code = self._process.poll()
+        assert code in {None, 0}, f"{self.name} ended with {code}: {self._said()}"
+
+    def finish(self) -> None:
+        """Let it deliver what it has and end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        code = self._process.wait(_END_S)
+        assert code == 0, f"{self.name} ended with {code}: {self._said()}"
+        self.look()
+        assert self._done, f"{self.name} said nothing at its end"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.wait(_END_S)
+        self._reading.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _note(self, state: dict[str, Any]) -> None:
+        self.sent, self.acknowledged = state["sent"], state["acknowledged"]
+        self.failures = state["failures"]
+        failed = self.failures and self.journal is None
+        assert not failed, f"{self.name}: {self.failures} failed: {state['first_failures']}"
+        self.told.append((self.acknowledged, state["pause"]))
+        if state["done"]:
+            self._done = True
+            self.seals = Counter({int(key): value for key, value in state["seals"].items()})
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-_SAID:]

@@ -1,0 +1,1 @@
+"""Brokers, groups and producers in virtual time."""

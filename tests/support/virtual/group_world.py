@@ -1,0 +1,137 @@
+"""One group coordinator in virtual time, whose members are driven by hand."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
+from kclient.broker.coordinator.group.group_records import Record
+from kclient.broker.coordinator.group.membership import Caller
+from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
+from kclient.common.types import TopicPartition
+from kclient.protocol.messages.heartbeat import HeartbeatRequest
+from kclient.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kclient.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from tests.support.virtual.virtual_home import VirtualHome
+
+TP = TopicPartition("t", 0)
+
+
+class MemoryLog:
+    """``__consumer_offsets`` in a list, which can be told to fail."""
+
+    def __init__(self) -> None:
+        self.partition_count = 5
+        self.records: dict[int, list[Record]] = {}
+        self.failure: KafkaError | None = None
+
+    def append(self, partition: int, records: Iterable[Record]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.records.setdefault(partition, []).extend(records)
+
+    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
+        return list(self.records.get(partition, []))
+
+
+class World:
+    """A coordinator, its clock and its log; members are driven by hand."""
+
+    def __init__(self, log: MemoryLog | None = None, **config: Any) -> None:
+        home = VirtualHome()
+        runtime, self.clock = home.runtime, home.clock
+        self.log = log or MemoryLog()
+        settings = {"initial_rebalance_delay_ms": 0, **config}
+        self.coordinator = GroupCoordinator(GroupConfig(**settings), self.log, runtime)
+        self.coordinator.load()
+
+    def pass_time(self, duration_ms: float) -> None:
+        """Let time pass in small steps, each with what is due in it."""
+        end = self.clock.now_ms + duration_ms
+        while self.clock.now_ms < end:
+            self.clock.now_ms = min(end, self.clock.now_ms + 100)
+            self.coordinator.step(self.clock.now_ms)
+
+    def join(self, member_id: str = "", **options: Any) -> list[JoinGroupResponse]:
+        """Send a JoinGroup; the list gets the answer when there is one."""
+        version = options.pop("version", 3)
+        metadata = options.pop("metadata", b"m")
+        names = options.pop("protocols", ["range"])
+        request = JoinGroupRequest(
+            group_id=options.pop("group_id", "g"),
+            session_timeout_ms=options.pop("session_timeout_ms", 10_000),
+            rebalance_timeout_ms=options.pop("rebalance_timeout_ms", 30_000),
+            member_id=member_id,
+            protocol_type=options.pop("protocol_type", "consumer"),
+            protocols=[JoinGroupRequestProtocol(name=n, metadata=metadata) for n in names],
+            **options,
+        )
+        answers: list[JoinGroupResponse] = []
+        self.coordinator.join_group(request, Caller("c", "/127.0.0.1", version), answers.append)
+        return answers
+
+    def sync(
+        self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None
+    ) -> list[SyncGroupResponse]:
+        """Send a SyncGroup; the list gets the answer when there is one."""
+        answers: list[SyncGroupResponse] = []
+        request = SyncGroupRequest(
+            group_id="g",
+            generation_id=generation,
+            member_id=member_id,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=key, assignment=value)
+                for key, value in (assignments or {}).items()
+            ],
+        )
+        self.coordinator.sync_group(request, answers.append)
+        return answers
+
+    def heartbeat(self, member_id: str, generation: int) -> int:
+        return self.coordinator.heartbeat(
+            HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id)
+        )
+
+    def leave(self, *members: MemberIdentity) -> list[int]:
+        request = LeaveGroupRequest(group_id="g", members=list(members))
+        return [m.error_code for m in self.coordinator.leave_group(request, 5).members]
+
+    def commit(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        metadata: str = "",
+        group_id: str = "g",
+    ) -> int:
+        value = CommittedOffset(offset, -1, metadata, self.clock.wall_ms())
+        member = (member_id, None, generation)
+        return self.coordinator.commit_offsets(group_id, member, {TP: value})[TP]
+
+    def stable_pair(self) -> tuple[str, str, int]:
+        """Bring two members into a stable generation; return leader, follower, generation."""
+        first = self.join()[0]
+        self.sync(first.member_id, 1, {first.member_id: b"all"})
+        second = self.join()
+        again = self.join(first.member_id)[0]
+        assert again.generation_id == second[0].generation_id == 2
+        leader, follower = first.member_id, second[0].member_id
+        waiting = self.sync(follower, 2)
+        assert waiting == []
+        self.sync(leader, 2, {leader: b"a", follower: b"b"})
+        assert waiting[0].assignment == b"b"
+        return leader, follower, 2
+
+    def state(self) -> str:
+        return self.coordinator.describe_group("g").group_state
