@@ -1,1 +1,1 @@
-"""What every room shares: errors, plain types, configuration, metrics and the door to the world."""
+"""Errors, value types, configuration, metrics and the runtime, common to all packages."""

@@ -1,8 +1,8 @@
-"""Every error code of the protocol: one table, a class a row.
+"""Error codes of the protocol, one class each.
 
 Source: the error table of Apache Kafka 4.4 (``org.apache.kafka.common.protocol.Errors``). A class
-is named as Kafka's, with ``Error`` for ``Exception``; its base says whether it is retriable and
-whether it calls for fresh metadata. `error_for_code` is the way in from the wire.
+has the name of Kafka's, with ``Error`` for ``Exception``; its base determines whether it is
+retriable and whether metadata must be updated. `error_for_code` creates the error of a response.
 """
 
 from kclient.common.errors import (
@@ -455,11 +455,11 @@ class ShareSessionLimitReachedError(
 
 
 def error_for_code(code: int, message: str | None = None) -> KafkaError | None:
-    """Return the error a broker reported, or None for code 0.
+    """Return the error of an error code, or None for code 0.
 
     Args:
-        code: Error code from a response.
-        message: Text the broker sent beside the code, if any.
+        code: Error code of a response.
+        message: Error message of the response, if any.
     """
     if code == NONE:
         return None
@@ -470,6 +470,6 @@ def error_for_code(code: int, message: str | None = None) -> KafkaError | None:
 
 
 def code_of(error: BaseException | type[BaseException]) -> int:
-    """Return an error's code for the wire; UNKNOWN_SERVER_ERROR where it has none."""
+    """Return the error code of an error; UNKNOWN_SERVER_ERROR if it has none."""
     code = getattr(error, "code", None)
     return code if isinstance(code, int) else -1

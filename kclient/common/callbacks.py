@@ -1,4 +1,4 @@
-"""Checks of functions that the application hands in to be called later."""
+"""Validation of callbacks."""
 
 import inspect
 
@@ -7,12 +7,12 @@ from kclient.common.errors import InvalidTypeError
 
 
 def check_callback(name: str, given: object, expected: str) -> None:
-    """Refuse what cannot be called back.
+    """Raise if an argument is not a callback.
 
     Args:
         name: Name of the argument.
-        given: What was given for it; None stands for no callback.
-        expected: What the callback takes, in words.
+        given: Its value; None for no callback.
+        expected: Description of the expected callback.
 
     Raises:
         InvalidTypeError: It is not callable, or a coroutine function.
@@ -23,6 +23,6 @@ def check_callback(name: str, given: object, expected: str) -> None:
         raise InvalidTypeError(f"{name}: got {describe(given)}, expected {expected}")
     if inspect.iscoroutinefunction(given):
         raise InvalidTypeError(
-            f"{name}: got the coroutine function {given!r:.80}, expected a plain function; nobody "
-            "would await it"
+            f"{name}: got the coroutine function {given!r:.80}, expected a plain function; its "
+            "coroutines would not be awaited"
         )

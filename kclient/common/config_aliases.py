@@ -1,6 +1,6 @@
-"""Options of other Kafka clients, and what takes their place here.
+"""Options of other Kafka clients, and their replacements.
 
-Names are spelled as those clients document them; dots and underscores count as the same.
+Names are spelled as in the documentation of those clients; dots and underscores are equivalent.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ class ForeignOption(NamedTuple):
     """Hint for a user who sets an option of another client.
 
     Attributes:
-        names: Dotted names of the options that take its place, of which a client has one or none.
-        note: How these differ; where there is no such option, what to do instead.
+        names: Dotted names of the options that replace it, of which a client has one or none.
+        note: Difference to these; without such an option, what to do instead.
     """
 
     names: tuple[str, ...]
@@ -24,7 +24,7 @@ class ForeignOption(NamedTuple):
 
 
 def foreign_option(keyword: str) -> ForeignOption | None:
-    """Return what is known of another client's option, None for an unknown one.
+    """Return the hint for another client's option, None for an unknown one.
 
     Args:
         keyword: Name of the option in lower case, with underscores for dots.
@@ -100,7 +100,7 @@ _NOTES = {
     "client.software.name": _ALWAYS,
     "coordinator.query.interval.ms": "leave it out; a coordinator is looked up when it is unknown",
     "debug": _LOGGING,
-    "default.topic.config": "pass these options beside the others",
+    "default.topic.config": "pass these options together with the others",
     "delivery.report.only.error": _OUTCOMES,
     "dr_cb": _OUTCOMES,
     "dr_msg_cb": _OUTCOMES,

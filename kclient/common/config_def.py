@@ -1,8 +1,8 @@
-"""Configuration as rows: one row defines a key's type, default, check and meaning.
+"""Definitions of configuration keys: type, default, check and documentation.
 
-The canonical name of a key is Java's dotted one; the keyword form is the same with underscores.
-`ConfigDef.parse` accepts either form, never both for one key. The error about an unknown key names
-the nearest key or, where the key is one of another Kafka client, what takes its place.
+The name of a key is the dotted one of the Java client; the keyword has underscores instead.
+`ConfigDef.parse` accepts either form, but not both for one key. The error for an unknown key names
+the most similar key or, if it is a key of another Kafka client, its replacement.
 """
 
 import difflib
@@ -15,24 +15,24 @@ from kclient.common.config_aliases import ForeignOption, foreign_option
 from kclient.common.errors import ConfigError
 
 Check = Callable[[Any], str | None]
-"""Returns what form was expected, or None if the value is fine."""
+"""Returns the expected form, or None if the value is valid."""
 
 REQUIRED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One configuration key.
+    """Configuration key (Kafka: ConfigDef.ConfigKey).
 
     Attributes:
         name: Dotted name, as in Kafka's documentation.
-        convert: Turns what the user gave into the stored form, or raises TypeError or ValueError.
-        expected: The form in words, for error messages and the reference page.
-        default: Value where the user gave none; REQUIRED where there must be one.
+        convert: Converts the given value to the stored one, or raises TypeError or ValueError.
+        expected: Description of valid values, for error texts and the reference page.
+        default: Value if none is given; REQUIRED if there must be one.
         doc: One or two sentences for the reference page.
         secret: Whether the value must never be shown.
-        refused: Why the key cannot be set, empty for keys that can.
-        choices: What the key can be set to, where that is a list; empty otherwise.
+        refused: Why the key cannot be set; empty if it can.
+        choices: Valid values, if they are a list; empty otherwise.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ConfigKey:
 
     @property
     def keyword(self) -> str:
-        """The key as a Python keyword."""
+        """Name of the key as a Python keyword."""
         return self.name.replace(".", "_")
 
 
@@ -56,27 +56,27 @@ def describe(value: object) -> str:
 
 
 class _Owner(NamedTuple):
-    """Who is configured by a key."""
+    """Owner of a key: a kind of client, or the broker."""
 
     name: str
     key: ConfigKey
     of_client: bool
 
 
-# By keyword, of every key defined: for users who mix the clients up.
+# By keyword, for hints to users who set a key of another client.
 _OWNERS: dict[str, _Owner] = {}
 
-# Below it a suggestion is about another thing more often than about a misspelt key.
+# Below it a suggestion is unrelated more often than a misspelling.
 _LEAST_SIMILARITY = 0.8
 
 
 class ConfigDef:
-    """A set of keys that one kind of client understands.
+    """Set of keys of one kind of client, or of the broker (Kafka: ConfigDef).
 
     Args:
-        owner: Who is configured, as messages name it.
-        keys: What can be set.
-        of_client: Whether it configures a client. Where a client and a broker have keys of one
+        owner: Name of the owner, for error texts.
+        keys: Keys.
+        of_client: Whether the owner is a client. If a client and the broker have a key of the same
             name, hints name the client.
     """
 
@@ -90,7 +90,7 @@ class ConfigDef:
                 _OWNERS[key.keyword] = _Owner(owner, key, of_client)
 
     def parse(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """Return every key's value by keyword name, from what the user gave.
+        """Return the values of all keys, by keyword, from the given values.
 
         Raises:
             ConfigError: A key is unknown, given twice, missing, or has a value of the wrong form.
@@ -120,11 +120,11 @@ class ConfigDef:
         return f"{text}; {hint or 'the options are listed in the configuration reference'}"
 
     def _hint(self, spelling: str) -> str | None:
-        """Return what to do about an unknown option, in the spelling that its user prefers."""
+        """Return a hint for an unknown option, in its spelling, with dots or underscores."""
         keyword = spelling.replace(".", "_").lower()
         foreign = foreign_option(keyword)
         if foreign is not None:
-            return self._in_place_of(foreign, spelling)
+            return self._replacement(foreign, spelling)
         if keyword in _OWNERS and keyword not in self._by_spelling:
             return _of_other(_OWNERS[keyword])
         near = self._near(keyword)
@@ -136,8 +136,8 @@ class ConfigDef:
             )
         return f"did you mean {_spelt(near.keyword, spelling)!r}?"
 
-    def _in_place_of(self, foreign: ForeignOption, spelling: str) -> str:
-        """Return which option takes the place of another client's, or what to do without it."""
+    def _replacement(self, foreign: ForeignOption, spelling: str) -> str:
+        """Return the option that replaces another client's, or what to do without it."""
         keywords = [name.replace(".", "_") for name in foreign.names]
         own = [name for name in keywords if self._can_be_set(name)]
         named = ", ".join(_spelt(name, spelling) for name in own or keywords[:1])
@@ -154,12 +154,12 @@ class ConfigDef:
         return key is not None and not key.refused
 
     def _near(self, keyword: str) -> ConfigKey | None:
-        """Return the key that was probably meant: one as good as equal, or begun alike."""
+        """Return the key that was probably meant: a similar one, or the only longer one."""
         keywords = [key.keyword for key in self.keys.values()]
         near = difflib.get_close_matches(keyword, keywords, n=1, cutoff=_LEAST_SIMILARITY)
-        begun = [each for each in keywords if each.startswith(f"{keyword}_")]
-        if not near and len(begun) == 1:
-            near = begun
+        longer = [each for each in keywords if each.startswith(f"{keyword}_")]
+        if not near and len(longer) == 1:
+            near = longer
         return self._by_spelling[near[0]] if near else None
 
 
@@ -170,14 +170,14 @@ def _of_other(owner: _Owner) -> str:
 
 
 def _spelt(keyword: str, like: str) -> str:
-    """Return a keyword with dots where the user wrote dots."""
+    """Return a keyword, with dots if the user's spelling has dots."""
     return keyword.replace("_", ".") if "." in like else keyword
 
 
 def _converted(key: ConfigKey, spelling: str, raw: object) -> object:
     try:
         return key.convert(raw)
-    except ConfigError:  # it names the part of the value that is wrong
+    except ConfigError:  # its text has the invalid part of the value
         raise
     except (TypeError, ValueError) as problem:
         shown = "a secret value" if key.secret else describe(raw)
@@ -209,7 +209,7 @@ def whole_number(
 def _int(raw: float | str) -> int:
     try:
         return int(raw)
-    except ValueError:  # int() says it in Python's terms
+    except ValueError:  # drop the text of int()
         raise ValueError from None
 
 
@@ -220,7 +220,7 @@ def _of_fraction(name: str, raw: float) -> str:
 
 
 def text(name: str, default: object, doc: str, *, secret: bool = False) -> ConfigKey:
-    """Define a key that holds a non-empty str; None stands for unset where the default is None."""
+    """Define a key that holds a non-empty str, or None if the default is None."""
 
     def convert(raw: object) -> str | None:
         if raw is None and default is None:
@@ -235,7 +235,7 @@ def text(name: str, default: object, doc: str, *, secret: bool = False) -> Confi
 
 
 def switch(name: str, default: bool, doc: str) -> ConfigKey:  # noqa: FBT001 (a row of a table)
-    """Define a key that holds a bool; the strings 'true' and 'false' are taken too."""
+    """Define a key that holds a bool; the strings 'true' and 'false' are accepted too."""
 
     def convert(raw: object) -> bool:
         if isinstance(raw, bool):
@@ -248,7 +248,7 @@ def switch(name: str, default: bool, doc: str) -> ConfigKey:  # noqa: FBT001 (a 
 
 
 def choice(name: str, default: object, values: Mapping[object, object], doc: str) -> ConfigKey:
-    """Define a key that takes one of a few spellings, each mapped to the stored value."""
+    """Define a key that accepts one of several values, each mapped to the stored one."""
 
     def convert(raw: object) -> object:
         folded = raw.lower() if isinstance(raw, str) else raw
@@ -276,7 +276,7 @@ def anything(
 def merged(
     config: Mapping[str, object] | None, keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Join a dict of dotted names with keyword arguments; a key in both is found by `parse`."""
+    """Merge a dict of dotted names with keyword arguments; `parse` refuses a key in both."""
     if config is None:
         return dict(keywords)
     if not isinstance(config, Mapping):

@@ -1,4 +1,4 @@
-"""Serializers and deserializers as users give them, checked when a client is created."""
+"""Validation of serializers and deserializers when a client is created."""
 
 import inspect
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from typing import Any, Final, final
 
 from kclient.common.config_def import ConfigKey
 
-_CONTEXT = (None, None, None)  # stands for (topic, headers, data)
+_CONTEXT = (None, None, None)  # in place of (topic, headers, data)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 Converter = Callable[[str, Any, Any], Any]
-"""Takes (topic, headers, data)."""
+"""Converts (topic, headers, data)."""
 
 
 @final
 class DataOnly:
-    """A serializer or deserializer that takes the data alone, such as ``json.loads``.
+    """Serializer or deserializer of the data only, such as ``json.loads``.
 
-    It is not called for None, which stays None: a null key or value has no data to convert. Code
-    that runs once a record tests for this class and calls `function` itself, without a detour.
+    It is not called for None, which stays None: a null key or value has no data to convert. Code on
+    the path of each record tests for this class and calls `function` directly.
     """
 
     __slots__ = ("function",)
@@ -27,7 +27,7 @@ class DataOnly:
         self.function: Final = function
 
     def __call__(self, topic: str, headers: Any, data: Any, /) -> Any:
-        """Return what the function makes of the data."""
+        """Return the result of the function."""
         return None if data is None else self.function(data)
 
     def __repr__(self) -> str:
@@ -37,8 +37,8 @@ class DataOnly:
 def converter_key(name: str, method: str, doc: str) -> ConfigKey:
     """Define a key that holds a serializer or a deserializer.
 
-    Accepted are a callable with the parameters (data) or (topic, headers, data), and an object with
-    a method with the latter. The form is determined once, by the signature.
+    It accepts a callable with the parameters (data) or (topic, headers, data), and an object with a
+    method with the latter. The form is determined once, by the signature.
 
     Args:
         name: Dotted name of the key.
@@ -57,10 +57,10 @@ def converter_key(name: str, method: str, doc: str) -> ConfigKey:
 
 
 def _converter(raw: object, method: str) -> Converter:
-    """Return what takes (topic, headers, data).
+    """Return a function of (topic, headers, data).
 
     Raises:
-        TypeError: The object has none of the accepted forms; the message names the cause.
+        TypeError: The object has none of the accepted forms; the text has the cause.
     """
     if isinstance(raw, type) and _makes_converters(raw, method):
         raise TypeError(f"it is a class; give an instance: {raw.__name__}(...)")
@@ -80,7 +80,7 @@ def _converter(raw: object, method: str) -> Converter:
 
 
 def _makes_converters(kind: type, method: str) -> bool:
-    """Return whether instances of a class convert, and not the class, as ``int`` does."""
+    """Return whether the instances of a class are converters, unlike those of ``int``."""
     return hasattr(kind, method) or any("__call__" in vars(base) for base in kind.__mro__)
 
 
@@ -94,9 +94,9 @@ def _refuse_coroutine_function(function: Callable[..., Any]) -> None:
 def _parameters_fit(function: Callable[..., Any]) -> bool | None:
     """Return True for (data), False for (topic, headers, data), None for neither.
 
-    What takes one argument as well as three is called with the data, unless its first parameter is
-    named ``topic`` or it takes any number of arguments without requiring one: ``str.encode`` has
-    two optional parameters behind the text.
+    A function that accepts one argument as well as three is called with the data, unless its first
+    parameter is ``topic`` or it accepts any number of arguments and requires none: ``str.encode``
+    has two optional parameters after the text.
     """
     try:
         signature = inspect.signature(function)

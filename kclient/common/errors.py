@@ -1,25 +1,25 @@
-"""The error tree: what a caller may catch, and what each family means.
+"""Base classes of the errors, and the errors without a code.
 
-`KafkaError` is the root of everything this package raises on its own account. Errors that a broker
-reports by code live in `kclient.common.broker_errors`; they hang under the families defined here.
+`KafkaError` is the base of all errors of this package. The errors that a broker returns by code are
+in `kclient.common.broker_errors`; they derive from the classes defined here.
 
-Errors of wrong use also derive from the builtin a Python programmer expects (`ValueError`,
-`TypeError`, `RuntimeError`, `TimeoutError`), so either spelling of `except` works.
+Errors of wrong use also derive from a builtin (`ValueError`, `TypeError`, `RuntimeError`,
+`TimeoutError`), so that either can be caught.
 """
 
 from typing import ClassVar
 
 
 class KafkaError(Exception):
-    """Root of every error raised by kclient.
+    """Base class of all errors raised by kclient.
 
     Attributes:
-        code: Kafka's numeric error code, or None for an error that never crosses the wire.
+        code: Kafka's numeric error code, or None for an error of the client.
         error_name: Kafka's name of the code, such as ``NOT_LEADER_OR_FOLLOWER``.
         retriable: Whether the same call may succeed later without a change by the caller.
-        invalid_metadata: Whether the client's view of the cluster must be refreshed first.
-        possibly_written: Whether the record that could not be delivered may be in the log
-            nevertheless: it was sent, and no broker has said that it was not written.
+        invalid_metadata: Whether metadata must be updated before a retry.
+        possibly_written: Whether the record may be in the log although its delivery failed: it was
+            sent, and no broker has reported that it was not written.
     """
 
     code: ClassVar[int | None] = None
@@ -31,7 +31,7 @@ class KafkaError(Exception):
     _by_code: ClassVar[dict[int, type["KafkaError"]]] = {}
 
     def __init_subclass__(cls, *, code: int | None = None, name: str = "") -> None:
-        """Register a class of the protocol's error table under its code."""
+        """Register a class under its error code."""
         super().__init_subclass__()
         cls.code = code
         cls.error_name = name
@@ -51,13 +51,13 @@ class RetriableError(KafkaError):
 
 
 class InvalidMetadataError(RetriableError):
-    """A temporary condition; metadata is refreshed before the next attempt."""
+    """A temporary condition; metadata is updated before the next attempt."""
 
     invalid_metadata = True
 
 
 class FatalError(KafkaError):
-    """The client that raised this cannot be used any more; close it."""
+    """The client is no longer usable; close it."""
 
 
 class ConfigError(KafkaError, ValueError):
@@ -65,11 +65,11 @@ class ConfigError(KafkaError, ValueError):
 
 
 class InvalidArgumentError(KafkaError, ValueError):
-    """An argument has the right type and a value that cannot be used."""
+    """An argument has an invalid value."""
 
 
 class InvalidTypeError(KafkaError, TypeError):
-    """An argument has a type that cannot be used."""
+    """An argument has an invalid type."""
 
 
 class IllegalStateError(KafkaError, RuntimeError):
@@ -89,7 +89,7 @@ class ConcurrentAccessError(IllegalStateError):
 
 
 class EventLoopError(IllegalStateError):
-    """A call that waits was made inside a running event loop, which it would have blocked."""
+    """A blocking call was made inside a running event loop."""
 
 
 class KafkaTimeoutError(RetriableError, TimeoutError):
@@ -129,7 +129,7 @@ class CorrelationIdMismatchError(DisconnectedError):
 
 
 class BootstrapError(KafkaTimeoutError):
-    """No bootstrap server could be reached; the text names each address with its own cause."""
+    """No bootstrap server could be reached; the text has the cause for each address."""
 
 
 class CommitFailedError(KafkaError):

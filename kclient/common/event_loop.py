@@ -1,12 +1,11 @@
-"""Keeps calls that wait out of event loops, which would stand still meanwhile.
+"""Detection of running event loops, which blocking calls would block.
 
-A loop is looked for where one has been imported and nowhere else: this package knows no asyncio,
-and a program without it pays for a look into a dict. asyncio's own loop and those that stand in for
-it (uvloop) tell the running one by the same function.
+This package does not import asyncio: the check costs a dict look-up in a program without it.
+asyncio's loop and its replacements (uvloop) register the running loop in the same function.
 
-Notebooks are let through. Their kernel runs each cell inside its loop, in which nothing else is to
-be done until the cell has ended. It is known by IPython's shell, which there, and only there, has a
-kernel; whether a call comes from a cell or from a task that a cell has left behind cannot be told.
+Calls in notebooks are allowed: the kernel runs each cell in its loop, which does nothing else until
+the cell ends. A notebook is recognized by IPython's shell, which has a kernel only there. A call
+from a cell cannot be distinguished from a call of a task that a cell started.
 """
 
 import sys
@@ -16,9 +15,9 @@ from kclient.common.errors import EventLoopError, IllegalStateError
 
 
 def is_inside_event_loop() -> bool:
-    """Return whether the calling thread runs an event loop that must not be held up."""
+    """Return whether the calling thread runs an event loop that must not be blocked."""
     events = sys.modules.get("asyncio.events")
-    # Another thread may be in the midst of importing it.
+    # Another thread may be importing it.
     running_loop = getattr(events, "_get_running_loop", None)
     return running_loop is not None and running_loop() is not None and not _is_notebook()
 
@@ -27,10 +26,10 @@ def running_event_loop(call: str) -> Any:
     """Return the asyncio loop that the calling thread runs.
 
     Args:
-        call: Names the caller in the error.
+        call: Name of the caller, for the error.
 
     Raises:
-        IllegalStateError: It runs none.
+        IllegalStateError: There is none.
     """
     running_loop = getattr(sys.modules.get("asyncio.events"), "_get_running_loop", None)
     loop = None if running_loop is None else running_loop()
@@ -42,11 +41,11 @@ def running_event_loop(call: str) -> Any:
 
 
 def refuse_in_event_loop(call: str, in_a_thread: str, *, awaitable: bool = False) -> None:
-    """Refuse a call that would wait where an event loop would wait with it.
+    """Raise if a blocking call is made in an event loop.
 
     Args:
         call: Name of the call.
-        in_a_thread: What to give to ``asyncio.to_thread`` instead.
+        in_a_thread: Arguments of ``asyncio.to_thread`` to use instead.
         awaitable: Whether the object of the call can be awaited instead.
 
     Raises:

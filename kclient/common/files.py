@@ -1,15 +1,15 @@
-"""File access as an interface, so that a simulated disk can stand in for the real one."""
+"""Interface of the file system, which a simulation implements in memory."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 TEMPORARY_SUFFIX = ".tmp"
-"""What `replace_file` appends to the name of the file it replaces."""
+"""Suffix of the temporary file of `replace_file`."""
 
 
 class File(Protocol):
-    """An open file, addressed by position; there is no cursor."""
+    """Open file, addressed by position; there is no cursor."""
 
     path: Path
 
@@ -26,7 +26,7 @@ class File(Protocol):
         ...
 
     def truncate(self, length: int) -> None:
-        """Cut or extend the file to `length` bytes."""
+        """Truncate or extend the file to `length` bytes."""
         ...
 
     def flush(self) -> None:
@@ -34,7 +34,7 @@ class File(Protocol):
         ...
 
     def fileno(self) -> int:
-        """Return the descriptor for sendfile, or -1 where there is none."""
+        """Return the descriptor for sendfile, or -1 if there is none."""
         ...
 
     def close(self) -> None:
@@ -43,18 +43,18 @@ class File(Protocol):
 
 
 class Files(Protocol):
-    """The file system."""
+    """File system."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """Open for reading and writing; with `create`, make the file if it is absent."""
+        """Open for reading and writing; with `create`, create the file if it is absent."""
         ...
 
     def read_bytes(self, path: Path) -> bytes:
-        """Return the whole contents."""
+        """Return the contents of a file."""
         ...
 
     def write_atomic(self, path: Path, data: bytes) -> None:
-        """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
+        """Replace a file atomically: after a crash it has either the old or the new contents."""
         ...
 
     def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
@@ -68,25 +68,25 @@ class Files(Protocol):
         ...
 
     def remove(self, path: Path) -> None:
-        """Delete a file; absent is no error."""
+        """Delete a file, if it exists."""
         ...
 
     def remove_tree(self, path: Path) -> None:
-        """Delete a directory with all it holds; absent is no error."""
+        """Delete a directory with its contents, if it exists."""
         ...
 
     def make_directory(self, path: Path, *, flushed: bool = True) -> None:
-        """Create a directory and its parents with mode 0700; existing is no error.
+        """Create a directory and its parents with mode 0700, if they do not exist.
 
         Args:
-            path: The directory.
-            flushed: Whether to force the new names to the disk, so that whatever is flushed in
-                there later can be found; otherwise the caller calls `flush_directory`.
+            path: Directory.
+            flushed: Whether to flush the parent directories, so that files in the new directory
+                survive a crash; otherwise the caller calls `flush_directory`.
         """
         ...
 
     def flush_directory(self, path: Path) -> None:
-        """Force a directory's entries to the disk, so that files made in it outlive a crash."""
+        """Flush a directory's entries, so that files created in it survive a crash."""
         ...
 
     def list_directory(self, path: Path) -> list[str]:
@@ -110,16 +110,16 @@ class Files(Protocol):
         ...
 
     def lock(self, path: Path) -> AbstractContextManager[None]:
-        """Take an exclusive lock on a file, held until the context ends.
+        """Acquire an exclusive lock on a file, held until the context ends.
 
         Raises:
-            BlockingIOError: Another holder has it.
+            BlockingIOError: The file is locked.
         """
         ...
 
 
 def replace_file(files: Files, path: Path, data: bytes) -> None:
-    """Do what `Files.write_atomic` promises, in its steps: a new file, flushed, takes the name."""
+    """Implement `Files.write_atomic`: write and flush a temporary file, then rename it."""
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     file = files.open(temporary, create=True)
     try:
@@ -135,12 +135,12 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
 
 
 class FileSlice:
-    """A stretch of a file that goes onto the wire without passing through Python.
+    """Range of a file that is sent without a copy in Python, by sendfile if possible.
 
-    Anything that is sent may hold one in place of bytes; the transport uses sendfile where it can.
+    It may replace bytes in any outgoing message.
 
     Attributes:
-        file: Open file; it stays open until the slice was sent.
+        file: Open file; it stays open until the slice is sent.
         position: First byte.
         length: Number of bytes.
     """
@@ -156,12 +156,12 @@ class FileSlice:
         return self.length
 
     def read(self) -> bytes:
-        """Return the bytes, for a transport without sendfile or a reader that wants them."""
+        """Return the bytes, for readers and for transports without sendfile."""
         return self.file.read_at(self.position, self.length)
 
 
 WireBytes = bytes | bytearray | memoryview
-"""Bytes in memory, in any of the forms the codecs take."""
+"""Bytes in memory, in any form that the codecs accept."""
 
 WirePart = WireBytes | FileSlice
-"""One piece of a message on its way out."""
+"""Part of an outgoing message."""

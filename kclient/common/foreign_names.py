@@ -1,16 +1,15 @@
-"""Names of other Kafka clients, and what replaces them here.
+"""Names of other Kafka clients, and their replacements.
 
-A class whose users may come from another client keeps a table of that client's names. The table is
-only looked at where an attribute or a keyword is missing, so that ``dir()`` and ``hasattr()`` stay
-right::
+A class has a table of the names of other clients. It is used only for a missing attribute or
+keyword, so that ``dir()`` and ``hasattr()`` stay correct::
 
     if not TYPE_CHECKING:  # type checkers would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_attribute(self, name, _FOREIGN_NAMES)
 
-A class with ``__getattr__`` pays for it at each attribute that exists, since the interpreter cannot
-specialize the access any more (some 30 ns a call). Where that counts, use the metaclass instead::
+``__getattr__`` slows down each access to an existing attribute, since the interpreter cannot
+specialize it (about 30 ns per call). For hot paths use the metaclass instead::
 
     class Producer(metaclass=WithForeignNames, foreign_names=_FOREIGN_NAMES): ...
 """
@@ -52,7 +51,7 @@ def unexpected_keyword(call: str, name: str, hints: Mapping[str, str]) -> TypeEr
 
 
 def refuse_keywords(call: str, given: Mapping[str, object], hints: Mapping[str, str]) -> None:
-    """Refuse the keyword arguments that are left over of a call.
+    """Raise for the first of the unexpected keyword arguments of a call.
 
     Args:
         call: Name of the method, without parentheses.
@@ -67,7 +66,7 @@ def refuse_keywords(call: str, given: Mapping[str, object], hints: Mapping[str, 
 
 
 class _ForeignName:
-    """Attribute of another client; reading it raises an error that names the replacement."""
+    """Attribute of another client; reading it raises an error with the replacement."""
 
     def __init__(self, name: str, hints: Mapping[str, str]) -> None:
         self._name = name
@@ -78,7 +77,7 @@ class _ForeignName:
 
 
 class WithForeignNames(ABCMeta):
-    """Metaclass of classes with names of other clients, at no cost for names that exist."""
+    """Metaclass of classes with names of other clients, without cost for existing names."""
 
     def __new__(
         metaclass,

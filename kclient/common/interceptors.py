@@ -1,4 +1,4 @@
-"""Interceptors of producers and consumers (KIP-42): the check of the option and the calls."""
+"""Interceptors of producers and consumers (KIP-42): validation of the option, and the calls."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -12,21 +12,21 @@ V = TypeVar("V")
 
 
 def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> ConfigKey:
-    """Return the row of ``interceptor.classes``.
+    """Return the key ``interceptor.classes``.
 
-    A class in the list is instantiated without arguments when the client is created, as the Java
-    client does; any other object is used as it is.
+    A class in the list is instantiated without arguments when the client is created, as in the Java
+    client; any other object is used as it is.
 
     Args:
-        base: Public class that interceptors may derive from.
+        base: Public base class of interceptors.
         methods: Methods that an interceptor must have.
-        doc: What the interceptors see, for the reference page.
+        doc: Calls of the interceptors, for the reference page.
     """
     named = f"{', '.join(f'{name}()' for name in methods[:-1])} and {methods[-1]}()"
 
     def convert(raw: object) -> tuple[Any, ...]:
         if not isinstance(raw, list | tuple):
-            raise TypeError("a single one needs a list, too")
+            raise TypeError("a single interceptor must be in a list, too")
         return tuple(_interceptor(each, base, methods) for each in raw)
 
     return ConfigKey(
@@ -41,13 +41,13 @@ def interceptor_key(base: type[object], methods: Sequence[str], doc: str) -> Con
 def transformed(
     log: ContextLogger, value: V, stages: Iterable[Callable[[V], V]], kind: type[V]
 ) -> V:
-    """Return a value passed through interceptors; one that fails leaves it as it was.
+    """Return a value passed through interceptors; a failing one is skipped.
 
     Args:
-        log: Where failures are reported.
-        value: What the first interceptor gets.
+        log: Logger of failures.
+        value: Argument of the first interceptor.
         stages: Method of each interceptor that returns the value for the next one.
-        kind: Class that each has to return; anything else is logged and ignored.
+        kind: Expected class of the result; anything else is logged and ignored.
     """
     for stage in stages:
         try:
@@ -59,8 +59,8 @@ def transformed(
             value = result
         else:
             log.error(
-                "interceptor %r returned %s, expected a %s; return the argument where nothing is "
-                "to be changed",
+                "interceptor %r returned %s, expected a %s; return the argument to leave it "
+                "unchanged",
                 stage,
                 type(result).__name__,
                 kind.__name__,
@@ -69,7 +69,7 @@ def transformed(
 
 
 def notify(log: ContextLogger, stages: Iterable[Callable[..., object]], *arguments: object) -> None:
-    """Call a method of each interceptor; what one raises is logged and stops nothing."""
+    """Call a method of each interceptor; exceptions are logged."""
     for stage in stages:
         try:
             stage(*arguments)

@@ -151,8 +151,8 @@ class sigint_takes_effect:  # noqa: N801 (a context manager, named like a functi
             _deferral.is_waiting = False
 
 
-def surely(step: Callable[[], None]) -> None:
-    """Do what must be done, also if Ctrl-C strikes on the way; the step may be done twice."""
+def run_uninterrupted(step: Callable[[], None]) -> None:
+    """Run a step; if Ctrl-C interrupts it, run it again before the exception is raised."""
     try:
         step()
     except BaseException:

@@ -1,7 +1,7 @@
-"""Keys of the Java client that mean nothing here, each with what to do instead.
+"""Keys of the Java client that are refused, with the reason.
 
-They are known so that a configuration which is moved from Java is refused with the reason, and no
-key is accepted without effect.
+A configuration of a Java client that has one is refused with the reason, so that no key is accepted
+without effect.
 """
 
 from kclient.common.config_aliases import NO_SECURITY
@@ -11,8 +11,8 @@ _CLASSES = "classes are not loaded by name here"
 _METRICS = "read metrics with .metrics()"
 
 _REASONS = {
-    "config.providers": "resolve values before handing them in; nothing is looked up in files or "
-    "the environment",
+    "config.providers": "resolve values before passing them; files and the environment are not "
+    "read",
     "enable.metrics.push": "metrics are not pushed to brokers (KIP-714)",
     "metric.reporters": f"{_CLASSES}; {_METRICS}",
     "metrics.recording.level": f"every metric is recorded; {_METRICS}",
@@ -92,9 +92,9 @@ _PLAIN_SECURITY_KEYS = frozenset(
 
 
 def refused(name: str, reason: str) -> ConfigKey:
-    """Define a key that cannot be set; the error gives the reason.
+    """Define a key that cannot be set; the error has the reason.
 
-    What may hold a password, a key or a token is not shown in it.
+    The error does not show values that may contain a password, a key or a token.
     """
 
     def convert(raw: object) -> object:
@@ -116,6 +116,6 @@ def _may_be_secret(name: str) -> bool:
 
 
 def java_only_keys() -> list[ConfigKey]:
-    """Return the keys that every kind of client refuses."""
+    """Return the keys that all clients refuse."""
     reasons = _REASONS | dict.fromkeys(_SECURITY_KEYS, NO_SECURITY)
     return [refused(name, reason) for name, reason in sorted(reasons.items())]

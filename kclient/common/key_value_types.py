@@ -1,15 +1,15 @@
-"""Type variables of what holds or returns keys and values of records."""
+"""Type variables for keys and values of records."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    # Known to every type checker; the package need not be installed. Without arguments the types
-    # are unknown, not an error under --strict.
+    # Type checkers include the package; it need not be installed. Without type arguments, the
+    # types are unknown instead of an error under --strict.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     K_co = TypeVarWithDefault("K_co", covariant=True, default=Any)
     V_co = TypeVarWithDefault("V_co", covariant=True, default=Any)
-    # What a deserializer returns; without one, bytes stay bytes.
+    # Result of a deserializer; without one, bytes.
     DeserializedKey = TypeVarWithDefault("DeserializedKey", default=bytes)
     DeserializedValue = TypeVarWithDefault("DeserializedValue", default=bytes)
 else:

@@ -1,4 +1,4 @@
-"""The prefix that names a client in each of its log lines."""
+"""Prefix of a client's log lines."""
 
 import logging
 from collections.abc import Mapping
@@ -6,43 +6,43 @@ from typing import Any
 
 
 class ContextLogger(logging.LoggerAdapter[logging.Logger]):
-    """A logger whose messages begin with the prefix of one client.
+    """Logger whose messages start with the prefix of a client.
 
-    Where the level is off it costs no more than a plain logger.
+    If the level is disabled, it costs no more than a plain logger.
     """
 
     def __init__(self, name: str, prefix: str) -> None:
         super().__init__(logging.getLogger(name), None)
         self._prefix = prefix
-        # The message is a format only where it comes with arguments, as in `LogRecord.getMessage`.
+        # The message is a format only if there are arguments, as in `LogRecord.getMessage`.
         self._format_prefix = prefix.replace("%", "%%")
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log `prefix` and `msg`, where the level is on; see `logging.Logger.log`."""
+        """Log `prefix` and `msg` if the level is enabled; see `logging.Logger.log`."""
         if self.logger.isEnabledFor(level):
             text = f"{self._format_prefix if args else self._prefix}{msg}"
-            # One more frame to skip: this one.
+            # Skip this frame, too.
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
             self.logger.log(level, text, *args, **kwargs)
 
 
 class LogContext:
-    """Makes the loggers of the parts of one client (Kafka: LogContext).
+    """Factory of the loggers of one client (Kafka: LogContext).
 
-    Each client builds one, from its own names, and hands it to its parts:
+    Each client creates one and passes it to its classes:
 
         LogContext("Consumer", {"clientId": client_id, "groupId": group_id})
 
-    A part keeps ``log_context.logger(__name__)`` instead of ``logging.getLogger(__name__)``. Its
-    lines then begin with ``[Consumer clientId=orders-1, groupId=orders] ``.
+    These use ``log_context.logger(__name__)`` instead of ``logging.getLogger(__name__)``. Their log
+    lines start with ``[Consumer clientId=orders-1, groupId=orders] ``.
     """
 
     def __init__(self, kind: str = "", names: Mapping[str, str | None] | None = None) -> None:
-        """Take what identifies the client.
+        """Set the prefix.
 
         Args:
-            kind: ``Producer``, ``Consumer`` or ``AdminClient``; empty for no prefix at all.
-            names: Values by their names in the prefix; those that are None or empty are left out.
+            kind: ``Producer``, ``Consumer`` or ``AdminClient``; empty for no prefix.
+            names: Values by their names in the prefix; None and empty values are skipped.
         """
         shown = ", ".join(f"{name}={value}" for name, value in (names or {}).items() if value)
         self.prefix = f"[{kind} {shown}] " if kind and shown else f"[{kind}] " if kind else ""
@@ -53,4 +53,4 @@ class LogContext:
 
 
 NO_LOG_CONTEXT = LogContext()
-"""Leaves messages as they are, for parts that are used outside of a client."""
+"""Log context without a prefix, for classes that are used outside of a client."""

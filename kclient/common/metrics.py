@@ -1,8 +1,8 @@
-"""Measurements of a client under Kafka's names: counts, rates, averages and maxima over a window.
+"""Metrics of a client with Kafka's names: totals, rates, averages and maxima over a window.
 
-A `Sensor` is what the code records into; the statistics that hang on it are what a reader sees
-(Kafka: Metrics, Sensor, SampledStat). The window is cut into a few samples, as
-``metrics.num.samples`` of ``metrics.sample.window.ms`` each; the oldest sample is dropped whole.
+The code records values into a `Sensor`, which updates its statistics (Kafka: Metrics, Sensor,
+SampledStat). The window consists of ``metrics.num.samples`` samples of ``metrics.sample.window.ms``
+each; the oldest sample is discarded as a whole.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,12 +14,12 @@ Gauge = Callable[[], float]
 
 
 class Stat(Protocol):
-    """One statistic of a sensor."""
+    """Statistic of a sensor."""
 
     name: str
 
     def record(self, value: float, now_ms: float) -> None:
-        """Take in a value."""
+        """Record a value."""
         ...
 
     def measure(self, now_ms: float) -> float:
@@ -28,7 +28,7 @@ class Stat(Protocol):
 
 
 class Total:
-    """The sum of every value ever recorded (Kafka: CumulativeSum)."""
+    """Sum of all values (Kafka: CumulativeSum)."""
 
     __slots__ = ("_sum", "name")
 
@@ -46,7 +46,7 @@ class Total:
 
 
 class Value:
-    """The last value recorded (Kafka: Value)."""
+    """Last value (Kafka: Value)."""
 
     __slots__ = ("_last", "name")
 
@@ -64,7 +64,7 @@ class Value:
 
 
 class _Sample:
-    """Sums over one stretch of the window."""
+    """Sums over one interval of the window."""
 
     __slots__ = ("count", "largest", "start_ms", "total")
 
@@ -76,7 +76,7 @@ class _Sample:
 
 
 class _Window:
-    """The last few samples."""
+    """Most recent samples."""
 
     __slots__ = ("_samples", "count", "length_ms")
 
@@ -101,7 +101,7 @@ class _Window:
 
 
 class Average:
-    """The mean of the values in the window; NaN where there are none (Kafka: Avg)."""
+    """Mean of the values in the window; NaN if there are none (Kafka: Avg)."""
 
     __slots__ = ("_window", "name")
 
@@ -110,7 +110,7 @@ class Average:
         self._window = _Window(samples, sample_ms)
 
     def record(self, value: float, now_ms: float) -> None:
-        """Take in a value."""
+        """Record a value."""
         self._window.record(value, now_ms)
 
     def measure(self, now_ms: float) -> float:
@@ -121,7 +121,7 @@ class Average:
 
 
 class Maximum:
-    """The largest value in the window; NaN where there is none (Kafka: Max)."""
+    """Largest value in the window; NaN if there is none (Kafka: Max)."""
 
     __slots__ = ("_window", "name")
 
@@ -130,7 +130,7 @@ class Maximum:
         self._window = _Window(samples, sample_ms)
 
     def record(self, value: float, now_ms: float) -> None:
-        """Take in a value."""
+        """Record a value."""
         self._window.record(value, now_ms)
 
     def measure(self, now_ms: float) -> float:
@@ -139,7 +139,7 @@ class Maximum:
 
 
 class Rate:
-    """The sum of the values in the window, per second (Kafka: Rate)."""
+    """Sum of the values in the window, per second (Kafka: Rate)."""
 
     __slots__ = ("_window", "name")
 
@@ -148,14 +148,14 @@ class Rate:
         self._window = _Window(samples, sample_ms)
 
     def record(self, value: float, now_ms: float) -> None:
-        """Take in a value."""
+        """Record a value."""
         self._window.record(value, now_ms)
 
     def measure(self, now_ms: float) -> float:
         """Return the rate.
 
-        A window that has just begun counts as all samples but one in full, so that the first
-        value does not read as an enormous rate.
+        A window that has just started counts as long as all samples but one, so that the first
+        value does not result in a very high rate.
         """
         window = self._window
         live = window.live(now_ms)
@@ -167,7 +167,7 @@ class Rate:
 
 
 class Sensor:
-    """Feeds one recorded value to several statistics."""
+    """Recorder of a value into several statistics (Kafka: Sensor)."""
 
     __slots__ = ("_clock", "_lock", "_stats")
 
@@ -177,7 +177,7 @@ class Sensor:
         self._lock = tasks.lock()  # guards: the statistics
 
     def record(self, value: float = 1.0, now_ms: float | None = None) -> None:
-        """Record a value, at `now_ms` or at the present."""
+        """Record a value, at `now_ms` or at the present time."""
         now = self._clock.monotonic_ms() if now_ms is None else now_ms
         with self._lock:
             for stat in self._stats:
@@ -190,7 +190,7 @@ class Sensor:
 
 
 class Metrics:
-    """All sensors and gauges of one client."""
+    """Sensors and gauges of one client (Kafka: Metrics)."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class Metrics:
         total: str | None = None,
         value: str | None = None,
     ) -> Sensor:
-        """Return a new sensor with the statistics that were given a name."""
+        """Return a new sensor with those statistics that have a name."""
         window = (self._num_samples, self._sample_window_ms)
         stats: list[Stat] = []
         if average is not None:
@@ -236,7 +236,7 @@ class Metrics:
         return sensor
 
     def gauge(self, name: str, read: Gauge) -> None:
-        """Show the value that `read` returns at the time of asking."""
+        """Add a metric whose value is the present result of `read`."""
         with self._lock:
             self._gauges[name] = read
 

@@ -1,4 +1,4 @@
-"""Objects that belong to the process that created them."""
+"""Base class of objects that cannot be sent to another process."""
 
 from typing import NoReturn, SupportsIndex
 

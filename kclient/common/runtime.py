@@ -1,12 +1,12 @@
-"""The one door to the world: clock, randomness, waiting, threads, network and files.
+"""Interfaces to the operating system: clock, random numbers, conditions, threads, network, files.
 
-Everything that has an effect, or that differs from one run to the next, reaches the rest of the
-package through a `Runtime` handed in by the caller. `kclient.network.system_runtime` builds the
-real one; a simulation builds another, with virtual time, an in-memory network and an in-memory
-disk, and drives the same clients and brokers in one thread.
+All side effects, and everything that differs from one run to the next, go through a `Runtime` that
+the caller passes. `kclient.network.system_runtime` returns the one of the operating system; a
+simulation has another, with virtual time, an in-memory network and an in-memory disk, and runs the
+same clients and brokers in one thread.
 
-Times inside the package are milliseconds: a float from `Clock.monotonic_ms` for every duration and
-deadline, an int from `Clock.wall_ms` for timestamps that people and brokers see.
+Times are milliseconds: a float from `Clock.monotonic_ms` for durations and deadlines, an int from
+`Clock.wall_ms` for the timestamps of records and logs.
 """
 
 import random
@@ -18,13 +18,13 @@ from typing import Protocol
 from kclient.common.files import Files
 
 Address = tuple[str, int]
-"""A resolved IP address and port."""
+"""IP address and port."""
 
 
 class EndOfTaskError(BaseException):
-    """A runtime ends the task that called it; only the runtime itself may catch this.
+    """Raised by a runtime to end the calling task; only the runtime itself may catch it.
 
-    Code that guards itself against whatever a user's function raises lets it pass.
+    Code that catches the exceptions of a user's function must not catch this one.
     """
 
 
@@ -33,10 +33,10 @@ WRITABLE = 2
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """Monotonic and wall-clock time."""
 
     def monotonic_ms(self) -> float:
-        """Return milliseconds since an arbitrary start; never goes back."""
+        """Return milliseconds since an arbitrary start; never decreases."""
         ...
 
     def wall_ms(self) -> int:
@@ -44,12 +44,12 @@ class Clock(Protocol):
         ...
 
     def wall_ns(self) -> int:
-        """Return the same in nanoseconds; cheaper, for those who ask at every record."""
+        """Return the same in nanoseconds; cheaper, for calls at every record."""
         ...
 
 
 class Lock(Protocol):
-    """A re-entrant lock for what nobody waits for; under simulation there is nothing to guard."""
+    """Re-entrant lock without waiters; in a simulation it does nothing."""
 
     def __enter__(self) -> bool: ...
     def __exit__(
@@ -62,7 +62,7 @@ class Lock(Protocol):
 
 
 class Condition(Protocol):
-    """A lock with waiters, as `threading.Condition`; under simulation, waiting moves time on."""
+    """Lock with waiters, as `threading.Condition`; in a simulation, a wait advances time."""
 
     def __enter__(self) -> bool: ...
     def __exit__(
@@ -73,7 +73,7 @@ class Condition(Protocol):
         /,
     ) -> None: ...
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock, wait for a notification or for `timeout` seconds, take the lock."""
+        """Release the lock, wait for a notification or for `timeout` seconds, acquire the lock."""
         ...
 
     def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
@@ -90,7 +90,7 @@ class Condition(Protocol):
 
 
 class Task(Protocol):
-    """A running loop started by `Runtime.spawn`."""
+    """Loop started by `Tasks.spawn`."""
 
     name: str
 
@@ -103,12 +103,12 @@ class Task(Protocol):
         ...
 
     def is_current(self) -> bool:
-        """Return whether the caller runs inside this loop."""
+        """Return whether the caller runs in this loop."""
         ...
 
 
 class StreamSocket(Protocol):
-    """A non-blocking TCP socket. Calls that would block raise `BlockingIOError`."""
+    """Non-blocking TCP socket. Calls that would block raise `BlockingIOError`."""
 
     def fileno(self) -> int:
         """Return the descriptor, or -1 for a simulated socket."""
@@ -119,7 +119,7 @@ class StreamSocket(Protocol):
         ...
 
     def sendmsg(self, buffers: Sequence[bytes | bytearray | memoryview], /) -> int:
-        """Write from the buffers in order; return how many bytes were taken."""
+        """Write from the buffers in order; return the number of bytes written."""
         ...
 
     def connect_error(self) -> int:
@@ -127,11 +127,11 @@ class StreamSocket(Protocol):
         ...
 
     def peer_address(self) -> Address:
-        """Return the other side's address."""
+        """Return the peer's address."""
         ...
 
     def local_address(self) -> Address:
-        """Return this side's address."""
+        """Return the local address."""
         ...
 
     def close(self) -> None:
@@ -139,12 +139,12 @@ class StreamSocket(Protocol):
         ...
 
     def reset(self) -> None:
-        """Close the socket so that the peer sees a reset instead of an end; idempotent."""
+        """Close the connection with a TCP reset; idempotent."""
         ...
 
 
 class Listener(Protocol):
-    """A listening TCP socket."""
+    """Listening TCP socket."""
 
     def fileno(self) -> int:
         """Return the descriptor, or -1 for a simulated socket."""
@@ -155,7 +155,7 @@ class Listener(Protocol):
         ...
 
     def local_address(self) -> Address:
-        """Return the bound address, with the real port where 0 was asked for."""
+        """Return the bound address, with the port that was assigned for 0."""
         ...
 
     def close(self) -> None:
@@ -164,7 +164,7 @@ class Listener(Protocol):
 
 
 class Poller(Protocol):
-    """Waits for readiness of many sockets; `wakeup` may be called from any thread."""
+    """Readiness of many sockets; `wakeup` may be called from any thread."""
 
     def register(self, source: StreamSocket | Listener, events: int, data: object) -> None:
         """Watch `source` for `events`, a sum of READABLE and WRITABLE; 0 watches for nothing."""
@@ -179,7 +179,7 @@ class Poller(Protocol):
         ...
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
-        """Return (data, ready events) pairs, waiting at most `timeout_ms`; None waits for ever."""
+        """Return (data, ready events) pairs; wait at most `timeout_ms`, without limit for None."""
         ...
 
     def wakeup(self) -> None:
@@ -192,24 +192,24 @@ class Poller(Protocol):
 
 
 class LookUp(Protocol):
-    """A name look-up that was started."""
+    """Name look-up in progress, or its result."""
 
     def done(self) -> bool:
         """Return whether it has ended."""
         ...
 
     def addresses(self) -> list[Address]:
-        """Return every address of the name, in the resolver's order; raise OSError if none."""
+        """Return the addresses of the name, in the resolver's order; raise OSError if none."""
         ...
 
 
 class Net(Protocol):
-    """Opens and watches TCP connections."""
+    """TCP connections, listeners, pollers and name look-ups."""
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """Return every address of a name, in the resolver's order; raise OSError if none.
+        """Return the addresses of a name, in the resolver's order; raise OSError if none.
 
-        Blocks for as long as the resolver does: only for callers that may wait.
+        Blocks as long as the resolver does: only for callers that may wait.
         """
         ...
 
@@ -218,9 +218,9 @@ class Net(Protocol):
 
         Args:
             host: Name or IP address.
-            port: Port that the addresses are to have.
-            on_done: Called once when the look-up ends, from any thread; not called where it has
-                ended when this returns, as for an IP address.
+            port: Port of the returned addresses.
+            on_done: Called once when the look-up ends, from any thread; not called if it has ended
+                when this returns, as for an IP address.
 
         Raises:
             OSError: It cannot be started.
@@ -228,14 +228,14 @@ class Net(Protocol):
         ...
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
-        """Start connecting; the result turns writable when the attempt has ended.
+        """Start connecting; the socket becomes writable when the attempt has ended.
 
         Buffer sizes are bytes; -1 keeps the operating system's default.
         """
         ...
 
     def listen(self, address: Address, backlog: int) -> Listener:
-        """Bind and listen; port 0 takes a free port."""
+        """Bind and listen; port 0 binds a free port."""
         ...
 
     def poller(self) -> Poller:
@@ -244,13 +244,13 @@ class Net(Protocol):
 
 
 class Tasks(Protocol):
-    """Starts loops and makes the conditions they wait on."""
+    """Threads and their conditions and locks."""
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
-        """Call `step` again and again, in a thread of its own, until it returns False.
+        """Call `step` repeatedly, in a thread of its own, until it returns False.
 
-        `step` blocks only in `Poller.poll` and `Condition.wait`. An exception that leaves it ends
-        the loop and is logged; a step that must not die quietly handles its own errors.
+        `step` blocks only in `Poller.poll` and `Condition.wait`. An exception of `step` ends the
+        loop and is logged; a step whose loop must continue handles its own errors.
         """
         ...
 
@@ -261,7 +261,7 @@ class Tasks(Protocol):
     def lock(self) -> Lock:
         """Return a re-entrant lock, cheaper than a condition.
 
-        Ctrl-C cannot come between taking it and entering the ``with`` block.
+        Ctrl-C cannot come between its acquisition and the start of the ``with`` block.
         """
         ...
 
@@ -273,7 +273,7 @@ class Tasks(Protocol):
         """Call `callback` once before the process ends, while loops still run.
 
         Returns:
-            A function that takes the callback back; calling it again does nothing.
+            A function that unregisters the callback; calling it again does nothing.
         """
         ...
 
@@ -284,7 +284,7 @@ class Tasks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The doors a client or a broker was given."""
+    """Interfaces to the operating system, or to a simulation, of a client or broker."""
 
     clock: Clock
     random: random.Random

@@ -1,4 +1,4 @@
-"""A condition that Ctrl-C cannot break, wherever it strikes."""
+"""Condition that stays consistent when Ctrl-C interrupts it."""
 
 import threading
 import time
@@ -14,21 +14,21 @@ _release_save = methodcaller("_release_save")
 
 
 class SystemCondition:
-    """A `threading.Condition` of a re-entrant lock, for the thread that gets Ctrl-C, too.
+    """`threading.Condition` of a re-entrant lock, also for the thread that receives Ctrl-C.
 
-    Python looks for signals between its instructions, never inside a function written in C. In
-    `threading.Condition` there are places where a signal handler's exception leaves the lock taken
-    for ever, gives back a lock that is not held, or loses a notification. Here
+    Python handles signals between its instructions, never inside a function written in C. In
+    `threading.Condition`, an exception of a signal handler may leave the lock acquired, release a
+    lock that is not held, or lose a notification. Here
 
-    * the lock is taken and given back by its own functions, with no Python around them: a ``with``
-      statement finds them through properties whose getters are written in C, too;
-    * that a waiter let go of the lock is noted in the very call that does it;
-    * a waiter stays listed until it was woken, and passes on what it could not use.
+    * the lock's own functions acquire and release it, without Python code around them: a ``with``
+      statement finds them through properties whose getters are written in C;
+    * the call that releases the lock of a waiter also records the release;
+    * a waiter stays registered until it is woken, and forwards a notification it did not use.
 
-    It is for ``with`` statements only: `contextlib.ExitStack` looks for its functions elsewhere.
+    Only for ``with`` statements: `contextlib.ExitStack` reads the functions from the class.
     """
 
-    __slots__ = ("_give_back", "_lock", "_restore", "_take", "_waiters")
+    __slots__ = ("_acquire", "_lock", "_release", "_restore", "_waiters")
 
     if TYPE_CHECKING:
 
@@ -42,41 +42,41 @@ class SystemCondition:
         ) -> None: ...
 
     else:
-        __enter__ = property(attrgetter("_take"))
-        __exit__ = property(attrgetter("_give_back"))
+        __enter__ = property(attrgetter("_acquire"))
+        __exit__ = property(attrgetter("_release"))
 
     def __init__(self) -> None:
         lock = threading.RLock()
         self._lock = lock
-        self._take = lock.__enter__
-        self._give_back = lock.__exit__
+        self._acquire = lock.__enter__
+        self._release = lock.__exit__
         self._restore: Callable[[object], None] = attrgetter("_acquire_restore")(lock)
         self._waiters: deque[threading.Lock] = deque()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Let go of the lock, wait to be notified or for `timeout` seconds, and take it again.
+        """Release the lock, wait for a notification or for `timeout` seconds, acquire the lock.
 
         Returns:
             Whether it was notified.
         """
         waiter = threading.Lock()
         waiter.acquire()
-        let_go: list[object] = []
+        released: list[object] = []
         notified = False
         try:
             self._waiters.append(waiter)
-            let_go.extend(map(_release_save, (self._lock,)))
+            released.extend(map(_release_save, (self._lock,)))
             with sigint_takes_effect():
                 notified = waiter.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
         finally:
             try:
-                if let_go:
-                    self._restore(let_go[0])
+                if released:
+                    self._restore(released[0])
             finally:
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
                 elif not notified:
-                    self.notify()  # it came too late for this one: the next in line may have it
+                    self.notify()  # too late for this waiter: forward it to the next one
         return notified
 
     def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
@@ -97,7 +97,7 @@ class SystemCondition:
         """Wake up to `n` waiters; the caller holds the lock."""
         while n > 0 and self._waiters:
             waiter = self._waiters[0]
-            if waiter.locked():  # else an earlier notification was cut short here
+            if waiter.locked():  # else an earlier notification was interrupted here
                 waiter.release()
                 n -= 1
             self._waiters.popleft()

@@ -1,4 +1,7 @@
-"""The real file system; the only place that opens, maps, locks and deletes files."""
+"""`Files` of the operating system.
+
+No other module of the package opens, locks or deletes files.
+"""
 
 import errno
 import fcntl
@@ -23,9 +26,9 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _open_existing(path: Path) -> int:
-    """Open for writing, or, where the permission for that is missing, for reading alone.
+    """Open for reading and writing or, without the permission to write, for reading only.
 
-    A reader of somebody else's files (a dump) needs no more; a writer fails at its first write.
+    That is sufficient for a dump of another user's files; a writer fails at its first write.
     """
     try:
         return _open(path, os.O_RDWR)
@@ -39,7 +42,7 @@ def _write_all(descriptor: int, position: int, data: bytes | bytearray | memoryv
     view = memoryview(data).cast("B")
     done = 0
     while done < len(view):
-        # A short write is no error by itself: the next call says why the rest did not fit.
+        # A short write is no error by itself: the next call raises the reason.
         written = os.pwrite(descriptor, view[done:], position + done)
         if written <= 0:
             raise OSError(errno.EIO, f"wrote {done} of {len(view)} bytes")
@@ -47,7 +50,7 @@ def _write_all(descriptor: int, position: int, data: bytes | bytearray | memoryv
 
 
 class SystemFile:
-    """A file of the operating system, addressed by position."""
+    """File of the operating system, addressed by position."""
 
     __slots__ = ("_descriptor", "path")
 
@@ -82,7 +85,7 @@ class SystemFile:
         _write_all(self.fileno(), position, data)
 
     def truncate(self, length: int) -> None:
-        """Cut or extend the file to `length` bytes."""
+        """Truncate or extend the file to `length` bytes."""
         os.ftruncate(self.fileno(), length)
 
     def flush(self) -> None:
@@ -108,10 +111,10 @@ class SystemFile:
 
 
 class SystemFiles:
-    """Files of the operating system. Symbolic links are not followed in a path's last part."""
+    """File system of the operating system. Symbolic links as last part are not followed."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """Open for reading and writing; with `create`, make the file if it is absent."""
+        """Open for reading and writing; with `create`, create the file if it is absent."""
         descriptor = _open(path, os.O_RDWR | os.O_CREAT) if create else _open_existing(path)
         file = SystemFile(path, descriptor)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -120,12 +123,12 @@ class SystemFiles:
         return file
 
     def read_bytes(self, path: Path) -> bytes:
-        """Return the whole contents."""
+        """Return the contents of a file."""
         with os.fdopen(_open(path, os.O_RDONLY), "rb") as stream:
             return stream.read()
 
     def write_atomic(self, path: Path, data: bytes) -> None:
-        """Replace the file's contents so that a crash leaves either the old or the new, flushed."""
+        """Replace a file atomically: after a crash it has either the old or the new contents."""
         replace_file(self, path, data)
 
     def rename(self, source: Path, target: Path, *, flushed: bool = True) -> None:
@@ -133,7 +136,7 @@ class SystemFiles:
         if not flushed:
             os.rename(source, target)
             return
-        # Opened before anything changes: where no descriptor is left, nothing was renamed.
+        # Opened before the rename: if no descriptor is left, nothing is changed.
         with ExitStack() as stack:
             directories = [
                 stack.enter_context(_opened_directory(parent))
@@ -144,20 +147,20 @@ class SystemFiles:
                 os.fsync(directory)
 
     def remove(self, path: Path) -> None:
-        """Delete a file; absent is no error."""
+        """Delete a file, if it exists."""
         path.unlink(missing_ok=True)
 
     def remove_tree(self, path: Path) -> None:
-        """Delete a directory with all it holds; absent is no error."""
+        """Delete a directory with its contents, if it exists."""
         try:
             shutil.rmtree(path)
         except FileNotFoundError:
-            # Either the directory was not there, or something in it went away meanwhile.
+            # Either the directory does not exist, or a file in it was deleted concurrently.
             if self.exists(path):
                 shutil.rmtree(path)
 
     def make_directory(self, path: Path, *, flushed: bool = True) -> None:
-        """Create a directory and its parents with mode 0700; existing is no error."""
+        """Create a directory and its parents with mode 0700, if they do not exist."""
         if path.is_dir():
             return
         missing = []
@@ -173,7 +176,7 @@ class SystemFiles:
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(path))
 
     def flush_directory(self, path: Path) -> None:
-        """Force a directory's entries to the disk."""
+        """Flush a directory's entries."""
         with _opened_directory(path) as directory:
             os.fsync(directory)
 
@@ -198,13 +201,13 @@ class SystemFiles:
         return os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
 
     def lock(self, path: Path) -> AbstractContextManager[None]:
-        """Take an exclusive lock on a file, held until the context ends.
+        """Acquire an exclusive lock on a file, held until the context ends.
 
-        The lock is taken here, not when the context is entered. It keeps out other holders in this
-        process as well as other processes, among them a JVM's file lock.
+        The lock is acquired by this call, not when the context is entered. It excludes other
+        holders in this process as well as other processes, including the file lock of a JVM.
 
         Raises:
-            BlockingIOError: Another holder has it.
+            BlockingIOError: The file is locked.
         """
         descriptor = _open(path, os.O_RDWR | os.O_CREAT)
         try:
@@ -232,7 +235,7 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     # Bound to the open file, not to the process: two brokers in one process exclude each other,
-    # and closing another descriptor of the same file does not give the lock away.
+    # and closing another descriptor of the same file does not release the lock.
     whole_file = _LOCK_WHOLE_FILE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     fcntl.fcntl(descriptor, command, whole_file)
 

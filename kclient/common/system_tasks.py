@@ -1,4 +1,7 @@
-"""The real clock and real threads; the only place that reads the one and starts the other."""
+"""`Clock` and `Tasks` of the operating system.
+
+No other module of the package reads the clock or starts threads.
+"""
 
 import atexit
 import logging
@@ -14,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 class _ProcessId:
-    """The process id, remembered: clients ask at every call, and asking the kernel is slow."""
+    """Cached process id: clients check it at every call, and the system call is slow."""
 
     def __init__(self) -> None:
         self.value = os.getpid()
-        os.register_at_fork(after_in_child=self._renew)
+        os.register_at_fork(after_in_child=self._update)
 
-    def _renew(self) -> None:
+    def _update(self) -> None:
         self.value = os.getpid()
 
 
@@ -28,7 +31,7 @@ _PROCESS_ID = _ProcessId()
 
 
 class SystemClock:
-    """The machine's clock."""
+    """Clock of this machine."""
 
     def monotonic_ms(self) -> float:
         """Return milliseconds since an arbitrary start."""
@@ -42,14 +45,14 @@ class SystemClock:
 
 
 class ThreadTask:
-    """A step function called in a loop by a daemon thread."""
+    """Daemon thread that calls a step function in a loop."""
 
     def __init__(self, name: str, step: Callable[[], bool]) -> None:
         self.name = name
         self._step = step
         self._state = SystemCondition()  # guards: _ended
         self._ended = False
-        # Daemon: a client that was never closed must not keep the interpreter from ending.
+        # Daemon: a client that was not closed must not prevent the interpreter's exit.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -57,7 +60,7 @@ class ThreadTask:
         try:
             while self._step():
                 pass
-        except Exception:  # noqa: BLE001 (the top of a thread: nobody above could report it)
+        except Exception:  # noqa: BLE001 (the top of a thread: there is no caller)
             _log.exception("%s ended by an unexpected error", self.name)
         finally:
             with self._state:
@@ -66,7 +69,7 @@ class ThreadTask:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds for the loop to end; return whether it has."""
-        # Not by Thread.join: Ctrl-C in it makes Python 3.11 take a running thread for an ended one.
+        # Not by Thread.join: after Ctrl-C in it, Python 3.11 considers a running thread ended.
         with self._state:
             if not self._state.wait_for(lambda: self._ended, timeout):
                 return False
@@ -79,14 +82,14 @@ class ThreadTask:
         return not self._ended and self._thread.is_alive()
 
     def is_current(self) -> bool:
-        """Return whether the caller runs inside this loop."""
+        """Return whether the caller runs in this loop."""
         return threading.current_thread() is self._thread
 
 
 class SystemTasks:
     """Threads of this process."""
 
-    _own_id = _PROCESS_ID  # kept here for finalizers, which run when this module may be gone
+    _own_id = _PROCESS_ID  # for finalizers, which may run after the module was cleared
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         """Call `step` in a thread of its own until it returns False."""
@@ -109,6 +112,6 @@ class SystemTasks:
         atexit.register(callback)
         return lambda: atexit.unregister(callback)
 
-    # The function itself, since a consumer's iteration calls it for each record.
+    # The function itself, since a consumer's iterator calls it for each record.
     caller_id = staticmethod(threading.get_ident)
     """Returns the id of the running thread."""

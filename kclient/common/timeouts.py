@@ -1,4 +1,4 @@
-"""The check of every ``timeout`` argument."""
+"""Validation of ``timeout`` arguments."""
 
 import math
 
@@ -6,22 +6,22 @@ from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 LONGEST_S = 600.0
-"""Longest timeout that is taken for one in seconds."""
+"""Longest timeout in seconds; a larger number is probably milliseconds."""
 
-_YEAR_S = 31_536_000.0  # beyond it the operating system's own limits come near
+_YEAR_S = 31_536_000.0  # longer timeouts approach limits of the operating system
 
 
 def check_seconds(name: str, timeout: object) -> float:
-    """Return a timeout in seconds; one without limit, ``math.inf``, as a year.
+    """Return a timeout in seconds; ``math.inf``, without limit, as a year.
 
     Args:
         name: Name of the argument.
-        timeout: What was given for it.
+        timeout: Its value.
 
     Raises:
         InvalidTypeError: It is not a number.
-        InvalidArgumentError: It is negative or NaN; or longer than 600 s, which other clients
-            would take for milliseconds.
+        InvalidArgumentError: It is negative, NaN, or longer than 600 s, which may be milliseconds
+            for another client.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise InvalidTypeError(f"{name}: got {describe(timeout)}, expected seconds >= 0 or None")

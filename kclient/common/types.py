@@ -1,4 +1,4 @@
-"""Plain values that cross the public surface and travel between rooms."""
+"""Value types of the public API."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from kclient.common.errors import InvalidArgumentError, InvalidTypeError
 
 
 class TopicPartition(NamedTuple):
-    """A topic name and a partition number (Kafka: TopicPartition)."""
+    """Topic name and partition number (Kafka: TopicPartition)."""
 
     topic: str
     partition: int
@@ -16,7 +16,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A position to commit: the offset of the *next* record to read (Kafka: OffsetAndMetadata).
+    """Offset to commit: the offset of the *next* record to read (Kafka: OffsetAndMetadata).
 
     Attributes:
         offset: Next offset to consume, that is, last processed offset + 1.
@@ -30,12 +30,12 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The answer to a look-up by time (Kafka: OffsetAndTimestamp).
+    """Result of an offset look-up by timestamp (Kafka: OffsetAndTimestamp).
 
     Attributes:
-        offset: First offset whose timestamp is at or after the one asked for.
-        timestamp_ms: That record's timestamp, milliseconds since the epoch.
-        leader_epoch: Epoch of that record's leader, or -1 if unknown.
+        offset: First offset whose timestamp is equal to or later than the requested one.
+        timestamp_ms: Timestamp of that record, milliseconds since the epoch.
+        leader_epoch: Leader epoch of that record, or -1 if unknown.
     """
 
     offset: int
@@ -44,7 +44,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A broker as the cluster advertises it."""
+    """Broker with its advertised address (Kafka: Node)."""
 
     id: int
     host: str
@@ -56,13 +56,13 @@ class Node(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record lies (Kafka: RecordMetadata).
+    """Position of an acknowledged record in the log (Kafka: RecordMetadata).
 
     Attributes:
         topic: Topic the record was appended to.
         partition: Partition within the topic.
-        offset: Offset of the record, or -1 where acks=0 gives none.
-        timestamp_ms: Record's timestamp: the broker's append time where the topic uses it.
+        offset: Offset of the record, or -1 with acks=0.
+        timestamp_ms: Timestamp of the record, or its append time if the topic has LogAppendTime.
         serialized_key_size: Bytes of the key, -1 for no key.
         serialized_value_size: Bytes of the value, -1 for no value.
     """
@@ -76,12 +76,12 @@ class RecordMetadata(NamedTuple):
 
 
 class NewTopic(NamedTuple):
-    """A topic to create (Kafka: NewTopic).
+    """Topic to create (Kafka: NewTopic).
 
     Attributes:
         name: Topic name, 1 to 249 of ``[a-zA-Z0-9._-]``.
-        num_partitions: Number of partitions; -1 takes the broker's ``num.partitions``.
-        replication_factor: Copies of each partition; -1 takes ``default.replication.factor``.
+        num_partitions: Number of partitions; -1 for the broker's ``num.partitions``.
+        replication_factor: Replicas of each partition; -1 for ``default.replication.factor``.
         configs: Topic configuration by dotted name.
         replica_assignments: Broker ids per partition, instead of the two counts.
     """
@@ -98,7 +98,7 @@ _TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Say what is wrong with a topic name, or None if it is legal (Kafka: Topic.validate)."""
+    """Return why a topic name is invalid, or None if it is valid (Kafka: Topic.validate)."""
     if not name:
         return "it is empty"
     if name in {".", ".."}:
@@ -111,11 +111,11 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def check_topic_name(name: object) -> str:
-    """Return the topic name if it is legal.
+    """Return a topic name if it is valid.
 
     Raises:
         InvalidTypeError: It is not a str.
-        InvalidArgumentError: It breaks a rule of Kafka's for topic names.
+        InvalidArgumentError: It is no valid topic name.
     """
     if not isinstance(name, str):
         raise InvalidTypeError(

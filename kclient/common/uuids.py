@@ -1,4 +1,4 @@
-"""Kafka's uuids: 16 bytes, shown to people as 22 characters of URL-safe base64.
+"""Kafka's uuids: 16 bytes, as text 22 characters of URL-safe base64.
 
 Source: ``org.apache.kafka.common.Uuid`` (KIP-516).
 """
@@ -10,10 +10,10 @@ from typing import Protocol
 from kclient.common.errors import InvalidArgumentError
 
 ZERO_UUID = bytes(16)
-"""Stands for "no uuid"."""
+"""Uuid for "none"."""
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
-"""The id of ``__cluster_metadata``, which is the same in every cluster."""
+"""Topic id of ``__cluster_metadata`` in every cluster."""
 
 _SIZE = 16
 _TEXT_LENGTH = 22
@@ -21,7 +21,7 @@ _RESERVED = frozenset(bytes(15) + bytes((last,)) for last in range(100))
 
 
 class RandomSource(Protocol):
-    """Where random bytes come from; `random.Random` is one."""
+    """Source of random bytes, such as `random.Random`."""
 
     def randbytes(self, n: int, /) -> bytes:
         """Return `n` random bytes."""
@@ -34,7 +34,7 @@ def uuid_to_text(value: bytes) -> str:
 
 
 def text_to_uuid(text: str) -> bytes:
-    """Read the text form.
+    """Parse the text form.
 
     Raises:
         InvalidArgumentError: The text is not 22 characters of URL-safe base64.
@@ -53,8 +53,8 @@ def text_to_uuid(text: str) -> bytes:
 def random_uuid(source: RandomSource) -> bytes:
     """Return a random (version 4) uuid.
 
-    As in Kafka, the reserved ids are left out, and those whose text begins with a dash, which a
-    command line would take for an option.
+    As in Kafka, the reserved ids are excluded, and those whose text starts with a dash, which a
+    command line would parse as an option.
     """
     while True:
         drawn = bytearray(source.randbytes(_SIZE))

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from kclient.common.errors import ConcurrentAccessError, ForkedClientError
-from kclient.common.interrupts import surely
+from kclient.common.interrupts import run_uninterrupted
 from kclient.common.runtime import Tasks
 
 R = TypeVar("R")
@@ -112,7 +112,7 @@ class ConsumerLock:
             self._locked = False
             return code()
         finally:
-            surely(lambda: self._reacquire(outer, depth))
+            run_uninterrupted(lambda: self._reacquire(outer, depth))
 
     def acquire_in_background(self, wait_ms: float) -> bool:
         """Wait `wait_ms`, then acquire the lock for the heartbeat task if it is free.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kclient.common.interrupts import surely
+from kclient.common.interrupts import run_uninterrupted
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Task, Tasks
 from kclient.producer.sender import Sender
@@ -43,7 +43,7 @@ class SenderThread:
             self._task = self._tasks.spawn(self._name, self._step)
             self._unregister_exit = self._tasks.at_exit(self._at_exit)
         except BaseException:
-            surely(self._undo_start)
+            run_uninterrupted(self._undo_start)
             raise
 
     def _undo_start(self) -> None:

@@ -1,12 +1,12 @@
-"""Kafka's messages and their bytes: pure functions between the two, nothing else.
+"""Encoding and decoding of Kafka's messages, without input and output.
 
-A message is declared once, as a typed class in `kclient.protocol.messages`, with the versions that
-carry each field; client and broker share the class. From the declaration an encoder and a decoder
-are generated when a version is first used. Read on in this order:
+A message is declared once, as a typed class in `kclient.protocol.messages`, with the versions of
+each field; client and broker share the class. An encoder and a decoder are generated from the
+declaration when a version is first used. The modules, in reading order:
 
-- `fields`: how a class says what its fields look like on the wire;
-- `struct` and `message`: what such classes can do;
-- `decoder` and `encoder`: the functions generated from them; `codec` keeps them;
-- `explain`: error texts; `memory`: what a hostile message may cost;
-- `headers`: requests and responses with their headers; `registry`: all requests by API.
+- `fields`: field specifiers of a message class;
+- `struct` and `message`: base classes of messages;
+- `decoder` and `encoder`: generators of the functions; `codec` caches them;
+- `explain`: error texts; `memory`: limit of the memory of a decoded message;
+- `headers`: requests and responses with their headers; `registry`: request classes by API.
 """

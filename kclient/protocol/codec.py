@@ -1,7 +1,7 @@
-"""Encoders and decoders: generated on first use, kept, and their failures put into words.
+"""Cache of the generated encoders and decoders, and the conversion of their errors.
 
-The generated functions carry no code for error texts; `kclient.protocol.explain` finds out what
-was wrong once one of them has failed.
+The generated functions contain no code for error texts; `kclient.protocol.explain` determines the
+cause after one of them has failed.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ M = TypeVar("M", bound="Message")
 
 
 class Codec:
-    """The generated functions of one message class at one version.
+    """Generated functions of a message class in a version.
 
     Attributes:
-        encoder_source: Text of the encoder, for people.
-        decoder_source: Text of the decoder, for people.
+        encoder_source: Source of the encoder, for debugging.
+        decoder_source: Source of the decoder, for debugging.
     """
 
     def __init__(self, message: type["Message"], version: int) -> None:
@@ -49,9 +49,9 @@ _codecs: dict[tuple[type["Message"], int], Codec] = {}
 
 
 def codec(message: type["Message"], version: int) -> Codec:
-    """Return the codec of a message class at a version.
+    """Return the codec of a message class in a version.
 
-    Two threads that ask at once may both generate it; they get equal functions, and one is kept.
+    Two threads may generate it at the same time; the functions are equal, and one is kept.
 
     Raises:
         UnsupportedVersionError: The message has no such version.

@@ -1,11 +1,11 @@
-"""Generates the decoder of one (message, version).
+"""Generator of the decoder of a message in a version.
 
-The generated function walks the message from front to back. Runs of fixed-size fields, together
+The generated function reads the message from start to end. Consecutive fixed-size fields, together
 with the length that follows them, are read by one `struct` call; structs are inlined as loops, so
-there is no call per field or per element. Reading past the end raises on its own (`struct.error`,
-`IndexError`); lengths and counts are compared with the bytes that remain before anything is made.
+that there is no call per field or element. A read past the end raises `struct.error` or
+`IndexError`; lengths and counts are compared with the remaining bytes before any allocation.
 
-For ``HeartbeatRequest`` version 3 it comes out as::
+The result for ``HeartbeatRequest`` version 3 is::
 
     def decode(buf, end, budget):
         p = 0
@@ -60,7 +60,7 @@ _READ_UVARINT = "if n > 127: n, p = read_uvarint(buf, p - 1)"
 
 
 class DecoderGenerator:
-    """Writes the source of one decoder: ``decode(buf, end, budget) -> message``."""
+    """Generator of a decoder: ``decode(buf, end, budget) -> message``."""
 
     def __init__(self, version: int, flexible: VersionRange) -> None:
         self.source = Source()
@@ -72,7 +72,7 @@ class DecoderGenerator:
         self.source.use("new", object.__new__)
 
     def generate(self, message: type[Struct]) -> Source:
-        """Return the finished source for `message`."""
+        """Return the complete source for `message`."""
         with self.source.block("def decode(buf, end, budget):"):
             self.source.add("p = 0")
             self._struct(message, 0, "")
@@ -105,7 +105,7 @@ class DecoderGenerator:
         return repr(value)
 
     def _value(self, kind: Kind, field: Field, store: str, depth: int, path: str) -> None:
-        """Read one value and pass it on by `store`, a statement with a place for it."""
+        """Read one value and store it by `store`, a statement with a placeholder."""
         self.source.about = path
         if isinstance(kind, ArrayOf):
             self._array(kind.element, field, store, depth + 1, path)
@@ -142,7 +142,7 @@ class DecoderGenerator:
             self._flush()
 
     def _null(self, field: Field, store: str) -> str:
-        """Deal with the lengths below zero; return the head of the block for the others."""
+        """Handle negative lengths; return the head of the block for the others."""
         add = self.source.add
         if self._version in field.nullable:
             with self.source.block("if n < 0:"):
@@ -207,7 +207,7 @@ class DecoderGenerator:
             add(store.format(f"a{depth}"))
 
     def _fixed_elements(self, element: Wire, store: str) -> None:
-        """Read an array of fixed-size primitives by one call; its size was checked before."""
+        """Read an array of fixed-size primitives by one call, after its size was checked."""
         self.source.add(f"q = p + n * {element.size}")
         values = f"list(unpack_from(f'>{{n}}{element.layout}', buf, p))"
         if element is Wire.UUID:
@@ -216,7 +216,7 @@ class DecoderGenerator:
         self.source.add("p = q")
 
     def _tags(self, tagged: list[Field], depth: int, path: str) -> None:
-        """Read the tagged fields that close a struct; those not known are skipped."""
+        """Read the tagged fields at the end of a struct; unknown ones are skipped."""
         add = self.source.add
         add("n = buf[p]")
         if not tagged:

@@ -1,4 +1,4 @@
-"""Generates the encoder of one (message, version).
+"""Generator of the encoder of a message in a version.
 
 The generated function collects small pieces and joins them at the end. As in the decoder, a run of
 fixed-size fields is packed by one `struct` call and structs are inlined as loops. Tagged fields
@@ -32,15 +32,15 @@ _ELEMENT = plain_field(Wire.STRING)
 
 
 class FieldNotCarriedError(Exception):
-    """A version cannot carry a field that was set; `explain` finds out which one."""
+    """A field was set that the version does not have; `explain` determines which one."""
 
 
 class WrongLengthError(Exception):
-    """A uuid does not have 16 bytes, or a string more than 32767; `explain` finds out which one."""
+    """A uuid or a string has an invalid length; `explain` determines which one."""
 
 
 class EncoderGenerator:
-    """Writes the source of one encoder: ``encode(message) -> parts``."""
+    """Generator of an encoder: ``encode(message) -> parts``."""
 
     def __init__(self, version: int, flexible: VersionRange) -> None:
         self.source = Source()
@@ -53,7 +53,7 @@ class EncoderGenerator:
         self.source.use("SMALL", SMALL_UVARINTS)
 
     def generate(self, message: type[Struct]) -> Source:
-        """Return the finished source for `message`."""
+        """Return the complete source for `message`."""
         add = self.source.add
         with self.source.block("def encode(o0):"):
             add("parts = []")
@@ -187,7 +187,7 @@ class EncoderGenerator:
 
 
 def _differs(field: Field, value: str) -> str:
-    """Return an expression that tells whether a field has another value than its default."""
+    """Return an expression that is true if a field does not have its default."""
     if field.default is None:
         return f"{value} is not None"
     if isinstance(field.kind, ArrayOf):

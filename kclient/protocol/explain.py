@@ -1,8 +1,8 @@
-"""Puts the failure of a generated encoder or decoder into words.
+"""Error texts for failures of generated encoders and decoders.
 
-The generated functions carry no code for error texts. Where a decoder failed, the line tells which
-field it was about, and its local variables tell where in the message it stood. Where an encoder
-failed, the message is searched for a value that the version cannot carry.
+The generated functions contain no code for error texts. When a decoder fails, the line identifies
+the field, and the local variables its position in the message. When an encoder fails, the message
+is searched for a value that cannot be encoded in the version.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def explain_decode(
     notes: dict[int, Note],
     error: Exception,
 ) -> ProtocolError:
-    """Return the error to raise for bytes that `decoder` could not read."""
+    """Return the error to raise for bytes that `decoder` could not decode."""
     line, local = _stopped(error, decoder)
     about = notes.get(line, ())
     if isinstance(error, UnicodeDecodeError):
@@ -45,7 +45,7 @@ def explain_decode(
 
 
 def _first_missing(run: Note, remaining: int) -> tuple[Note, str]:
-    """Return the first field of a run that reaches beyond the end, and say so."""
+    """Return the first of several fields that extends past the end, and the problem."""
     for path, size in run:
         if size > remaining:
             return ((path, size),), f"needs {size} bytes, only {remaining} remain"
@@ -54,7 +54,7 @@ def _first_missing(run: Note, remaining: int) -> tuple[Note, str]:
 
 
 def _stopped(error: Exception, function: Callable[..., Any]) -> tuple[int, dict[str, Any]]:
-    """Return the line and the local variables where a generated function failed."""
+    """Return the line and the local variables at which a generated function failed."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is function.__code__:
@@ -64,7 +64,7 @@ def _stopped(error: Exception, function: Callable[..., Any]) -> tuple[int, dict[
 
 
 def explain_encode(message: "Message", version: int, error: Exception) -> KafkaError:
-    """Return the error to raise for a message that its encoder could not write."""
+    """Return the error to raise for a message that could not be encoded."""
     what = f"{type(message).__name__} v{version}"
     for path, field, kind, value in _values(message, version, ""):
         if version not in field.versions:

@@ -1,4 +1,4 @@
-"""Field specifiers: how a message class says what its fields look like on the wire.
+"""Field specifiers of message classes.
 
 A class body assigns the result of a specifier to an annotated name::
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Wire(Enum):
-    """A primitive wire type: its `struct` format and size; empty format for a variable length."""
+    """Primitive wire type: its `struct` format and size; the format is empty if variable."""
 
     BOOL = ("bool", "?", 1, False)
     INT8 = ("int8", "b", 1, 0)
@@ -57,13 +57,13 @@ class Wire(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """An array of primitives or of structs."""
+    """Array of primitives or of structs."""
 
     element: "Wire | type[Struct]"
 
 
 Kind: TypeAlias = "Wire | ArrayOf | type[Struct]"
-"""A wire type."""
+"""Wire type of a field."""
 
 
 class _Unset(Enum):
@@ -71,12 +71,12 @@ class _Unset(Enum):
 
 
 UNSET = _Unset.UNSET
-"""Marks an argument that was not given, where None is a value."""
+"""Default of an argument for which None is a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message: its name, wire type and the versions that carry it."""
+    """Field of a message: its name, wire type and versions."""
 
     kind: Kind
     versions: VersionRange
@@ -89,15 +89,15 @@ class Field:
     name: str = ""
 
     def named(self, name: str) -> "Field":
-        """Return the field under the name it was assigned to."""
+        """Return the field with its name."""
         return replace(self, name=name)
 
     def is_tagged(self, version: int) -> bool:
-        """Return whether the version carries the field in its tagged section."""
+        """Return whether the field is a tagged field in a version."""
         return self.tag is not None and version in self.versions
 
     def default_value(self) -> Any:
-        """Return a fresh default."""
+        """Return a new default."""
         if self.default is not UNSET:
             return self.default
         if isinstance(self.kind, ArrayOf):
@@ -129,7 +129,7 @@ def _field(  # one row of a message definition
 
 
 def plain_field(kind: Wire) -> Field:
-    """Return an unnamed field, never null: what an element of an array of primitives is."""
+    """Return a field without a name, never null: the element of an array of primitives."""
     field: Field = _field(kind, "0+")
     return field
 
@@ -177,7 +177,7 @@ def float64(versions: str = "0+", **options: Any) -> float:
 
 
 def uuid(versions: str = "0+", **options: Any) -> bytes:
-    """Declare a uuid, 16 bytes; zeroes mean none."""
+    """Declare a uuid, 16 bytes; zeros mean none."""
     field: bytes = _field(Wire.UUID, versions, **options)
     return field
 
@@ -264,5 +264,5 @@ def struct(
     default: object = UNSET,
     tag: int | None = None,
 ) -> Any:
-    """Declare a struct within the struct."""
+    """Declare a nested struct."""
     return _field(kind, versions, nullable=nullable, tag=tag, default=default)

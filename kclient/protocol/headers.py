@@ -1,9 +1,9 @@
-"""Request and response headers, and whole frames without their size prefix.
+"""Request and response headers, and complete frames without their size prefix.
 
-A flexible body goes with a flexible header: version 2 for requests, 1 for responses. Two things are
-odd on purpose. The client id of a request header is never compact, so that any broker can read the
-front of any request; and an ApiVersions response always has header version 0, since the client
-cannot know yet what the broker speaks (KIP-511).
+A flexible body has a flexible header: version 2 for requests, 1 for responses. There are two
+exceptions: the client id of a request header is never compact, so that any broker can decode the
+start of any request; and an ApiVersions response always has header version 0, since the client
+does not know the broker's versions yet (KIP-511).
 """
 
 from struct import Struct as Layout
@@ -25,13 +25,13 @@ _NO_TAGS = b"\x00"
 
 
 class RequestHeader(NamedTuple):
-    """What stands before the body of a request.
+    """Header of a request.
 
     Attributes:
-        api_key: The API asked for.
-        api_version: Version of the body, and of the response's body.
-        correlation_id: Comes back with the response.
-        client_id: The client's name for itself, or None.
+        api_key: API.
+        api_version: Version of the bodies of request and response.
+        correlation_id: Correlation id, returned with the response.
+        client_id: Client id, or None.
     """
 
     api_key: ApiKey
@@ -43,7 +43,7 @@ class RequestHeader(NamedTuple):
 def encode_request(
     request: Request, version: int, correlation_id: int, client_id: str | None
 ) -> list[WirePart]:
-    """Return header and body in pieces, as `Message.encode` does; raises what that raises."""
+    """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _REQUEST_FRONT.pack(request.api_key, version, correlation_id)
     header += encode_nullable_string(client_id)
     if request.is_flexible(version):
@@ -52,14 +52,14 @@ def encode_request(
 
 
 def decode_request_header(buffer: WireBytes) -> tuple[RequestHeader, int]:
-    """Read the front of a request; return it with the position of the body.
+    """Decode the header of a request; return it with the position of the body.
 
-    An ApiVersions request passes in any version from 0 on, so that the broker can answer one that
-    is too new.
+    An ApiVersions request is accepted in any version from 0 on, so that the broker can respond to
+    one that is too new.
 
     Raises:
-        UnsupportedVersionError: The API is unknown, or the version is not one it can have.
-        ProtocolError: The bytes are no request header.
+        UnsupportedVersionError: The API or its version is unknown.
+        ProtocolError: The bytes are malformed.
     """
     view = memoryview(buffer).cast("B")
     if len(view) < _REQUEST_FRONT.size:
@@ -92,7 +92,7 @@ def _request_type(key: int, version: int) -> type[Request]:
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[WirePart]:
-    """Return header and body in pieces, as `Message.encode` does; raises what that raises."""
+    """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _CORRELATION_ID.pack(correlation_id)
     if _has_flexible_header(type(response), version):
         header += _NO_TAGS
@@ -100,11 +100,11 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
 
 
 def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> tuple[int, R]:
-    """Read a response; return its correlation id and its body.
+    """Decode a response; return its correlation id and its body.
 
     Raises:
         UnsupportedVersionError: The message has no such version.
-        ProtocolError: The bytes are no such response.
+        ProtocolError: The bytes are malformed.
     """
     view = memoryview(buffer).cast("B")
     correlation_id = peek_correlation_id(view)

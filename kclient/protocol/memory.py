@@ -1,15 +1,16 @@
-"""What a decoded message may cost: sizes on the wire, sizes in memory, and the limit between them.
+"""Limit of the memory of a decoded message, by its size on the wire.
 
 A small struct is larger as a Python object than as bytes: two integers of a partition entry are 7
-bytes on the wire and 84 in memory. A hostile message could be made of nothing else, so every array
-is charged to an allowance, at what its elements cost before any text, ahead of making the first:
+bytes on the wire and 84 in memory. A hostile message may consist of such structs only. Therefore
+the memory of an array's elements, without the text of strings, is deducted from an allowance before
+the first element is created:
 
     1 MiB + 4 x size + 28 x min(size, 8 MiB)
 
-That is, up to 8 MiB of a message may unfold 32-fold, which no honest message does (the worst by
-this count are near 25-fold), and what lies beyond 4-fold. The text of strings comes on top, at most
-four times its bytes. Record sets do not unfold at all, since they stay views. The costs are
-CPython's on a 64-bit machine; a field counts even in versions that leave it at its default.
+The first 8 MiB of a message may expand 32-fold (valid messages stay below 25-fold), the rest
+4-fold. The text of strings adds at most four times its bytes. Record sets do not expand, since they
+are views. The sizes are those of CPython on a 64-bit machine; a field counts even in versions that
+do not have it.
 """
 
 from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
@@ -40,12 +41,12 @@ _COSTS = {
 
 
 def allowance(size: int) -> int:
-    """Return how many bytes of memory a message of `size` bytes may unfold into."""
+    """Return the bytes of memory that a message of `size` bytes may use when decoded."""
     return FREE_ALLOWANCE + BULK_FACTOR * size + SMALL_STRUCT_FACTOR * min(size, SMALL_STRUCT_LIMIT)
 
 
 def element_cost(kind: Kind) -> int:
-    """Return the memory of an array element with empty content, its place in the list included."""
+    """Return the memory of an array element with empty content, with its slot in the list."""
     return _POINTER + _cost(kind)
 
 
@@ -58,7 +59,7 @@ def _cost(kind: Kind) -> int:
 
 
 def minimum_size(kind: Kind, version: int, *, flexible: bool) -> int:
-    """Return the fewest bytes a value takes on the wire; at least 1, so that counts are bounded."""
+    """Return the smallest size of a value on the wire; at least 1, so that counts are bounded."""
     return max(1, _size(kind, version, flexible=flexible))
 
 

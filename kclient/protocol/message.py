@@ -1,7 +1,7 @@
-"""`Message`: a struct that stands on its own on the wire, in several versions.
+"""`Message`: top-level struct with versions.
 
-`Request` and `Response` travel between client and broker; `VersionedRecord` is stored, with its
-version in front.
+`Request` and `Response` are sent between client and broker; a `VersionedRecord` is stored in a
+record, after its version.
 """
 
 from struct import Struct as Layout
@@ -16,18 +16,18 @@ from kclient.protocol.struct import Struct
 from kclient.protocol.versions import NO_VERSIONS, VersionRange
 
 INT16 = Layout(">h")
-"""The version, or kind of record, in front of a stored message."""
+"""Version, or kind of record, before a stored message."""
 
 
 class Message(Struct):
-    """A struct with versions of its own.
+    """Struct with versions.
 
     Attributes:
         valid_versions: Versions that can be encoded and decoded.
         flexible_versions: Versions with compact lengths and tagged fields (KIP-482).
         min_version: Lowest valid version.
         max_version: Highest valid version.
-        latest_version_unstable: Whether Kafka still keeps the highest version for itself.
+        latest_version_unstable: Whether Kafka has not released the highest version as stable.
     """
 
     valid_versions: ClassVar[VersionRange] = NO_VERSIONS
@@ -39,7 +39,7 @@ class Message(Struct):
     def __init_subclass__(
         cls, *, versions: str | None = None, flexible: str = "none", unstable: bool = False
     ) -> None:
-        """Take the versions from the class statement."""
+        """Set the versions from the class statement."""
         super().__init_subclass__()
         if versions is not None:
             cls.valid_versions = VersionRange.parse(versions)
@@ -54,7 +54,7 @@ class Message(Struct):
 
     @classmethod
     def check_version(cls, version: int) -> None:
-        """Refuse a version that this message does not have.
+        """Raise if this message does not have a version.
 
         Raises:
             UnsupportedVersionError: The version is outside `valid_versions`.
@@ -65,14 +65,14 @@ class Message(Struct):
             )
 
     def encode(self, version: int) -> list[WirePart]:
-        """Return the body in pieces ready to be sent one after the other.
+        """Return the body in parts, to be sent in order.
 
-        Small pieces are joined; a record set of 4 KiB or more, and any that lies in a file, is a
-        piece of its own and is not copied.
+        Small parts are joined; a record set of 4 KiB or more, and any in a file, is a part of its
+        own and is not copied.
 
         Raises:
-            UnsupportedVersionError: The message has no such version, or the version cannot carry a
-                field that was set and may not be dropped.
+            UnsupportedVersionError: The message has no such version, or the version lacks a field
+                that was set and must not be dropped.
             InvalidArgumentError: A field's value does not fit its wire type.
         """
         return codec.encode(self, version)
@@ -86,29 +86,29 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: WireBytes, version: int) -> Self:
-        """Read a body; bytes after its end are ignored.
+        """Decode a body; bytes after its end are ignored.
 
-        Record sets are views into `buffer`, which must stay as it is while they are used.
+        Record sets are views into `buffer`, which must not change while they are used.
 
         Raises:
             UnsupportedVersionError: The message has no such version.
-            ProtocolError: The bytes are no such message; the text names the field.
+            ProtocolError: The bytes are malformed; the text names the field.
         """
         return codec.decode(cls, buffer, version)
 
 
 class Response(Message):
-    """What a broker answers."""
+    """Response of a broker."""
 
     api_key: ClassVar[ApiKey]
 
 
 class Request(Message):
-    """What a client asks.
+    """Request of a client.
 
     Attributes:
-        api_key: The API.
-        response_type: Class of the answer.
+        api_key: API.
+        response_type: Class of the response.
     """
 
     api_key: ClassVar[ApiKey]
@@ -123,14 +123,14 @@ class Request(Message):
         flexible: str = "none",
         unstable: bool = False,
     ) -> None:
-        """Take the API, its answer and the versions from the class statement."""
+        """Set the API, its response and the versions from the class statement."""
         super().__init_subclass__(versions=versions, flexible=flexible, unstable=unstable)
         cls.api_key = response.api_key = api_key
         cls.response_type = response
 
 
 class VersionedRecord(Message):
-    """A message that is stored in a record's key or value, behind its version as int16."""
+    """Message that is stored in a record's key or value, after its version as int16."""
 
     def encode_versioned(self, version: int) -> bytes:
         """Return the version and the body; raises what `encode` raises."""
@@ -138,17 +138,17 @@ class VersionedRecord(Message):
 
     @classmethod
     def decode_versioned(cls, buffer: WireBytes) -> Self:
-        """Read the version and the body.
+        """Decode the version and the body.
 
         Raises:
-            UnsupportedVersionError: The version is not known.
-            ProtocolError: The bytes are no such message.
+            UnsupportedVersionError: The version is unknown.
+            ProtocolError: The bytes are malformed.
         """
         return cls.decode(memoryview(buffer)[INT16.size :], read_version(buffer, cls.__name__))
 
 
 def read_version(buffer: WireBytes, what: str) -> int:
-    """Return the int16 in front of a stored message.
+    """Return the int16 before a stored message.
 
     Raises:
         ProtocolError: There are fewer than two bytes.

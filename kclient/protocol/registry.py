@@ -1,4 +1,4 @@
-"""Every request this package speaks, by API."""
+"""Request classes by API."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from kclient.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpo
 from kclient.protocol.messages.produce import ProduceRequest
 from kclient.protocol.messages.sync_group import SyncGroupRequest
 
-_SPOKEN: tuple[type[Request], ...] = (
+_REQUEST_TYPES: tuple[type[Request], ...] = (
     ApiVersionsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -55,6 +55,6 @@ _SPOKEN: tuple[type[Request], ...] = (
 )
 
 REQUESTS: Mapping[int, type[Request]] = MappingProxyType(
-    {request.api_key: request for request in sorted(_SPOKEN, key=lambda spoken: spoken.api_key)}
+    {request.api_key: request for request in sorted(_REQUEST_TYPES, key=lambda each: each.api_key)}
 )
 """Request classes by `ApiKey`; the response class is `Request.response_type`."""

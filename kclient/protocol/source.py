@@ -1,7 +1,7 @@
-"""Source text of generated functions: written line by line, compiled once, kept for tracebacks.
+"""Source code of generated functions: written by line, compiled once, kept for tracebacks.
 
-Everything that is compiled here is derived from the message definitions of this package; no byte
-that was received, and no text from outside, ever becomes part of it.
+The code is derived from the message definitions of this package only, never from received bytes or
+other input.
 """
 
 import linecache
@@ -10,18 +10,18 @@ from contextlib import contextmanager
 from typing import Any
 
 Note = tuple[tuple[str, int], ...]
-"""The fields a line reads: path and size on the wire, 0 where that varies. A path has places for
-the indexes of the arrays it leads through: ``topics[{i1}].name``."""
+"""Fields that a line reads: path and size on the wire, 0 if variable. A path has placeholders for
+array indexes: ``topics[{i1}].name``."""
 
 
 class Source:
-    """A function under construction.
+    """Source code of a function.
 
     Attributes:
-        lines: The text so far.
-        namespace: What the function's global names stand for.
-        notes: What each line is about, by line number from 1; filled from `about`.
-        about: Path of the field that the lines written next are about.
+        lines: Lines written so far.
+        namespace: Values of the function's global names.
+        notes: Fields of each line, by line number from 1; filled from `about`.
+        about: Path of the field that the next lines read or write.
     """
 
     def __init__(self) -> None:
@@ -32,14 +32,14 @@ class Source:
         self._depth = 0
 
     def add(self, line: str, note: Note | None = None) -> None:
-        """Write one line at the present indentation, about `note` or else about `about`."""
+        """Write a line at the present indentation, with `note` or else `about` as its field."""
         self.lines.append("    " * self._depth + line)
         if note or self.about:
             self.notes[len(self.lines)] = note or ((self.about, 0),)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Write `head` and indent what is written inside the context."""
+        """Write `head` and indent the lines that are written in the context."""
         self.add(head)
         start = len(self.lines)
         self._depth += 1
@@ -50,7 +50,7 @@ class Source:
 
     @contextmanager
     def optional_block(self, head: str) -> Iterator[None]:
-        """Open a block, or none where `head` is empty."""
+        """Open a block, or none if `head` is empty."""
         if not head:
             yield
             return
@@ -58,7 +58,7 @@ class Source:
             yield
 
     def use(self, name: str, value: object) -> str:
-        """Make `value` reachable under `name`, or under a numbered one where that is taken."""
+        """Add `value` as a global `name`, or as a numbered one if the name is in use."""
         free = name
         number = 2
         while self.namespace.setdefault(free, value) != value:
@@ -68,17 +68,17 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The whole source."""
+        """Source code."""
         return "\n".join(self.lines) + "\n"
 
     def compile(self, name: str, label: str) -> Callable[..., Any]:
-        """Compile the text and return the function it defines under `name`.
+        """Compile the source and return its function `name`.
 
-        `label` says in tracebacks what the function belongs to.
+        Tracebacks show `label`.
         """
         text, filename = self.text, f"<{label} {name}>"
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        # The text is ours alone, see the module docstring.
+        # The source has no input from outside, see the module docstring.
         exec(compile(text, filename, "exec"), self.namespace)  # noqa: S102
         function: Callable[..., Any] = self.namespace[name]
         return function

@@ -1,7 +1,7 @@
-"""`Struct`: base of every message and of every group of fields inside one.
+"""`Struct`: base class of messages and of the structs in them.
 
-A subclass body is a list of annotated fields (see `kclient.protocol.fields`); what comes out is a
-slotted class with a keyword constructor, equality and a repr that shows no payload.
+A subclass body is a list of annotated fields (see `kclient.protocol.fields`). The class has slots,
+a keyword constructor, equality and a repr without payloads.
 """
 
 from typing import Any, ClassVar, dataclass_transform
@@ -15,7 +15,7 @@ _SHOWN_BYTES = 32
 
 @dataclass_transform(kw_only_default=True, eq_default=True)
 class StructType(type):
-    """Turns the field specifiers of a class body into slots, a constructor and a field table."""
+    """Metaclass that converts field specifiers into slots, a constructor and a field table."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
@@ -36,17 +36,17 @@ class StructType(type):
 
 
 def _constructor(class_name: str, fields: list[Field]) -> Any:
-    """Generate ``__init__(self, *, field=default, ...)``; mutable defaults are made afresh."""
+    """Generate ``__init__(self, *, field=default, ...)``; mutable defaults are created per call."""
     source = Source()
     source.use("UNSET", UNSET)
     parameters = []
     for field in fields:
-        default = "UNSET" if _is_made_afresh(field) else repr(field.default_value())
+        default = "UNSET" if _has_mutable_default(field) else repr(field.default_value())
         parameters.append(f"{field.name}={default}")
     with source.block(f"def __init__(self, *, {', '.join(parameters)}):"):
         for field in fields:
             value = field.name
-            if _is_made_afresh(field):
+            if _has_mutable_default(field):
                 empty = "[]"
                 if isinstance(field.kind, StructType):
                     empty = source.use(field.kind.__name__, field.kind) + "()"
@@ -57,12 +57,12 @@ def _constructor(class_name: str, fields: list[Field]) -> Any:
     return made
 
 
-def _is_made_afresh(field: Field) -> bool:
+def _has_mutable_default(field: Field) -> bool:
     return isinstance(field.kind, ArrayOf | StructType) and field.default is UNSET
 
 
 class Struct(metaclass=StructType):
-    """A group of fields. Instances are mutable, compare by value and are not hashable."""
+    """Group of fields. Instances are mutable, compare by value and are not hashable."""
 
     fields: ClassVar[dict[str, Field]]
 

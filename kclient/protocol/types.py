@@ -1,9 +1,9 @@
-"""Wire primitives: the variable-length forms that generated codecs and headers are built from.
+"""Primitives with variable length, for generated codecs and headers.
 
-Fixed-size values are big-endian and read by `struct` directly. What is left are the variable-length
-integers of KIP-482, and the helpers that refuse malformed input. Readers take a buffer and a
-position and return the value with the position after it; they never read past the end and never
-allocate before the length was compared with the bytes that are there.
+Fixed-size values are big-endian and read by `struct` directly. This module has the variable-length
+integers of KIP-482, and the errors of malformed input. Readers take a buffer and a position and
+return the value with the position after it; they never read past the end and never allocate before
+the length was compared with the remaining bytes.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from kclient.common.errors import InvalidArgumentError, ProtocolError
 from kclient.common.files import FileSlice, WirePart
 
 ZERO_UUID = bytes(16)
-"""The uuid that means "none"."""
+"""Uuid for "none"."""
 
 INT32_MAX = 0x7FFFFFFF
 INT32_MIN = -0x80000000
 INT64_MAX = 0x7FFFFFFFFFFFFFFF
 MAX_STRING = 0x7FFF
-"""Most bytes a string may have, also where a compact length could say more."""
+"""Longest string in bytes, also with a compact length."""
 
 OWN_PART_SIZE = 4096
-"""Record sets of at least this many bytes travel as a part of their own, uncopied."""
+"""Record sets of at least this size are sent as a part of their own, without a copy."""
 
 _UVARINT_MAX_BYTES = 5
 _UVARINT_MAX_BITS = 32
@@ -52,7 +52,7 @@ def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 5 bytes and 32 bits.
 
     Raises:
-        ProtocolError: It is longer, larger, or ends early.
+        ProtocolError: It is longer, larger, or truncated.
     """
     value = 0
     for index in range(_UVARINT_MAX_BYTES):
@@ -69,10 +69,10 @@ def read_uvarint(buffer: Sequence[int], position: int) -> tuple[int, int]:
 
 
 def read_nullable_string(buffer: memoryview, position: int) -> tuple[str | None, int]:
-    """Read a string with a 16-bit length, of which -1 means null.
+    """Read a string with a 16-bit length; -1 is null.
 
     Raises:
-        ProtocolError: The length is below -1 or beyond the end, or the text is not UTF-8.
+        ProtocolError: The length is less than -1 or past the end, or the text is not UTF-8.
     """
     start = position + _INT16.size
     if start > len(buffer):
@@ -111,18 +111,18 @@ def encode_nullable_string(value: str | None) -> bytes:
 
 
 def read_tag(buffer: memoryview, position: int, previous: int) -> tuple[int, int, int]:
-    """Read the head of a tagged field.
+    """Read tag and size of a tagged field.
 
     Args:
-        buffer: The whole message.
+        buffer: Message.
         position: First byte of the tag.
-        previous: The tag before this one; -1 for the first.
+        previous: Previous tag; -1 for the first.
 
     Returns:
         The tag, the position after the field, and the position of the field's first byte.
 
     Raises:
-        ProtocolError: Tags do not ascend (KIP-482), or the field reaches beyond the end.
+        ProtocolError: Tags do not ascend (KIP-482), or the field extends past the end.
     """
     tag, position = read_uvarint(buffer, position)
     if tag <= previous:
@@ -134,7 +134,7 @@ def read_tag(buffer: memoryview, position: int, previous: int) -> tuple[int, int
 
 
 def skip_tags(buffer: memoryview, position: int) -> int:
-    """Skip a section of tagged fields, none of them known; return the position after it.
+    """Skip a section of unknown tagged fields; return the position after it.
 
     Raises:
         ProtocolError: The section is malformed.
@@ -149,12 +149,12 @@ def skip_tags(buffer: memoryview, position: int) -> int:
 def put_records(
     records: WirePart | None, small: list[bytes | bytearray | memoryview], parts: list[WirePart]
 ) -> None:
-    """Add a record set to an outgoing message, uncopied if it is large or lies in a file.
+    """Add a record set to an outgoing message, without a copy if it is large or in a file.
 
     Args:
-        records: The record set, or None.
-        small: Pieces not yet joined; moved into `parts` ahead of a record set that stays whole.
-        parts: Finished parts of the message.
+        records: Record set, or None.
+        small: Small parts to be joined; joined into `parts` before a record set that is not copied.
+        parts: Complete parts of the message.
     """
     if records is None or not len(records):
         return
@@ -167,42 +167,42 @@ def put_records(
 
 
 def too_short(needed: int, remaining: int) -> ProtocolError:
-    """Say that a length points beyond the end."""
+    """Return the error of a length that extends past the end."""
     return ProtocolError(f"needs {needed} bytes, only {remaining} remain")
 
 
 def too_long(length: int) -> ProtocolError:
-    """Say that a string is longer than any may be, as Kafka's own reader does."""
+    """Return the error of a string that is too long, as in Kafka's decoder."""
     return ProtocolError(f"has length {length}, expected at most {MAX_STRING}")
 
 
 def bad_length(length: int) -> ProtocolError:
-    """Say that a length is below -1, or -1 where null is not allowed."""
+    """Return the error of a length less than -1, or of -1 if null is not allowed."""
     if length == -1:
         return ProtocolError("is null, which this field does not allow")
     return ProtocolError(f"has length {length}, expected >= -1")
 
 
 def bad_marker(marker: int) -> ProtocolError:
-    """Say that the byte in front of a nullable struct is neither 1 nor -1."""
+    """Return the error of a nullable struct whose first byte is neither 1 nor -1."""
     return ProtocolError(f"has marker {marker}, expected 1 (present) or -1 (null)")
 
 
 def too_many(count: int, smallest: int, remaining: int) -> ProtocolError:
-    """Say that an array claims more elements than the rest of the message can hold."""
+    """Return the error of an array with more elements than the remaining bytes can hold."""
     return ProtocolError(
         f"claims {count} elements of at least {smallest} bytes, only {remaining} bytes remain"
     )
 
 
 def too_expensive(count: int, size: int) -> ProtocolError:
-    """Say that an array would unfold beyond the message's allowance of memory."""
+    """Return the error of an array that exceeds the message's allowance of memory."""
     return ProtocolError(
-        f"claims {count} elements, more than a message of {size} bytes may unfold into"
+        f"claims {count} elements, more than a message of {size} bytes may expand to"
     )
 
 
 def wrong_tag_size(tag: int, difference: int) -> ProtocolError:
-    """Say that a tagged field is not as long as it claims."""
+    """Return the error of a tagged field whose size differs from its content."""
     sign = "fewer" if difference > 0 else "more"
     return ProtocolError(f"tag {tag} holds {abs(difference)} bytes {sign} than it claims")

@@ -1,4 +1,4 @@
-"""Ranges of message versions, written as Kafka does: ``3+``, ``0-12``, ``4``, ``none``."""
+"""Ranges of message versions, in Kafka's notation: ``3+``, ``0-12``, ``4``, ``none``."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ UNBOUNDED = 0x7FFF
 
 
 class VersionRange(NamedTuple):
-    """An inclusive range of versions; empty where `highest` is below `lowest`.
+    """Inclusive range of versions; empty if `highest` is less than `lowest`.
 
     Attributes:
         lowest: First version of the range.
@@ -18,7 +18,7 @@ class VersionRange(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "VersionRange":
-        """Read a range from its text form.
+        """Parse a range.
 
         Raises:
             ValueError: The text is no version range.

@@ -196,7 +196,7 @@ PRODUCER: list[Row] = [
         "headers[1] ('a', 1): value must be bytes or None",
     ),
     (lambda p: p.send("t", b"", on_delivery=3), InvalidTypeError, "on_delivery: got 3 (int), exp"),
-    (lambda p: p.send("t", b"", on_delivery=coroutine), InvalidTypeError, "nobody would await it"),
+    (lambda p: p.send("t", b"", on_delivery=coroutine), InvalidTypeError, "would not be awaited"),
     (
         lambda p: p.send("t", bytes(1 << 20)),
         RecordTooLargeError,

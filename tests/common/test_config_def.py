@@ -66,7 +66,7 @@ def test_defaults_and_both_spellings() -> None:
         ({"linger.ms": 1, "linger_ms": 2}, "linger.ms: got it twice"),
     ],
 )
-def test_wrong_values_are_named(given: dict[str, Any], message: str) -> None:
+def test_error_names_invalid_value(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(**given)
     assert message in str(caught.value)
@@ -77,19 +77,19 @@ def test_infinity_is_refused() -> None:
         parse(linger_ms=float("inf"))
 
 
-def test_a_missing_required_option_is_named() -> None:
+def test_error_names_missing_required_option() -> None:
     with pytest.raises(ConfigError, match="bootstrap_servers: got nothing"):
         DEFINITION.parse({})
 
 
-def test_a_secret_never_shows() -> None:
+def test_secret_value_is_never_shown() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(sasl_secret=b"hunter2")
     assert "hunter2" not in str(caught.value)
     assert "a secret value" in str(caught.value)
 
 
-def test_dict_and_keywords_join_unless_both_name_an_option() -> None:
+def test_option_in_dict_and_keywords_is_refused() -> None:
     assert merged({"linger.ms": 1}, {"acks": 1}) == {"linger.ms": 1, "acks": 1}
     assert merged(None, {"acks": 1}) == {"acks": 1}
     with pytest.raises(ConfigError, match="acks: got it twice"):

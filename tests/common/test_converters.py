@@ -1,4 +1,4 @@
-"""The forms in which serializers and deserializers are accepted, and the ones that are refused."""
+"""Accepted and refused forms of serializers and deserializers."""
 
 import json
 import pickle
@@ -73,7 +73,7 @@ def with_optional_headers(topic: str, headers: Any = None, data: Any = None) -> 
         (len, b"abc", 3),
     ],
 )
-def test_a_callable_of_one_argument_gets_the_data(
+def test_callable_of_one_argument_gets_data(
     given: Callable[..., Any], data: Any, expected: Any
 ) -> None:
     converter: Any = SERIALIZER.convert(given)
@@ -93,7 +93,7 @@ def test_a_callable_of_one_argument_gets_the_data(
         partial(lambda schema, topic, headers, data: (topic, headers, data), "schema"),
     ],
 )
-def test_a_callable_of_three_arguments_gets_topic_headers_and_data_without_a_wrapper(
+def test_callable_of_three_arguments_is_used_without_wrapper(
     given: Callable[..., Any],
 ) -> None:
     converter: Any = DESERIALIZER.convert(given)
@@ -101,7 +101,7 @@ def test_a_callable_of_three_arguments_gets_topic_headers_and_data_without_a_wra
     assert converter("t", [], b"d") == ("t", [], b"d")
 
 
-def test_objects_that_are_called_or_have_the_method_are_used_as_they_are() -> None:
+def test_callable_objects_and_objects_with_method_are_used_unchanged() -> None:
     called, mock, method = Callable3(), Mock(), WithMethod()
     assert SERIALIZER.convert(called) is called
     assert SERIALIZER.convert(mock) is mock
@@ -136,7 +136,7 @@ class TwoArguments:
         (7, "^$"),
     ],
 )
-def test_anything_else_is_refused_with_the_reason(given: Any, reason: str) -> None:
+def test_other_forms_are_refused_with_reason(given: Any, reason: str) -> None:
     with pytest.raises(TypeError, match=reason):
         SERIALIZER.convert(given)
     assert "(data) or (topic, headers, data), or an object with serialize(" in SERIALIZER.expected

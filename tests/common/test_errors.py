@@ -41,19 +41,19 @@ def test_code_table(code: int, name: str, retriable: bool, invalid_metadata: boo
     assert code_of(error) == code
 
 
-def test_every_code_but_none_has_a_class() -> None:
+def test_every_error_code_has_a_class() -> None:
     classes = [KafkaError.by_code(code) for code in range(-1, 134)]
     assert [index - 1 for index, kind in enumerate(classes) if kind is None] == [0]
     assert error_for_code(broker_errors.NONE) is None
 
 
-def test_an_unknown_code_keeps_its_number() -> None:
+def test_unknown_code_is_in_error_text() -> None:
     error = error_for_code(9999)
     assert isinstance(error, broker_errors.UnknownServerError)
     assert "9999" in str(error)
 
 
-def test_local_errors_have_no_code_and_keep_builtin_families() -> None:
+def test_local_errors_have_no_code_and_derive_from_builtins() -> None:
     assert BufferExhaustedError.code is None
     assert issubclass(BufferExhaustedError, TimeoutError)
     assert issubclass(broker_errors.RequestTimedOutError, KafkaTimeoutError)

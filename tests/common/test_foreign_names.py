@@ -12,14 +12,14 @@ class Client:
         raise missing_attribute(self, name, {"produce": "use send()"})
 
 
-def test_the_error_of_a_known_name_has_the_right_one() -> None:
+def test_error_of_foreign_name_has_replacement() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = Client().produce
     assert str(caught.value) == "'Client' object has no attribute 'produce'; use send()"
     assert caught.value.name == "produce"
 
 
-def test_an_unknown_name_is_reported_as_python_does() -> None:
+def test_unknown_name_raises_plain_attribute_error() -> None:
     client = Client()
     with pytest.raises(AttributeError) as caught:
         _ = client.sent
@@ -41,7 +41,7 @@ class Special(Future):
 
 
 @pytest.mark.parametrize("kind", [Future, Special])
-def test_the_metaclass_does_the_same_without_getattr(kind: type) -> None:
+def test_metaclass_raises_same_error_without_getattr(kind: type) -> None:
     owners: list[Any] = [kind(), kind]
     for owner in owners:
         with pytest.raises(AttributeError) as caught:

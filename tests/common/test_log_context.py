@@ -1,4 +1,4 @@
-"""The prefix that names a client in its log lines."""
+"""Prefix of a client's log lines."""
 
 import logging
 
@@ -9,7 +9,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 _NAME = "kclient.some.module"
 
 
-def test_each_line_begins_with_the_names_of_the_client(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_line_starts_with_prefix_of_client(caplog: pytest.LogCaptureFixture) -> None:
     log = LogContext("Consumer", {"clientId": "c-1", "groupId": "g"}).logger(_NAME)
 
     log.warning("joined %s as %s", "generation 3", "m-1")
@@ -18,7 +18,7 @@ def test_each_line_begins_with_the_names_of_the_client(caplog: pytest.LogCapture
     assert caplog.records[0].name == _NAME
 
 
-def test_names_without_a_value_are_left_out() -> None:
+def test_names_without_value_are_skipped() -> None:
     assert LogContext("Consumer", {"clientId": "c", "groupId": None}).prefix == (
         "[Consumer clientId=c] "
     )
@@ -27,7 +27,7 @@ def test_names_without_a_value_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "shown"), [((), "100%"), ((7,), "100% of 7")])
-def test_percent_signs_in_a_name_stay_what_they_are(
+def test_percent_signs_in_name_are_kept(
     caplog: pytest.LogCaptureFixture, arguments: tuple[int, ...], shown: str
 ) -> None:
     log = LogContext("Producer", {"clientId": "50%s"}).logger(_NAME)
@@ -37,7 +37,7 @@ def test_percent_signs_in_a_name_stay_what_they_are(
     assert caplog.messages == [f"[Producer clientId=50%s] {shown}"]
 
 
-def test_a_line_shows_the_place_that_logged_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_record_has_caller_position(caplog: pytest.LogCaptureFixture) -> None:
     log = LogContext("Producer", {"clientId": "p"}).logger(_NAME)
 
     log.warning("once")
@@ -50,7 +50,7 @@ def test_a_line_shows_the_place_that_logged_it(caplog: pytest.LogCaptureFixture)
     assert caplog.records[1].exc_info is not None
 
 
-def test_what_is_not_shown_is_not_formatted() -> None:
+def test_disabled_level_formats_nothing() -> None:
     class Unprintable:
         def __str__(self) -> str:
             raise AssertionError("formatted")

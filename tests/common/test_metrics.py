@@ -22,7 +22,7 @@ def metrics(clock: StillClock) -> Metrics:
     return Metrics(clock, SystemTasks(), num_samples=2, sample_window_ms=1_000.0)
 
 
-def test_one_recorded_value_feeds_every_statistic() -> None:
+def test_recorded_value_updates_every_statistic() -> None:
     clock = StillClock()
     registry = metrics(clock)
     sensor = registry.sensor(average="avg", maximum="max", rate="rate", total="total", value="last")
@@ -31,7 +31,7 @@ def test_one_recorded_value_feeds_every_statistic() -> None:
     assert registry.snapshot() == {"avg": 3.0, "last": 6.0, "max": 6.0, "rate": 9.0, "total": 9.0}
 
 
-def test_values_leave_the_window_and_stay_in_the_total() -> None:
+def test_old_values_leave_window_but_not_total() -> None:
     clock = StillClock()
     registry = metrics(clock)
     sensor = registry.sensor(average="avg", maximum="max", rate="rate", total="total")
@@ -48,7 +48,7 @@ def test_values_leave_the_window_and_stay_in_the_total() -> None:
     assert (after["rate"], after["total"]) == (0.0, 12.0)
 
 
-def test_the_first_value_does_not_read_as_an_enormous_rate() -> None:
+def test_first_value_does_not_result_in_high_rate() -> None:
     clock = StillClock()
     registry = metrics(clock)
     sensor = registry.sensor(rate="rate")
@@ -57,7 +57,7 @@ def test_the_first_value_does_not_read_as_an_enormous_rate() -> None:
     assert registry.snapshot()["rate"] == 5.0
 
 
-def test_gauges_are_read_when_asked() -> None:
+def test_gauges_are_read_on_snapshot() -> None:
     registry = metrics(StillClock())
     level = [1]
     registry.gauge("level", lambda: level[0])

@@ -1,4 +1,4 @@
-"""`kclient.errors` is the one place to import errors from: it must know every one of them."""
+"""`kclient.errors` has every public error."""
 
 import importlib
 import pkgutil
@@ -8,12 +8,12 @@ import kclient
 from kclient import errors, spark
 from kclient.common.errors import KafkaError
 
-# What the companion broker alone raises stays inside of it; the Spark room names its own.
+# Errors of the companion broker are internal; the Spark package has its own list.
 _INSIDE = "kclient.broker."
 _SPARK = "kclient.spark."
 
 
-def test_every_error_of_the_clients_is_there() -> None:
+def test_errors_module_has_every_client_error() -> None:
     for module in pkgutil.walk_packages(kclient.__path__, "kclient."):
         if module.name.endswith(".errors"):
             importlib.import_module(module.name)
@@ -27,7 +27,7 @@ def test_every_error_of_the_clients_is_there() -> None:
     assert missing == []
 
 
-def test_every_error_of_the_spark_room_is_there() -> None:
+def test_errors_module_has_every_spark_error() -> None:
     for module in pkgutil.walk_packages(spark.__path__, _SPARK):
         if "error" in module.name:
             importlib.import_module(module.name)

@@ -1,4 +1,4 @@
-"""The condition of real threads: what `threading.Condition` does, and Ctrl-C anywhere."""
+"""`SystemCondition`: the behaviour of `threading.Condition`, and interrupts at any instruction."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ def start(work: object) -> threading.Thread:
 
 
 def is_free(condition: SystemCondition) -> bool:
-    """Returns whether another thread can take the lock."""
+    """Returns whether another thread can acquire the lock."""
     taken: list[bool] = []
 
     def take() -> None:
@@ -33,7 +33,7 @@ def has(found: list[int], count: int) -> bool:
     return len(found) == count
 
 
-def test_a_wait_ends_in_time() -> None:
+def test_wait_ends_at_timeout() -> None:
     condition = SystemCondition()
     started = time.monotonic()
     with condition:
@@ -45,7 +45,7 @@ def test_a_wait_ends_in_time() -> None:
     assert 0.1 <= time.monotonic() - started < 5
 
 
-def test_waiters_are_woken_one_by_one_or_all_together() -> None:
+def test_notify_wakes_one_and_notify_all_wakes_all() -> None:
     condition = SystemCondition()
     woken: list[int] = []
 
@@ -69,26 +69,26 @@ def test_waiters_are_woken_one_by_one_or_all_together() -> None:
         thread.join(10)
     assert sorted(woken) == [0, 1, 2, 3, 4]
     with condition:
-        condition.notify()  # nobody is there
+        condition.notify()  # there is no waiter
 
 
-def test_a_lock_taken_twice_is_let_go_as_a_whole() -> None:
+def test_wait_releases_recursively_acquired_lock() -> None:
     condition = SystemCondition()
-    go_on: list[bool] = []
+    proceed: list[bool] = []
 
     def release() -> None:
         with condition:
-            go_on.append(True)
+            proceed.append(True)
             condition.notify_all()
 
     with condition, condition:
         start(release)
-        assert condition.wait_for(lambda: bool(go_on), 10)
+        assert condition.wait_for(lambda: bool(proceed), 10)
         assert not is_free(condition)
     assert is_free(condition)
 
 
-def test_a_notification_that_came_too_late_goes_to_the_next_in_line(
+def test_late_notification_is_forwarded_to_next_waiter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     condition = SystemCondition()
@@ -115,7 +115,7 @@ def test_a_notification_that_came_too_late_goes_to_the_next_in_line(
 
 @pytest.mark.fault("W18")
 @pytest.mark.parametrize("timeout", [0.001, None])
-def test_an_interrupt_leaves_the_lock_free_and_nobody_listed(timeout: float | None) -> None:
+def test_interrupt_leaves_lock_free_and_no_waiter_registered(timeout: float | None) -> None:
     def try_at(interruption: Interruption) -> bool:
         condition = SystemCondition()
         done: list[bool] = []

@@ -1,4 +1,4 @@
-"""The real file system door: positions, atomic replacement, locks and refusals."""
+"""`SystemFiles`: positions, atomic replacement, locks, errors."""
 
 import contextlib
 import errno
@@ -54,7 +54,7 @@ def test_files_are_private(files: Files, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a" / "b" / "f").stat().st_mode) == 0o600
 
 
-def test_a_closed_file_has_no_descriptor(files: Files, tmp_path: Path) -> None:
+def test_closed_file_has_no_descriptor(files: Files, tmp_path: Path) -> None:
     file = files.open(tmp_path / "f", create=True)
     file.close()
     file.close()
@@ -80,13 +80,13 @@ def test_links_are_not_followed(files: Files, tmp_path: Path, action: str) -> No
     assert (tmp_path / "target").read_bytes() == b"precious"
 
 
-def test_only_regular_files_open(files: Files, tmp_path: Path) -> None:
+def test_only_regular_files_can_be_opened(files: Files, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="regular"):
         files.open(tmp_path / "pipe")
 
 
-def test_a_write_that_fails_says_so(files: Files) -> None:
+def test_failed_write_raises(files: Files) -> None:
     descriptor = os.open("/dev/full", os.O_RDWR)
     with (
         contextlib.closing(SystemFile(Path("/dev/full"), descriptor)) as file,
@@ -96,7 +96,9 @@ def test_a_write_that_fails_says_so(files: Files) -> None:
     assert caught.value.errno == errno.ENOSPC
 
 
-def test_atomic_write_replaces_and_leaves_nothing_behind(files: Files, tmp_path: Path) -> None:
+def test_atomic_write_replaces_file_and_removes_temporary_file(
+    files: Files, tmp_path: Path
+) -> None:
     files.write_atomic(tmp_path / "c", b"one")
     files.write_atomic(tmp_path / "c", b"two")
     assert files.read_bytes(tmp_path / "c") == b"two"
@@ -137,7 +139,7 @@ def test_size_and_age(files: Files, tmp_path: Path) -> None:
     assert files.modified_ms(path) == 1_234_567_890
 
 
-def test_a_lock_excludes_its_own_process(files: Files, tmp_path: Path) -> None:
+def test_lock_excludes_its_own_process(files: Files, tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     with files.lock(path):
         for _ in range(2):
@@ -147,7 +149,7 @@ def test_a_lock_excludes_its_own_process(files: Files, tmp_path: Path) -> None:
         pass
 
 
-def test_a_lock_excludes_a_posix_lock_of_another_process(files: Files, tmp_path: Path) -> None:
+def test_lock_excludes_posix_lock_of_another_process(files: Files, tmp_path: Path) -> None:
     path = tmp_path / ".lock"
     attempt = (
         "import fcntl, sys; f = open(sys.argv[1], 'r+b')\n"
@@ -160,7 +162,7 @@ def test_a_lock_excludes_a_posix_lock_of_another_process(files: Files, tmp_path:
     assert subprocess.run(command, check=False).returncode == 0
 
 
-def test_the_names_of_new_directories_are_forced_to_the_disk(
+def test_parents_of_new_directories_are_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[Path] = []

@@ -3,7 +3,7 @@ import os
 from kclient.common.system_tasks import SystemTasks
 
 
-def test_the_child_of_a_fork_sees_its_own_process_id() -> None:
+def test_forked_child_has_its_own_process_id() -> None:
     tasks = SystemTasks()
     assert tasks.process_id() == os.getpid()
     child = os.fork()

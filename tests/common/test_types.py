@@ -5,12 +5,12 @@ from kclient.common.types import Node, TopicPartition, check_topic_name, topic_n
 
 
 @pytest.mark.parametrize("name", ["a", "a.b_c-D9", "x" * 249, "..."])
-def test_legal_topic_names(name: str) -> None:
+def test_valid_topic_names(name: str) -> None:
     assert check_topic_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a/b", "../x", "a\0b", "ä", "a b"])
-def test_illegal_topic_names(name: str) -> None:
+def test_invalid_topic_names(name: str) -> None:
     assert topic_name_problem(name) is not None
     with pytest.raises(InvalidArgumentError, match="topic: got"):
         check_topic_name(name)

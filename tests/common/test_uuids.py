@@ -21,7 +21,7 @@ def test_known_texts() -> None:
 
 
 @given(st.binary(min_size=16, max_size=16))
-def test_text_comes_back(value: bytes) -> None:
+def test_text_round_trip(value: bytes) -> None:
     text = uuid_to_text(value)
     assert len(text) == 22
     assert text_to_uuid(text) == value
@@ -44,7 +44,7 @@ def test_random_uuids_are_version_4_and_differ() -> None:
     assert not any(uuid_to_text(value).startswith("-") for value in made)
 
 
-def test_a_text_with_a_dash_in_front_is_drawn_again() -> None:
+def test_uuid_text_never_starts_with_dash() -> None:
     draws = [b"\xf8" + bytes(15), b"\x01" + bytes(15)]
 
     class Scripted:

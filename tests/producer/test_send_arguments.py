@@ -82,7 +82,7 @@ NAIVE = datetime(2026, 1, 1, tzinfo=UTC)
         ({"headers": ["ab"]}, TypeError, r"headers\[0\]: got 'ab'"),
         ({"headers": 7}, TypeError, r"headers: got 7 \(int\)"),
         ({"on_delivery": 3}, TypeError, r"on_delivery: got 3 \(int\), expected a callable"),
-        ({"on_delivery": coroutine}, TypeError, r"nobody would await it"),
+        ({"on_delivery": coroutine}, TypeError, r"would not be awaited"),
         ({"on_delivery": confluent}, TypeError, r"parameters \(err, msg\), .*swap the parameters"),
         ({"on_delivery": lambda e, m: None}, TypeError, r"\(e, m\), .*confluent-kafka passes it"),
         ({"on_delivery": lambda error, _: None}, TypeError, r"swap the parameters"),

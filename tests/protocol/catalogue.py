@@ -1,4 +1,4 @@
-"""Every message that is spoken, in every version, for tests that go through all of them."""
+"""All messages in all versions, for parametrized tests."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""The comparison with a folder of protocol facts reads them right and sees what differs."""
+"""Comparison of message definitions with a folder of protocol facts."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ GroupMetadataValue  apiKey 2  valid 0-4  flexible 4+
 """
 
 
-def test_an_api_that_agrees() -> None:
+def test_equal_definitions_have_no_difference() -> None:
     request, response = parse_api(HEARTBEAT)
     assert list(differences(defined(HeartbeatRequest), request)) == []
     assert list(differences(defined(HeartbeatResponse), response)) == []
@@ -69,14 +69,14 @@ def test_an_api_that_agrees() -> None:
         ),
     ],
 )
-def test_a_difference_is_seen(right: str, wrong: str) -> None:
+def test_difference_is_reported(right: str, wrong: str) -> None:
     changed = HEARTBEAT.replace(right, wrong, 1)
     assert changed != HEARTBEAT
     request, _response = parse_api(changed)
     assert list(differences(defined(HeartbeatRequest), request)) != []
 
 
-def test_shared_structs_follow_the_field_that_holds_them() -> None:
+def test_shared_struct_follows_its_field() -> None:
     (facts,) = parse_records(GROUP_VALUE)
     assert facts.name == GroupMetadataValue.__name__
     assert facts.number == 2
@@ -121,7 +121,7 @@ def test_names(name: str, expected: str) -> None:
     assert snake_case(name) == expected
 
 
-def test_a_folder_without_a_message_says_so(tmp_path: Path) -> None:
+def test_missing_message_is_reported(tmp_path: Path) -> None:
     (tmp_path / "INDEX.txt").write_text("key  api\n12  Heartbeat  0-4  4+  broker\n")
     (tmp_path / "12_Heartbeat.txt").write_text(HEARTBEAT)
     found = list(check_folder(tmp_path))
@@ -130,7 +130,7 @@ def test_a_folder_without_a_message_says_so(tmp_path: Path) -> None:
     assert found[-1].startswith("ApiKey: ")
 
 
-def test_nothing_is_compared_without_a_folder(
+def test_missing_folder_skips_comparison(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("KCLIENT_PROTOCOL_FACTS", raising=False)
@@ -138,7 +138,7 @@ def test_nothing_is_compared_without_a_folder(
     assert "nothing to compare with" in capsys.readouterr().out
 
 
-def test_differences_make_the_command_fail(
+def test_differences_fail_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "INDEX.txt").write_text("key  api\n")

@@ -1,4 +1,4 @@
-"""What decoding a large message may take: the limit of `kclient.protocol.memory`, in real memory.
+"""Memory of decoding large messages, measured against the limit of `kclient.protocol.memory`.
 
 Small messages are measured in test_hostile_bytes.py; these are around the 8 MiB up to which a
 message may unfold 32-fold, where a tracer would be too slow.
@@ -75,7 +75,7 @@ def decoded(shape: str, size: int) -> tuple[int, int, str]:
     return int(length), int(taken), outcome.strip()
 
 
-def test_the_allowance_bends_at_8_mib() -> None:
+def test_allowance_factor_changes_at_8_mib() -> None:
     assert allowance(0) == MEBIBYTE
     assert allowance(8 * MEBIBYTE) == MEBIBYTE + 32 * 8 * MEBIBYTE
     assert allowance(8 * MEBIBYTE + 1) - allowance(8 * MEBIBYTE) == 4
@@ -94,15 +94,13 @@ def test_the_allowance_bends_at_8_mib() -> None:
         ("bytes", 24, False),  # a single field, copied once
     ],
 )
-def test_large_messages_stay_within_the_allowance(
-    shape: str, mebibytes: float, refused: bool
-) -> None:
+def test_large_messages_stay_within_allowance(shape: str, mebibytes: float, refused: bool) -> None:
     size, taken, outcome = decoded(shape, int(mebibytes * MEBIBYTE))
     assert size >= int(mebibytes * MEBIBYTE) - 100
     # The text of strings comes on top, at most four times its bytes.
     assert taken <= allowance(size) + 4 * size
     if refused:
-        assert "may unfold into" in outcome
+        assert "may expand to" in outcome
         assert taken <= 8 * MEBIBYTE
     else:
         assert outcome == "decoded"

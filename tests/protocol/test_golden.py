@@ -1,6 +1,6 @@
-"""Bytes that other implementations wrote: read as they were meant, and written the same.
+"""Vectors of other implementations: they are decoded correctly and encoded to the same bytes.
 
-The vectors lie in ``golden/``, each file naming its source; the modules beside them made them.
+The vectors are in ``golden/``; each file names its source. The modules there created them.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ VECTORS = [vector for path in FILES for vector in read_vectors(path)]
 
 
 def value_of(kind: Wire | ArrayOf | type[Struct], noted: Any) -> Any:
-    """Return the value that a note in a vector file stands for."""
+    """Return the value of a note in a vector file."""
     if noted is None:
         return None
     if isinstance(kind, ArrayOf):
@@ -43,7 +43,7 @@ def test_vector(vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("name", ["aiokafka.json", "kafka_python.json"])
-def test_made_vectors_name_every_field(name: str) -> None:
+def test_generated_vectors_have_all_fields(name: str) -> None:
     for vector in read_vectors(FOLDER / name):
         fields = BY_NAME[vector.message].fields.values()
         expected = {field.name for field in fields if vector.version in field.versions}

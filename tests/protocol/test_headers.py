@@ -35,7 +35,7 @@ def whole(parts: list[WirePart]) -> bytes:
 
 @pytest.mark.parametrize(("request_type", "version"), REQUEST_VERSIONS)
 @pytest.mark.parametrize("client_id", [None, "", "clïent"])
-def test_a_request_passes_through(
+def test_request_header_round_trip(
     request_type: type[Request], version: int, client_id: str | None
 ) -> None:
     frame = whole(headers.encode_request(request_type(), version, 7, client_id))
@@ -45,14 +45,14 @@ def test_a_request_passes_through(
 
 
 @pytest.mark.parametrize(("request_type", "version"), REQUEST_VERSIONS)
-def test_a_response_passes_through(request_type: type[Request], version: int) -> None:
+def test_response_header_round_trip(request_type: type[Request], version: int) -> None:
     response_type = request_type.response_type
     frame = whole(headers.encode_response(response_type(), version, -5))
     assert headers.peek_correlation_id(frame) == -5
     assert headers.decode_response(frame, response_type, version) == (-5, response_type())
 
 
-def test_the_client_id_is_never_compact() -> None:
+def test_client_id_is_never_compact() -> None:
     frame = whole(headers.encode_request(HeartbeatRequest(), 4, 1, "me"))
     assert bytes(frame) == bytes.fromhex("000c 0004 00000001 0002 6d65 00  01 00000000 01 00 00")
 
@@ -77,7 +77,7 @@ def test_api_versions_responses_have_header_version_0() -> None:
 
 
 @pytest.mark.parametrize("version", [6, 99, 0x7FFF])
-def test_api_versions_requests_that_are_too_new_can_be_answered(version: int) -> None:
+def test_header_of_too_new_api_versions_request_is_decoded(version: int) -> None:
     frame = whole(headers.encode_request(ApiVersionsRequest(), 3, 42, "new"))
     frame = frame[:2] + version.to_bytes(2, "big") + frame[4:]
     header, _position = headers.decode_request_header(frame)
@@ -121,20 +121,20 @@ def test_unknown_tags_in_headers_are_skipped() -> None:
      "000c 0004 00000001 0009 6d65", "000c 0004 00000001 fffe", "000c 0004 00000001 0002 ff00 00",
      "000c 0004 00000001 ffff 01 00 09", "000c 0004 00000001 ffff"],
 )  # fmt: skip
-def test_broken_request_headers(frame: str) -> None:
+def test_malformed_request_header_is_refused(frame: str) -> None:
     with pytest.raises(ProtocolError, match="request header"):
         headers.decode_request_header(bytes.fromhex(frame))
 
 
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize("frame", ["", "000000", "00000009", "00000009 02 05 00 05 00"])
-def test_broken_response_headers(frame: str) -> None:
+def test_malformed_response_header_is_refused(frame: str) -> None:
     with pytest.raises(ProtocolError, match="header"):
         headers.decode_response(bytes.fromhex(frame), HeartbeatResponse, 4)
 
 
 @given(st.binary(max_size=40))
-def test_noise_never_escapes(frame: bytes) -> None:
+def test_random_bytes_raise_kafka_error(frame: bytes) -> None:
     try:
         header, position = headers.decode_request_header(frame)
     except KafkaError:
@@ -143,7 +143,7 @@ def test_noise_never_escapes(frame: bytes) -> None:
     assert header.api_key in REQUESTS
 
 
-def test_a_large_record_set_is_not_copied() -> None:
+def test_large_record_set_is_not_copied() -> None:
     records = memoryview(bytearray(5000))
     partitions = [PartitionProduceData(records=records), PartitionProduceData(records=b"small")]
     request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=partitions)])
@@ -154,7 +154,7 @@ def test_a_large_record_set_is_not_copied() -> None:
     assert ProduceRequest.decode(frame[position:], 9) == request
 
 
-def test_views_are_read_in_place() -> None:
+def test_memoryviews_are_decoded_in_place() -> None:
     frame = bytearray(whole(headers.encode_request(FetchRequest(), 12, 3, "x")))
     header, position = headers.decode_request_header(memoryview(frame))
     assert FetchRequest.decode(memoryview(frame)[position:], header.api_version) == FetchRequest()

@@ -1,4 +1,4 @@
-"""Whatever arrives, a decoder raises KafkaError or returns, and takes memory in proportion."""
+"""Decoding of hostile bytes: a result or a KafkaError, in bounded memory."""
 
 import random
 import tracemalloc
@@ -72,7 +72,7 @@ def test_truncation_is_refused(message: type[Message], version: int) -> None:
 
 @pytest.mark.fault("P5")
 @every_version
-def test_nasty_lengths_take_no_memory(message: type[Message], version: int) -> None:
+def test_invalid_lengths_allocate_no_memory(message: type[Message], version: int) -> None:
     data = full(message, version).encode_bytes(version)
     attempt(message, version, data)  # generates the decoder
 
@@ -104,7 +104,7 @@ def test_noise(message: type[Message], version: int) -> None:
 
 
 def metadata(partitions: int, version: int) -> bytes:
-    """Return an honest answer about a large cluster."""
+    """Return the metadata response of a large cluster."""
     some = [
         MetadataResponsePartition(
             partition_index=index,
@@ -122,19 +122,19 @@ def metadata(partitions: int, version: int) -> bytes:
     return MetadataResponse(topics=topics).encode_bytes(version)
 
 
-def test_a_large_cluster_is_no_attack() -> None:
+def test_metadata_of_large_cluster_is_accepted() -> None:
     data = metadata(2_000, 12)
     assert peak_of(lambda: MetadataResponse.decode(data, 12)) <= allowed(len(data))
 
 
-def test_an_answer_from_many_empty_partitions_is_no_attack() -> None:
+def test_fetch_response_of_many_empty_partitions_is_accepted() -> None:
     partitions = [PartitionData(partition_index=index, records=b"") for index in range(10_000)]
     sent = FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)])
     assert FetchResponse.decode(sent.encode_bytes(13), 13) == sent
 
 
 def allowed(size: int) -> int:
-    """Return the limit that `kclient.protocol.memory` promises, the text of strings included."""
+    """Return the limit of `kclient.protocol.memory`, with the text of strings."""
     return MEBIBYTE + 8 * size + 28 * min(size, 8 * MEBIBYTE)
 
 
@@ -166,7 +166,7 @@ def many_numbers(count: int) -> tuple[type[Message], int, bytes]:
 @pytest.mark.parametrize(
     "shape", [tiny_strings, wide_strings, empty_structs, empty_topics, many_numbers]
 )
-def test_dense_messages_stay_within_the_allowance(
+def test_dense_messages_stay_within_allowance(
     shape: Callable[[int], tuple[type[Message], int, bytes]],
 ) -> None:
     attempt(*shape(1))  # generates the decoder

@@ -1,4 +1,4 @@
-"""What message classes do besides their bytes: constructors, equality, reprs, refusals."""
+"""Message classes: constructors, equality, reprs, errors."""
 
 import copy
 from pathlib import Path
@@ -79,7 +79,7 @@ PYTHON_TYPES = {
 
 
 @pytest.mark.parametrize("kind", STRUCTS.values(), ids=STRUCTS)
-def test_annotations_say_what_the_wire_says(kind: type[Struct]) -> None:
+def test_annotations_match_wire_types(kind: type[Struct]) -> None:
     for owner in reversed(kind.__mro__):
         for name, annotation in vars(owner).get("__annotations__", {}).items():
             field = kind.fields.get(name)
@@ -101,7 +101,7 @@ def python_type(field: Field) -> object:
     return PYTHON_TYPES.get(field.kind, int) if isinstance(field.kind, Wire) else field.kind
 
 
-def test_defaults_are_kafkas_and_fresh() -> None:
+def test_defaults_are_kafkas_and_not_shared() -> None:
     request = FetchRequest()
     assert (request.replica_id, request.max_bytes, request.session_epoch) == (-1, 0x7FFFFFFF, -1)
     assert request.cluster_id is None
@@ -112,7 +112,7 @@ def test_defaults_are_kafkas_and_fresh() -> None:
     assert FetchRequest().replica_state.replica_id == -1
 
 
-def test_null_is_not_mistaken_for_the_default() -> None:
+def test_null_differs_from_default() -> None:
     assert MetadataRequest(topics=None).topics is None
     assert MetadataRequest().topics == []
 
@@ -193,7 +193,7 @@ def test_repr_hides_secrets() -> None:
         ),
     ],
 )
-def test_what_a_version_cannot_carry_is_refused(message: Message, version: int, text: str) -> None:
+def test_field_missing_in_version_is_refused(message: Message, version: int, text: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=text):
         message.encode(version)
 
@@ -256,7 +256,7 @@ def test_values_that_do_not_fit_are_refused(message: Message, text: str) -> None
         message.encode(version)
 
 
-def test_bytes_that_are_text_are_refused() -> None:
+def test_str_in_place_of_bytes_is_refused() -> None:
     request = SyncGroupRequest(assignments=[SyncGroupRequestAssignment(assignment=wrong("text"))])
     with pytest.raises(
         InvalidArgumentError, match=r"assignments\[0\].assignment: got 'text' .*expected bytes"
@@ -264,7 +264,7 @@ def test_bytes_that_are_text_are_refused() -> None:
         request.encode(0)
 
 
-def test_a_file_slice_stays_whole() -> None:
+def test_file_slice_is_one_part() -> None:
     class Reader:
         path = Path("segment")
 
@@ -284,7 +284,7 @@ def test_a_file_slice_stays_whole() -> None:
         assert second.records == b""
 
 
-def test_record_sets_are_views_of_the_message() -> None:
+def test_record_sets_are_views_of_message() -> None:
     sent = ProduceRequest(
         topic_data=[TopicProduceData(partition_data=[PartitionProduceData(records=b"batch")])]
     )
@@ -309,7 +309,7 @@ def test_record_sets_are_views_of_the_message() -> None:
         ("0001 67 00000000 0001 6d fffe", "group_instance_id has length -2"),
     ],
 )
-def test_broken_bytes_name_the_field(data: str, text: str) -> None:
+def test_error_of_malformed_bytes_names_field(data: str, text: str) -> None:
     with pytest.raises(ProtocolError, match=f"^HeartbeatRequest v3: {text}"):
         HeartbeatRequest.decode(bytes.fromhex(data), 3)
 
@@ -323,15 +323,15 @@ def test_broken_bytes_name_the_field(data: str, text: str) -> None:
         ("02 13" + "00" * 17, r"topics\[0\].name needs 18 bytes, only 17 remain"),
     ],
 )
-def test_broken_arrays_name_the_element(data: str, text: str) -> None:
+def test_error_of_malformed_array_names_element(data: str, text: str) -> None:
     with pytest.raises(ProtocolError, match=rf"^DeleteTopicsRequest v6: {text}"):
         DeleteTopicsRequest.decode(bytes.fromhex(data), 6)
 
 
 @pytest.mark.fault("P5")
 @pytest.mark.parametrize(("length", "taken"), [(32767, True), (32768, False)])
-def test_compact_strings_are_as_long_as_others_may_be(length: int, taken: bool) -> None:
-    """A compact length could say more, but no such string could be sent on."""
+def test_compact_string_has_limit_of_other_strings(length: int, taken: bool) -> None:
+    """A compact length can be larger, but such a string could not be sent in other versions."""
     named = DeleteTopicsRequest(topic_names=["t" * 200]).encode_bytes(4)
     long = encode_uvarint(length + 1) + b"t" * length
     data = named.replace(encode_uvarint(201) + b"t" * 200, long)
@@ -350,7 +350,7 @@ def fetch_tags(tags: str) -> FetchRequest:
 
 
 @pytest.mark.fault("P6")
-def test_known_tags_are_read_and_unknown_ones_skipped() -> None:
+def test_known_tags_are_decoded_and_unknown_ones_skipped() -> None:
     assert fetch_tags("02 00 02 02 63 63 03 aabbcc").cluster_id == "c"
     request = fetch_tags("03 00 02 02 63 01 0d 00000007 0000000000000009 00 09 00")
     assert (request.cluster_id, request.replica_state.replica_id) == ("c", 7)
@@ -372,7 +372,7 @@ def test_known_tags_are_read_and_unknown_ones_skipped() -> None:
         ("", "tagged fields is missing"),
     ],
 )
-def test_broken_tags_are_refused(tags: str, text: str) -> None:
+def test_malformed_tags_are_refused(tags: str, text: str) -> None:
     with pytest.raises(ProtocolError, match=text):
         fetch_tags(tags)
 
@@ -395,7 +395,7 @@ def test_nullable_structs() -> None:
         Outer.decode(b"\x02\x00\x00\x00\x05", 0)
 
 
-def test_generated_sources_can_be_read() -> None:
+def test_generated_sources_are_readable() -> None:
     found = codec(HeartbeatRequest, 3)
     assert "o0.group_id = str(buf[p:q], 'utf-8')" in found.decoder_source
     assert "v = o0.group_id" in found.encoder_source
@@ -426,7 +426,7 @@ def test_group_values() -> None:
         OffsetCommitValue.decode_versioned(b"\x00\x05" + bytes(30))
 
 
-def test_newer_consumer_protocols_are_read_as_the_newest_known() -> None:
+def test_newer_consumer_protocol_is_decoded_as_newest_known() -> None:
     sent = ConsumerProtocolSubscription(topics=["t"], generation_id=4, rack_id="r")
     data = b"\x00\x09" + sent.encode_bytes(3) + b"added later"
     assert ConsumerProtocolSubscription.decode_versioned(data) == sent
@@ -451,10 +451,10 @@ def test_metadata_records() -> None:
 
 
 @pytest.mark.parametrize("data", ["", "01", "0114", "00140000", "02140000", "01630000", "01140100"])
-def test_broken_metadata_records(data: str) -> None:
+def test_malformed_metadata_records_are_refused(data: str) -> None:
     with pytest.raises(KafkaError):
         MetadataRecord.decode_framed(bytes.fromhex(data))
 
 
-def test_the_newest_version_of_init_producer_id_is_not_stable() -> None:
+def test_newest_version_of_init_producer_id_is_unstable() -> None:
     assert [kind for kind in MESSAGES if kind.latest_version_unstable] == [InitProducerIdRequest]

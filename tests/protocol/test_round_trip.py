@@ -1,4 +1,4 @@
-"""Every message in every version comes back as it was sent."""
+"""Encoding and decoding of every message in every version."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_any_message(message: type[Message], version: int, data: Any) -> None:
 
 
 @pytest.mark.parametrize("request_type", REQUESTS.values(), ids=lambda kind: kind.__name__)
-def test_a_response_has_the_versions_of_its_request(request_type: type[Request]) -> None:
+def test_response_has_versions_of_its_request(request_type: type[Request]) -> None:
     response_type = request_type.response_type
     assert response_type.valid_versions == request_type.valid_versions
     assert response_type.flexible_versions == request_type.flexible_versions

@@ -24,7 +24,7 @@ def test_bad_uvarints(data: str) -> None:
         types.read_uvarint(bytes.fromhex(data), 0)
 
 
-def test_a_negative_uvarint_is_refused() -> None:
+def test_negative_uvarint_is_refused() -> None:
     with pytest.raises(ValueError, match="got -1"):
         types.encode_uvarint(-1)
 
@@ -36,7 +36,7 @@ def test_nullable_string(value: str | None) -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 32768, "\ud800"])
-def test_strings_that_cannot_be_sent_are_refused(value: str) -> None:
+def test_invalid_strings_are_refused(value: str) -> None:
     with pytest.raises(InvalidArgumentError, match="string: got"):
         types.encode_nullable_string(value)
 

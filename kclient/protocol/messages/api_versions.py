@@ -1,7 +1,7 @@
-"""ApiVersions (18): which APIs and versions the other side speaks, and its features (KIP-35, 584).
+"""ApiVersions (18): APIs, versions and features of a broker (KIP-35, KIP-584).
 
-The response always travels behind a version 0 header, and a request that is too new is answered by
-version 0 with error 35, so that a client which guessed wrong can read the answer.
+The response always has a version 0 header. The response to a request that is too new has version 0
+and error 35, so that the client can decode it.
 """
 
 from kclient.protocol.api_keys import ApiKey
@@ -11,7 +11,7 @@ from kclient.protocol.struct import Struct
 
 
 class ApiVersion(Struct):
-    """An API with the versions it is served in."""
+    """API and its versions."""
 
     api_key: int = int16(map_key=True)
     min_version: int = int16()
@@ -19,7 +19,7 @@ class ApiVersion(Struct):
 
 
 class SupportedFeatureKey(Struct):
-    """A feature with the levels the broker could run at."""
+    """Feature with the levels that the broker supports."""
 
     name: str = string("3+", map_key=True)
     min_version: int = int16("3+")
@@ -27,7 +27,7 @@ class SupportedFeatureKey(Struct):
 
 
 class FinalizedFeatureKey(Struct):
-    """A feature with the level the cluster runs at."""
+    """Feature with the finalized level of the cluster."""
 
     name: str = string("3+", map_key=True)
     max_version_level: int = int16("3+")
@@ -35,7 +35,7 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Response, versions="0-5", flexible="3+"):
-    """The APIs and features of the broker."""
+    """APIs and features of the broker."""
 
     error_code: int = int16()
     api_keys: list[ApiVersion] = array(ApiVersion)
@@ -57,7 +57,7 @@ class ApiVersionsRequest(
     versions="0-5",
     flexible="3+",
 ):
-    """Asks for the APIs of a broker; names the client (KIP-511)."""
+    """Request for the APIs of a broker, with the name of the client software (KIP-511)."""
 
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)

@@ -1,4 +1,4 @@
-"""What consumers tell each other through JoinGroup and SyncGroup (KIP-429, KIP-792, KIP-881).
+"""Consumer protocol: subscriptions and assignments in JoinGroup and SyncGroup (KIP-429, 792, 881).
 
 A member may be newer than this package: versions only ever append fields, so a version that is not
 known yet is read as the newest known one, as Kafka's ConsumerProtocol does.
@@ -13,11 +13,11 @@ from kclient.protocol.struct import Struct
 
 
 class ConsumerProtocolMessage(VersionedRecord):
-    """A message between consumers, of a version that may not be known here."""
+    """Message between consumers, possibly of an unknown version."""
 
     @classmethod
     def decode_versioned(cls, buffer: WireBytes) -> Self:
-        """Read the version and the body; a version not known yet counts as the newest one.
+        """Decode version and body; an unknown version is decoded as the newest known one.
 
         Raises:
             UnsupportedVersionError: The version is negative.
@@ -28,14 +28,14 @@ class ConsumerProtocolMessage(VersionedRecord):
 
 
 class OwnedTopicPartitions(Struct):
-    """Partitions of a topic that a member holds (Kafka: TopicPartition)."""
+    """Partitions of a topic that a member owns (Kafka: TopicPartition)."""
 
     topic: str = string("1+", map_key=True)
     partitions: list[int] = array(int32, "1+")
 
 
 class ConsumerProtocolSubscription(ConsumerProtocolMessage, versions="0-3"):
-    """What a member wants, and what it holds already."""
+    """Topics that a member subscribes to, and partitions that it owns."""
 
     topics: list[str] = array(string)
     user_data: bytes | None = binary(nullable="0+", default=None)
@@ -45,14 +45,14 @@ class ConsumerProtocolSubscription(ConsumerProtocolMessage, versions="0-3"):
 
 
 class AssignedTopicPartitions(Struct):
-    """Partitions of a topic that a member is given (Kafka: TopicPartition)."""
+    """Partitions of a topic that are assigned to a member (Kafka: TopicPartition)."""
 
     topic: str = string(map_key=True)
     partitions: list[int] = array(int32)
 
 
 class ConsumerProtocolAssignment(ConsumerProtocolMessage, versions="0-3"):
-    """What the leader gave to a member."""
+    """Assignment of a member."""
 
     assigned_partitions: list[AssignedTopicPartitions] = array(AssignedTopicPartitions)
     user_data: bytes | None = binary(nullable="0+", default=None)

@@ -22,13 +22,13 @@ class CreatePartitionsResponse(Response, versions="0-3", flexible="2+"):
 
 
 class CreatePartitionsAssignment(Struct):
-    """The brokers that shall hold a new partition."""
+    """Brokers of a new partition."""
 
     broker_ids: list[int] = array(int32)
 
 
 class CreatePartitionsTopic(Struct):
-    """A topic and the number of partitions it shall have."""
+    """Topic and its new number of partitions."""
 
     name: str = string(map_key=True)
     count: int = int32()
@@ -44,7 +44,7 @@ class CreatePartitionsRequest(
     versions="0-3",
     flexible="2+",
 ):
-    """Raises the number of partitions."""
+    """Increases the number of partitions."""
 
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()

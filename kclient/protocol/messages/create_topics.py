@@ -39,7 +39,7 @@ class CreateTopicsResponse(Response, versions="2-7", flexible="5+"):
 
 
 class CreatableReplicaAssignment(Struct):
-    """The brokers that shall hold a partition."""
+    """Brokers of a partition."""
 
     partition_index: int = int32(map_key=True)
     broker_ids: list[int] = array(int32)
@@ -53,7 +53,7 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    """A topic to create, by counts or by explicit assignments."""
+    """Topic to create, with counts or with explicit assignments."""
 
     name: str = string(map_key=True)
     num_partitions: int = int32()
@@ -69,7 +69,7 @@ class CreateTopicsRequest(
     versions="2-7",
     flexible="5+",
 ):
-    """Creates topics, or only checks whether they could be."""
+    """Creates topics, or validates the request only."""
 
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)

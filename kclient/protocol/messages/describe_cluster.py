@@ -37,7 +37,7 @@ class DescribeClusterRequest(
     versions="0-2",
     flexible="0+",
 ):
-    """Asks for the cluster; endpoint type 1 means brokers, 2 controllers."""
+    """Request for the cluster; endpoint type 1 is brokers, 2 is controllers."""
 
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = int8("1+", default=1)

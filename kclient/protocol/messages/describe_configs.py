@@ -7,7 +7,7 @@ from kclient.protocol.struct import Struct
 
 
 class DescribeConfigsSynonym(Struct):
-    """A source of a value, in the order in which they apply."""
+    """Source of a value, in order of precedence."""
 
     name: str = string("1+")
     value: str | None = string("1+", nullable="0+")
@@ -38,14 +38,14 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Response, versions="1-4", flexible="4+"):
-    """The resources asked for."""
+    """Requested resources."""
 
     throttle_time_ms: int = int32()
     results: list[DescribeConfigsResult] = array(DescribeConfigsResult)
 
 
 class DescribeConfigsResource(Struct):
-    """A resource; null keys ask for all of them."""
+    """Resource; null keys request all."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -59,7 +59,7 @@ class DescribeConfigsRequest(
     versions="1-4",
     flexible="4+",
 ):
-    """Asks for configuration."""
+    """Request for configurations."""
 
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean("1+")

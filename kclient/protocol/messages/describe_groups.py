@@ -19,7 +19,7 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    """A group, or why it cannot be described."""
+    """Group, or an error."""
 
     error_code: int = int16()
     error_message: str | None = string("6+", nullable="6+", default=None)
@@ -32,7 +32,7 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Response, versions="0-6", flexible="5+"):
-    """The groups asked for."""
+    """Requested groups."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     groups: list[DescribedGroup] = array(DescribedGroup)
@@ -45,7 +45,7 @@ class DescribeGroupsRequest(
     versions="0-6",
     flexible="5+",
 ):
-    """Asks the coordinator about groups."""
+    """Request to the coordinator of groups."""
 
     groups: list[str] = array(string)
     include_authorized_operations: bool = boolean("3+")

@@ -23,28 +23,28 @@ from kclient.protocol.types import INT32_MAX, INT64_MAX
 
 
 class EpochEndOffset(Struct):
-    """Where the logs of leader and fetcher part (KIP-595)."""
+    """End offset of the last common epoch of leader and follower (KIP-595)."""
 
     epoch: int = int32("12+", default=-1)
     end_offset: int = int64("12+", default=-1)
 
 
 class LeaderIdAndEpoch(Struct):
-    """The present leader, told along with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+    """Present leader, returned with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
 
     leader_id: int = int32("12+", default=-1)
     leader_epoch: int = int32("12+", default=-1)
 
 
 class SnapshotId(Struct):
-    """The snapshot to fetch instead, for the metadata log (KIP-630)."""
+    """Snapshot to fetch instead, for the metadata log (KIP-630)."""
 
     end_offset: int = int64(default=-1)
     epoch: int = int32(default=-1)
 
 
 class AbortedTransaction(Struct):
-    """A transaction whose records a read-committed consumer leaves out."""
+    """Transaction whose records a read-committed consumer skips."""
 
     producer_id: int = int64("4+")
     first_offset: int = int64("4+")
@@ -77,7 +77,7 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """A broker that the answer refers to, so that no metadata request is needed (KIP-951)."""
+    """Address of a broker in the response, so that no metadata request is needed (KIP-951)."""
 
     node_id: int = int32("16+", map_key=True)
     host: str = string("16+")
@@ -86,7 +86,7 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Response, versions="4-18", flexible="12+"):
-    """Batches by partition; the last batch of a partition may be cut short."""
+    """Batches by partition; the last batch of a partition may be truncated."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("7+", ignorable=True)
@@ -96,7 +96,7 @@ class FetchResponse(Response, versions="4-18", flexible="12+"):
 
 
 class ReplicaState(Struct):
-    """Who fetches, if a follower does (KIP-903)."""
+    """Follower that fetches (KIP-903)."""
 
     replica_id: int = int32("15+", default=-1)
     replica_epoch: int = int64("15+", default=-1)
@@ -124,7 +124,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    """Partitions that leave the session."""
+    """Partitions to remove from the session."""
 
     topic: str = string("7-12", ignorable=True)
     topic_id: bytes = uuid("13+", ignorable=True)
@@ -134,7 +134,7 @@ class ForgottenTopic(Struct):
 class FetchRequest(
     Request, api_key=ApiKey.FETCH, response=FetchResponse, versions="4-18", flexible="12+"
 ):
-    """Reads from partitions that the broker leads, waiting for `min_bytes` up to `max_wait_ms`."""
+    """Reads from partitions of a leader; it waits up to `max_wait_ms` for `min_bytes`."""
 
     cluster_id: str | None = string("12+", nullable="12+", tag=0, default=None, ignorable=True)
     replica_id: int = int32("0-14", default=-1)

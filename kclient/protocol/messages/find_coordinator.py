@@ -1,4 +1,4 @@
-"""FindCoordinator (10): the broker in charge of a group or a transactional id.
+"""FindCoordinator (10): coordinator of a group or a transactional id.
 
 Up to version 3 the request asks for one key, from version 4 on for a list (KIP-699).
 """
@@ -10,7 +10,7 @@ from kclient.protocol.struct import Struct
 
 
 class Coordinator(Struct):
-    """The broker in charge of a key, or why there is none."""
+    """Coordinator of a key, or an error."""
 
     key: str = string("4+")
     node_id: int = int32("4+")
@@ -21,7 +21,7 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Response, versions="0-6", flexible="3+"):
-    """The coordinator of the key, or of each key."""
+    """Coordinator of the key, or of each key."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0-3")
@@ -39,7 +39,7 @@ class FindCoordinatorRequest(
     versions="0-6",
     flexible="3+",
 ):
-    """Asks who coordinates; key type 0 is a group, 1 a transactional id, 2 a share group."""
+    """Request for coordinators; key type 0 is a group, 1 a transactional id, 2 a share group."""
 
     key: str = string("0-3")
     key_type: int = int8("1+")

@@ -1,6 +1,6 @@
-"""Records of ``__consumer_offsets`` that classic groups leave there.
+"""Records of classic groups in ``__consumer_offsets``.
 
-The int16 in front of a key tells the kind of record, the one in front of a value its version.
+The int16 before a key is the kind of record, the one before a value is its version.
 """
 
 from typing import ClassVar
@@ -21,7 +21,7 @@ class CoordinatorKey(Message):
     record_type: ClassVar[int]
 
     def __init_subclass__(cls, *, record_type: int) -> None:
-        """Take the kind of record from the class statement; a key has version 0 only."""
+        """Set the kind of record from the class statement; a key has version 0 only."""
         super().__init_subclass__(versions="0")
         cls.record_type = record_type
 
@@ -31,7 +31,7 @@ class CoordinatorKey(Message):
 
 
 class OffsetCommitKey(CoordinatorKey, record_type=1):
-    """Stands for a group's position in a partition."""
+    """Key of a committed offset."""
 
     group: str = string("0")
     topic: str = string("0")
@@ -39,11 +39,11 @@ class OffsetCommitKey(CoordinatorKey, record_type=1):
 
 
 class LegacyOffsetCommitKey(OffsetCommitKey, record_type=0):
-    """The same, as brokers before 0.9 wrote it."""
+    """Key of a committed offset, as brokers before 0.9 wrote it."""
 
 
 class GroupMetadataKey(CoordinatorKey, record_type=2):
-    """Stands for a group."""
+    """Key of a group."""
 
     group: str = string("0")
 
@@ -54,7 +54,7 @@ _KEYS: dict[int, type[OffsetCommitKey] | type[GroupMetadataKey]] = {
 
 
 def decode_group_key(buffer: WireBytes) -> OffsetCommitKey | GroupMetadataKey | None:
-    """Read a key; return None for a kind of record that classic groups do not use.
+    """Decode a key; return None for a kind of record that classic groups do not use.
 
     Raises:
         ProtocolError: The bytes are no key.
@@ -64,7 +64,7 @@ def decode_group_key(buffer: WireBytes) -> OffsetCommitKey | GroupMetadataKey | 
 
 
 class OffsetCommitValue(VersionedRecord, versions="0-4", flexible="4+"):
-    """A group's position in a partition; timestamps are milliseconds since the epoch."""
+    """Committed offset; timestamps are milliseconds since the epoch."""
 
     offset: int = int64()
     leader_epoch: int = int32("3+", default=-1, ignorable=True)
@@ -88,7 +88,7 @@ class MemberMetadata(Struct):
 
 
 class GroupMetadataValue(VersionedRecord, versions="0-4", flexible="4+"):
-    """A group's generation, its members and what they were assigned."""
+    """Generation of a group, with its members and their assignments."""
 
     protocol_type: str = string()
     generation: int = int32()

@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member's sign of life; the answer tells when to join again."""
+"""Heartbeat (12): keeps a member in its group; the response requests a rejoin."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import int16, int32, string
@@ -6,7 +6,7 @@ from kclient.protocol.message import Request, Response
 
 
 class HeartbeatResponse(Response, versions="0-4", flexible="4+"):
-    """Whether the membership stands."""
+    """Error code of the membership, such as REBALANCE_IN_PROGRESS."""
 
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16()
@@ -15,7 +15,7 @@ class HeartbeatResponse(Response, versions="0-4", flexible="4+"):
 class HeartbeatRequest(
     Request, api_key=ApiKey.HEARTBEAT, response=HeartbeatResponse, versions="0-4", flexible="4+"
 ):
-    """Keeps a membership alive."""
+    """Heartbeat of a member."""
 
     group_id: str = string()
     generation_id: int = int32()

@@ -1,4 +1,4 @@
-"""InitProducerId (22): the identity behind idempotence and transactions."""
+"""InitProducerId (22): producer id and epoch of idempotent and transactional producers."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import boolean, int16, int32, int64, string
@@ -24,7 +24,7 @@ class InitProducerIdRequest(
     flexible="2+",
     unstable=True,
 ):
-    """Asks for a producer id, or for the next epoch of one (KIP-360)."""
+    """Request for a producer id, or for the next epoch of one (KIP-360)."""
 
     transactional_id: str | None = string(nullable="0+")
     transaction_timeout_ms: int = int32()

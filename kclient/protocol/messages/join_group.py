@@ -1,4 +1,4 @@
-"""JoinGroup (11): enter a group and wait for the generation to form."""
+"""JoinGroup (11): join a group and wait for the next generation."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, binary, boolean, int16, int32, string
@@ -7,7 +7,7 @@ from kclient.protocol.struct import Struct
 
 
 class JoinGroupResponseMember(Struct):
-    """A member's subscription, told to the leader alone."""
+    """Subscription of a member, sent to the leader only."""
 
     member_id: str = string()
     group_instance_id: str | None = string("5+", nullable="5+", default=None, ignorable=True)
@@ -15,7 +15,7 @@ class JoinGroupResponseMember(Struct):
 
 
 class JoinGroupResponse(Response, versions="0-9", flexible="6+"):
-    """The generation formed; the leader also learns who is in it."""
+    """Generation of the group; the leader also gets its members."""
 
     throttle_time_ms: int = int32("2+", ignorable=True)
     error_code: int = int16()
@@ -29,7 +29,7 @@ class JoinGroupResponse(Response, versions="0-9", flexible="6+"):
 
 
 class JoinGroupRequestProtocol(Struct):
-    """An assignor the member knows, with its subscription."""
+    """Assignor of the member, with its subscription."""
 
     name: str = string(map_key=True)
     metadata: bytes = binary()
@@ -38,7 +38,7 @@ class JoinGroupRequestProtocol(Struct):
 class JoinGroupRequest(
     Request, api_key=ApiKey.JOIN_GROUP, response=JoinGroupResponse, versions="0-9", flexible="6+"
 ):
-    """Joins a group, naming the assignors the member knows by preference."""
+    """Joins a group with the member's assignors, in order of preference."""
 
     group_id: str = string()
     session_timeout_ms: int = int32()

@@ -1,4 +1,4 @@
-"""LeaveGroup (13): give up memberships; from version 3 on several at once (KIP-345)."""
+"""LeaveGroup (13): remove members from a group; several from version 3 on (KIP-345)."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, int16, int32, string

@@ -1,4 +1,4 @@
-"""ListGroups (16): the groups a broker coordinates."""
+"""ListGroups (16): groups of a coordinator."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, int16, int32, string
@@ -26,7 +26,7 @@ class ListGroupsResponse(Response, versions="0-5", flexible="3+"):
 class ListGroupsRequest(
     Request, api_key=ApiKey.LIST_GROUPS, response=ListGroupsResponse, versions="0-5", flexible="3+"
 ):
-    """Asks for groups, narrowed by state and type; empty filters match all."""
+    """Request for groups, filtered by state and type; empty filters match all."""
 
     states_filter: list[str] = array(string, "4+")
     types_filter: list[str] = array(string, "5+")

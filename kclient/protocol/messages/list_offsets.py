@@ -7,7 +7,7 @@ from kclient.protocol.struct import Struct
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """The offset found, -1 for none."""
+    """Offset of a partition, -1 for none."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -52,7 +52,7 @@ class ListOffsetsRequest(
     versions="1-11",
     flexible="6+",
 ):
-    """Asks the leader of each partition for an offset."""
+    """Request to the leader of each partition for an offset."""
 
     replica_id: int = int32()
     isolation_level: int = int8("2+")

@@ -1,11 +1,11 @@
-"""Fixed formats in and beside a partition's log: transaction markers, aborted transactions."""
+"""Formats in the log of a partition and its indexes: transaction markers, aborted transactions."""
 
 from kclient.protocol.fields import int16, int32, int64
 from kclient.protocol.message import VersionedRecord
 
 
 class ControlRecordTypeSchema(VersionedRecord, versions="0"):
-    """Key of a control record: 0 aborts and 1 commits a transaction; more for the metadata log."""
+    """Key of a control record: 0 aborts, 1 commits a transaction; others in the metadata log."""
 
     type: int = int16()
 

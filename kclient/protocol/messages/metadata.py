@@ -8,7 +8,7 @@ from kclient.protocol.types import INT32_MIN
 
 
 class MetadataResponseBroker(Struct):
-    """A broker that is alive."""
+    """Live broker."""
 
     node_id: int = int32(map_key=True)
     host: str = string()
@@ -29,7 +29,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """A topic with its partitions, or the reason why it cannot be told."""
+    """Topic with its partitions, or an error."""
 
     error_code: int = int16()
     name: str | None = string(nullable="12+", map_key=True)
@@ -40,7 +40,7 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Response, versions="0-13", flexible="9+"):
-    """The cluster as the broker sees it."""
+    """Cluster as known to the broker."""
 
     throttle_time_ms: int = int32("3+", ignorable=True)
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)
@@ -52,7 +52,7 @@ class MetadataResponse(Response, versions="0-13", flexible="9+"):
 
 
 class MetadataRequestTopic(Struct):
-    """A topic asked for, by name or by id."""
+    """Requested topic, by name or by id."""
 
     topic_id: bytes = uuid("10+", ignorable=True)
     name: str | None = string(nullable="10+")
@@ -61,7 +61,7 @@ class MetadataRequestTopic(Struct):
 class MetadataRequest(
     Request, api_key=ApiKey.METADATA, response=MetadataResponse, versions="0-13", flexible="9+"
 ):
-    """Asks for topics: null means all, an empty list none.
+    """Request for topics: null requests all, an empty list none.
 
     Version 0 has no null: there an empty list means all.
     """

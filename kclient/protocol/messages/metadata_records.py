@@ -1,4 +1,4 @@
-"""Records of ``__cluster_metadata``, the log that a KRaft controller keeps.
+"""Records of ``__cluster_metadata``, the log of a KRaft controller.
 
 Each record's value starts with a frame version, the kind of record and the record's version, all
 of them unsigned varints (Kafka: MetadataRecordSerde).
@@ -40,7 +40,7 @@ class MetadataRecord(Message):
     _by_type: ClassVar[dict[int, type["MetadataRecord"]]] = {}
 
     def __init_subclass__(cls, *, record_type: int, versions: str, flexible: str) -> None:
-        """Take the kind of record and its versions from the class statement."""
+        """Set the kind of record and its versions from the class statement."""
         super().__init_subclass__(versions=versions, flexible=flexible)
         cls.record_type = record_type
         cls._by_type[record_type] = cls
@@ -85,7 +85,7 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    """A feature with the levels the broker could run at."""
+    """Feature with the levels that the broker supports."""
 
     name: str = string(map_key=True)
     min_supported_version: int = int16()
@@ -109,7 +109,7 @@ class RegisterBrokerRecord(MetadataRecord, record_type=0, versions="0-4", flexib
 
 
 class UnregisterBrokerRecord(MetadataRecord, record_type=1, versions="0", flexible="0+"):
-    """A broker was removed for good."""
+    """A broker was unregistered."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -143,7 +143,7 @@ class PartitionRecord(MetadataRecord, record_type=3, versions="0-2", flexible="0
 
 
 class ConfigRecord(MetadataRecord, record_type=4, versions="0", flexible="0+"):
-    """A configuration value was set, or removed where it is null."""
+    """A configuration value was set, or removed if it is null."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -152,7 +152,7 @@ class ConfigRecord(MetadataRecord, record_type=4, versions="0", flexible="0+"):
 
 
 class PartitionChangeRecord(MetadataRecord, record_type=5, versions="0-2", flexible="0+"):
-    """A partition has changed; what is null, or -2 for the leader, stays as it was."""
+    """A partition has changed; null fields, and leader -2, leave the value unchanged."""
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -177,7 +177,7 @@ class FenceBrokerRecord(MetadataRecord, record_type=7, versions="0", flexible="0
 
 
 class UnfenceBrokerRecord(MetadataRecord, record_type=8, versions="0", flexible="0+"):
-    """A broker was let in again."""
+    """A broker was unfenced."""
 
     id: int = int32()
     epoch: int = int64()
@@ -236,7 +236,7 @@ class ClientQuotaRecord(MetadataRecord, record_type=14, versions="0", flexible="
 
 
 class ProducerIdsRecord(MetadataRecord, record_type=15, versions="0", flexible="0+"):
-    """A block of producer ids was handed to a broker."""
+    """A block of producer ids was allocated to a broker."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -244,7 +244,7 @@ class ProducerIdsRecord(MetadataRecord, record_type=15, versions="0", flexible="
 
 
 class BrokerRegistrationChangeRecord(MetadataRecord, record_type=17, versions="0-3", flexible="0+"):
-    """A registration has changed: 1 means yes, -1 no, 0 as before."""
+    """A registration has changed: 1 is true, -1 false, 0 unchanged."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -274,11 +274,11 @@ class RemoveAccessControlEntryRecord(MetadataRecord, record_type=19, versions="0
 
 
 class NoOpRecord(MetadataRecord, record_type=20, versions="0", flexible="0+"):
-    """Nothing; shows that the controller is alive."""
+    """No operation; advances the log of an idle controller."""
 
 
 class ZkMigrationStateRecord(MetadataRecord, record_type=21, versions="0", flexible="0+"):
-    """How far the migration from ZooKeeper has come."""
+    """State of the migration from ZooKeeper."""
 
     zk_migration_state: int = int8()
 
@@ -291,17 +291,17 @@ class RemoveUserScramCredentialRecord(MetadataRecord, record_type=22, versions="
 
 
 class BeginTransactionRecord(MetadataRecord, record_type=23, versions="0", flexible="0+"):
-    """The records up to the end or the abort belong together."""
+    """Start of a transaction of records."""
 
     name: str | None = string(nullable="0+", tag=0, default=None)
 
 
 class EndTransactionRecord(MetadataRecord, record_type=24, versions="0", flexible="0+"):
-    """The records since the begin are valid."""
+    """Commit of the transaction of records."""
 
 
 class AbortTransactionRecord(MetadataRecord, record_type=25, versions="0", flexible="0+"):
-    """The records since the begin are void."""
+    """Abort of the transaction of records."""
 
     reason: str | None = string(nullable="0+", tag=0, default=None)
 
@@ -322,7 +322,7 @@ class ControllerEndpoint(Struct):
 
 
 class ControllerFeature(Struct):
-    """A feature with the levels the controller could run at."""
+    """Feature with the levels that the controller supports."""
 
     name: str = string(map_key=True)
     min_supported_version: int = int16()
@@ -340,7 +340,7 @@ class RegisterControllerRecord(MetadataRecord, record_type=27, versions="0", fle
 
 
 class ClearElrRecord(MetadataRecord, record_type=28, versions="0", flexible="0+"):
-    """The eligible leader replicas of a topic, or of all, were forgotten."""
+    """The eligible leader replicas of a topic, or of all, were cleared."""
 
     topic_name: str = string()
 

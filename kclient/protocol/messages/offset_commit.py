@@ -1,4 +1,4 @@
-"""OffsetCommit (8): store a group's positions. From version 10 on topics are named by id."""
+"""OffsetCommit (8): commit the offsets of a group. From version 10 on topics have ids."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, int16, int32, int64, string, uuid
@@ -29,7 +29,7 @@ class OffsetCommitResponse(Response, versions="2-10", flexible="8+"):
 
 
 class OffsetCommitRequestPartition(Struct):
-    """A partition and the offset to read next."""
+    """Partition and the next offset to read."""
 
     partition_index: int = int32()
     committed_offset: int = int64()
@@ -52,7 +52,7 @@ class OffsetCommitRequest(
     versions="2-10",
     flexible="8+",
 ):
-    """Stores positions; generation -1 without member id is a commit from outside the group."""
+    """Commits offsets; generation -1 without member id is a commit from outside the group."""
 
     group_id: str = string()
     generation_id_or_member_epoch: int = int32("1+", default=-1, ignorable=True)

@@ -1,4 +1,4 @@
-"""OffsetFetch (9): read a group's positions.
+"""OffsetFetch (9): committed offsets of groups.
 
 Up to version 7 the request names one group in fields of its own, from version 8 on a list of groups
 (KIP-709); from version 10 on topics are named by id.
@@ -46,7 +46,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    """The positions of a group."""
+    """Committed offsets of a group."""
 
     group_id: str = string("8+")
     topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+")
@@ -54,7 +54,7 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponse(Response, versions="1-10", flexible="6+"):
-    """The positions asked for."""
+    """Requested offsets."""
 
     throttle_time_ms: int = int32("3+", ignorable=True)
     topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
@@ -78,7 +78,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    """A group; null topics ask for all of its positions."""
+    """Group; null topics request all of its offsets."""
 
     group_id: str = string("8+")
     member_id: str | None = string("9+", nullable="9+", default=None, ignorable=True)
@@ -95,7 +95,7 @@ class OffsetFetchRequest(
     versions="1-10",
     flexible="6+",
 ):
-    """Asks the group coordinator for positions."""
+    """Request to the group coordinator for committed offsets."""
 
     group_id: str = string("0-7")
     topics: list[OffsetFetchRequestTopic] | None = array(

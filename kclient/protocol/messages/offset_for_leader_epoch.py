@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ended, to find out where logs part (KIP-320)."""
+"""OffsetForLeaderEpoch (23): end offset of a leader epoch, to detect truncation (KIP-320)."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, int16, int32, int64, string
@@ -7,7 +7,7 @@ from kclient.protocol.struct import Struct
 
 
 class EpochEndOffset(Struct):
-    """The end of the epoch asked for, or of the last one before it."""
+    """End of the requested epoch, or of the last one before it."""
 
     error_code: int = int16()
     partition: int = int32()
@@ -51,7 +51,7 @@ class OffsetForLeaderEpochRequest(
     versions="2-4",
     flexible="4+",
 ):
-    """Asks leaders for the ends of epochs; replica -1 is a client."""
+    """Request to leaders for the ends of epochs; replica -1 is a client."""
 
     replica_id: int = int32("3+", default=-2, ignorable=True)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)

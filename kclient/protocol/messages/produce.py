@@ -1,4 +1,4 @@
-"""Produce (0): append record batches. From version 13 on topics are named by id (KIP-516)."""
+"""Produce (0): append record batches. From version 13 on topics have ids (KIP-516)."""
 
 from kclient.common.files import WirePart
 from kclient.protocol.api_keys import ApiKey
@@ -8,21 +8,21 @@ from kclient.protocol.struct import Struct
 
 
 class BatchIndexAndErrorMessage(Struct):
-    """A record that made the broker refuse its batch (KIP-467)."""
+    """Record that made the broker reject its batch (KIP-467)."""
 
     batch_index: int = int32("8+")
     batch_index_error_message: str | None = string("8+", nullable="8+", default=None)
 
 
 class LeaderIdAndEpoch(Struct):
-    """The present leader, told along with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+    """Present leader, returned with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
 
     leader_id: int = int32("10+", default=-1)
     leader_epoch: int = int32("10+", default=-1)
 
 
 class PartitionProduceResponse(Struct):
-    """Where a batch was appended, or why it was not."""
+    """Offset of an appended batch, or an error."""
 
     index: int = int32()
     error_code: int = int16()
@@ -45,7 +45,7 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    """A broker that the answer refers to, so that no metadata request is needed (KIP-951)."""
+    """Address of a broker in the response, so that no metadata request is needed (KIP-951)."""
 
     node_id: int = int32("10+", map_key=True)
     host: str = string("10+")
@@ -54,7 +54,7 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Response, versions="3-13", flexible="9+"):
-    """The outcome for each partition. With acks=0 there is no response at all."""
+    """Outcome for each partition. With acks=0 there is no response."""
 
     responses: list[TopicProduceResponse] = array(TopicProduceResponse)
     throttle_time_ms: int = int32("1+", ignorable=True)
@@ -79,7 +79,7 @@ class TopicProduceData(Struct):
 class ProduceRequest(
     Request, api_key=ApiKey.PRODUCE, response=ProduceResponse, versions="3-13", flexible="9+"
 ):
-    """Appends batches to partitions that the broker leads."""
+    """Appends batches to partitions of a leader."""
 
     transactional_id: str | None = string("3+", nullable="3+", default=None)
     acks: int = int16()

@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader hands in the assignment, every member takes its own away."""
+"""SyncGroup (14): the leader sends the assignments, every member receives its own."""
 
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import array, binary, int16, int32, string
@@ -17,7 +17,7 @@ class SyncGroupResponse(Response, versions="0-5", flexible="4+"):
 
 
 class SyncGroupRequestAssignment(Struct):
-    """What the leader gives to a member."""
+    """Assignment of a member."""
 
     member_id: str = string()
     assignment: bytes = binary()
@@ -26,7 +26,7 @@ class SyncGroupRequestAssignment(Struct):
 class SyncGroupRequest(
     Request, api_key=ApiKey.SYNC_GROUP, response=SyncGroupResponse, versions="0-5", flexible="4+"
 ):
-    """Fetches the assignment; the leader's request brings those of all members."""
+    """Request for the member's assignment; the leader's request has those of all members."""
 
     group_id: str = string()
     generation_id: int = int32()

@@ -1,4 +1,4 @@
-"""A socket that answers just enough to keep a client talking, and keeps what the client said."""
+"""Socket server that records the requests of a client and sends canned responses."""
 
 import socket
 import threading
@@ -69,7 +69,7 @@ def framed(parts: list[WirePart]) -> bytes:
 
 
 class CannedBroker:
-    """Listens, answers, records.
+    """Server that records requests and responds.
 
     Attributes:
         bootstrap: Address for clients.
@@ -81,7 +81,7 @@ class CannedBroker:
         self.bootstrap = "{}:{}".format(*self._listener.getsockname())
         self.requests: dict[tuple[type[Request], int], bytes] = {}
         self._generation = 0
-        self._answers: dict[type[Response], Callable[[Any], Response]] = {
+        self._responses: dict[type[Response], Callable[[Any], Response]] = {
             ApiVersionsResponse: self._api_versions,
             MetadataResponse: self._metadata,
             FindCoordinatorResponse: self._find_coordinator,
@@ -110,13 +110,13 @@ class CannedBroker:
             self.requests[request_type, header.api_version] = frame[position:]
             request = request_type.decode(frame[position:], header.api_version)
             response_type = request_type.response_type
-            answer = self._answers.get(response_type)
+            response = self._responses.get(response_type)
             if response_type in _PLAIN:
-                answer = partial(_plain, response_type)
-            if answer is None:
-                break  # librdkafka aborts the process on answers that lack what it asked for
+                response = partial(_plain, response_type)
+            if response is None:
+                break  # librdkafka aborts the process on responses that lack what it asked for
             parts = headers.encode_response(
-                answer(request), header.api_version, header.correlation_id
+                response(request), header.api_version, header.correlation_id
             )
             connection.sendall(framed(parts))
 

@@ -1,8 +1,8 @@
 """Makes librdkafka.json: run ``python -m tests.protocol.golden.record_librdkafka``.
 
 Requests are those that librdkafka's clients send to a canned broker; responses are those of the
-mock cluster inside librdkafka. What the bytes mean is told by kafka-python, so that two foreign
-implementations stand behind each vector.
+mock cluster inside librdkafka. kafka-python decodes the bytes, so that two foreign
+implementations agree on each vector.
 """
 
 import socket
@@ -114,7 +114,7 @@ def administrate(admin: Any) -> None:
     for call in calls:
         made = call()
         for future in made.values() if isinstance(made, dict) else [made]:
-            # The answers are mostly empty; only what was asked is of interest.
+            # The responses are mostly empty; only the requests are of interest.
             with suppress(KafkaException, ValueError, IndexError, TimeoutError):
                 future.result(2)
 
@@ -139,7 +139,7 @@ QUESTIONS: list[Request] = [
 
 
 def mock_responses() -> Iterator[Vector]:
-    """Yield what librdkafka's mock cluster answers."""
+    """Yield the responses of librdkafka's mock cluster."""
     producer = Producer({"bootstrap.servers": "unused", "test.mock.num.brokers": 1})
     producer.produce(TOPIC, b"value", partition=0)
     producer.flush(SECONDS)
@@ -149,7 +149,7 @@ def mock_responses() -> Iterator[Vector]:
         ranges = {row.api_key: range(row.min_version, row.max_version + 1) for row in spoken}
         for question in QUESTIONS:
             for version in ranges[question.api_key]:
-                # Empty topic ids stand for no topic there, so versions that use them are left out.
+                # Empty topic ids are invalid there, so versions that use them are skipped.
                 if version in question.valid_versions and not (
                     isinstance(question, FetchRequest) and version > 12
                 ):
@@ -161,7 +161,7 @@ def mock_responses() -> Iterator[Vector]:
 
 
 def ask(connection: socket.socket, question: Request, version: int) -> bytes:
-    """Return the body of an answer."""
+    """Return the body of a response."""
     connection.sendall(framed(headers.encode_request(question, version, 1, "kclient")))
     frame = read_frame(connection)
     flexible = question.is_flexible(version) and not isinstance(question, ApiVersionsRequest)

@@ -119,7 +119,7 @@ def test_a_notification_ends_a_wait(world: VirtualWorld, process: VirtualProcess
     assert world.clock.now_ms == START_MS + 1000
 
 
-def test_a_wait_ends_in_time(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_wait_ends_at_timeout(world: VirtualWorld, process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
 
     def wait() -> None:
