@@ -1,4 +1,4 @@
-"""What runs Spark for tests ends all that it started, whatever came of it; shown without Spark."""
+"""The harness for Spark kills all processes that it started; tested without Spark."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from integration.harness.waiting import wait_until
 
 PYTHON = Path(sys.executable)
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
-# As Spark's daemons of Python do, the child makes a process group of its own.
+# Like PySpark's daemons, the child has its own process group.
 FAMILY = """
 import subprocess
 child = subprocess.Popen(["sleep", "600"], start_new_session=True)
@@ -33,7 +33,7 @@ def daemon(directory: Path, *command: str) -> SparkDaemon:
     return SparkDaemon("worker", command, directory, ENVIRONMENT)
 
 
-def test_a_daemon_ends_with_what_it_started(tmp_path: Path) -> None:
+def test_daemon_is_killed_with_its_descendants(tmp_path: Path) -> None:
     started = daemon(tmp_path, str(PYTHON), "-c", FAMILY)
     started.launch()
     assert started.await_log(r"has a (\w+)", 30)[1] == "child"
@@ -44,39 +44,39 @@ def test_a_daemon_ends_with_what_it_started(tmp_path: Path) -> None:
     assert not child.runs()
 
 
-def test_a_daemon_that_ends_too_early_is_told_with_its_words(tmp_path: Path) -> None:
+def test_early_exit_of_a_daemon_is_reported_with_its_log(tmp_path: Path) -> None:
     started = daemon(tmp_path, "/bin/sh", "-c", "echo no more memory; exit 3")
     started.launch()
-    with pytest.raises(HarnessError, match="worker ended while it started:\nno more memory"):
+    with pytest.raises(HarnessError, match="worker exited while it started:\nno more memory"):
         started.await_log("ready", 30)
     started.kill()
 
 
-def test_a_daemon_that_does_not_get_ready_is_told_with_its_words(tmp_path: Path) -> None:
-    started = daemon(tmp_path, "/bin/sh", "-c", "echo thinks; exec sleep 600")
+def test_start_timeout_of_a_daemon_is_reported_with_its_log(tmp_path: Path) -> None:
+    started = daemon(tmp_path, "/bin/sh", "-c", "echo starting; exec sleep 600")
     started.launch()
-    started.await_log("thinks", 30)
+    started.await_log("starting", 30)
     with pytest.raises(HarnessError, match=r"writes 'ready': not so after 0\.2 s") as caught:
         started.await_log("ready", 0.2)
-    assert caught.value.__notes__ == ["thinks\n"]
+    assert caught.value.__notes__ == ["starting\n"]
     started.kill()
     assert not started.running
 
 
-def test_a_driver_has_no_variable_of_spark_that_it_was_not_given(
+def test_driver_does_not_inherit_variables_of_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"):
-        monkeypatch.setenv(name, "of the tests")
+        monkeypatch.setenv(name, "inherited")
     monkeypatch.setenv("KCLIENT_KEPT", "yes")
     program = "import json, os; print(json.dumps(dict(os.environ)))"
     with SparkDriver(PYTHON, ["-c", program], tmp_path, {"SPARK_HOME": "given"}) as driver:
-        told = json.loads(driver.finish(30))
-    assert not {"PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"} & set(told)
-    assert (told["KCLIENT_KEPT"], told["SPARK_HOME"]) == ("yes", "given")
+        variables = json.loads(driver.finish(30))
+    assert not {"PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"} & set(variables)
+    assert (variables["KCLIENT_KEPT"], variables["SPARK_HOME"]) == ("yes", "given")
 
 
-def test_a_driver_ends_with_what_it_started(tmp_path: Path) -> None:
+def test_driver_is_killed_with_its_descendants(tmp_path: Path) -> None:
     with SparkDriver(PYTHON, ["-c", FAMILY], tmp_path) as driver:
         driver.await_output("has a child", 30)
         child = child_of(driver.pid)
@@ -84,19 +84,21 @@ def test_a_driver_ends_with_what_it_started(tmp_path: Path) -> None:
     assert not child.runs()
 
 
-def test_a_driver_that_fails_is_told_with_its_words(tmp_path: Path) -> None:
-    program = "import sys; print('began'); sys.exit('and failed')"
+def test_failed_driver_is_reported_with_its_output(tmp_path: Path) -> None:
+    program = "import sys; print('started'); sys.exit('and failed')"
     with SparkDriver(PYTHON, ["-c", program], tmp_path) as driver:
-        with pytest.raises(HarnessError, match=r"(?s)driver ended with 1:.*began.*and failed"):
+        with pytest.raises(HarnessError, match=r"(?s)driver exited with 1:.*started.*and failed"):
             driver.finish(30)
-        with pytest.raises(HarnessError, match="driver ended before it wrote 'more'"):
+        with pytest.raises(HarnessError, match="driver exited before it wrote 'more'"):
             driver.await_output("more", 30)
 
 
-def test_a_cluster_needs_an_interpreter_with_spark(tmp_path: Path) -> None:
-    nowhere = StandaloneCluster(tmp_path / "none", tmp_path / "first")
-    with pytest.raises(HarnessError, match=r"interpreter: got .*none, expected a program"):
-        nowhere.start()
+def test_cluster_needs_an_interpreter_with_pyspark(tmp_path: Path) -> None:
+    missing = StandaloneCluster(tmp_path / "none", tmp_path / "first")
+    with pytest.raises(
+        HarnessError, match=r"interpreter: got .*none, expected an existing program"
+    ):
+        missing.start()
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')  # without site-packages
     bare.chmod(0o755)
@@ -104,13 +106,13 @@ def test_a_cluster_needs_an_interpreter_with_spark(tmp_path: Path) -> None:
         StandaloneCluster(bare, tmp_path / "second").start()
 
 
-def test_a_cluster_whose_java_does_not_start_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_start_of_a_cluster_leaves_no_process(tmp_path: Path) -> None:
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho of another processor >&2; exit 126\n")
     java.chmod(0o755)
     cluster = StandaloneCluster(PYTHON, tmp_path / "cluster", java_home=java.parents[1])
-    with pytest.raises(HarnessError, match=r"(?s)master ended while it started:.*another proc"):
+    with pytest.raises(HarnessError, match=r"(?s)master exited while it started:.*another proc"):
         cluster.start()
     assert cluster.executors() == []
     assert "of another processor" in cluster.report()

@@ -1,4 +1,4 @@
-"""Spark is killed in the middle of its work; `make spark-kills` does that at every point."""
+"""Kills of Spark at some points; `make spark-kills` has all of them."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import pytest
 from integration.conftest import StartCluster
 from integration.harness.discovery import NEWEST
 from integration.harness.running_kafka import RunningKafka
-from integration.spark_kills.cells import CELLS, SHORT, Cell, Twice, named
+from integration.spark_kills.cells import CELLS, SHORT, Cell, Duplicates, named
 from integration.spark_kills.crash_points import Arming, CrashPoints, Facts, Point
 from integration.spark_kills.jobs import Kind
 from integration.spark_kills.judgement import faults_of, replay_faults
@@ -27,7 +27,7 @@ points = CrashPoints(Path(sys.argv[1]))
 points.strike(Point.BEGUN, 1, jvm=int(sys.argv[2]))
 points.strike(Point.MID_TASK, 0, jvm=int(sys.argv[2]))
 points.strike(Point.MID_TASK, 1, Facts(5, 3), jvm=int(sys.argv[2]))
-print("still there")
+print("running")
 """
 _ROOT = Path(__file__).parents[1]
 
@@ -40,9 +40,9 @@ def victim() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(900)  # on a machine that is busy with other things
+@pytest.mark.timeout(900)  # on a busy machine
 @pytest.mark.parametrize("executor", [False, True], ids=["driver", "executor"])
-def test_nothing_is_lost_and_what_is_repeated_is_there_twice(
+def test_kills_lose_no_record_and_duplicate_repeated_ones(
     executor: bool, start_cluster: StartCluster, tmp_path: Path
 ) -> None:
     cluster = start_cluster()
@@ -54,67 +54,67 @@ def test_nothing_is_lost_and_what_is_repeated_is_there_twice(
     assert any(one.count.duplicates for one in results)
 
 
-def test_a_point_kills_once_where_and_when_it_is_armed(
-    victim: "subprocess.Popen[bytes]", tmp_path: Path
-) -> None:
+def test_armed_point_kills_once(victim: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     points, awaited = CrashPoints(tmp_path), tmp_path / "offsets"
     points.arm(Arming(Point.MID_TASK, batch=1, exists=str(awaited)))
     strike = [sys.executable, "-c", _STRIKE, str(tmp_path), str(victim.pid)]
-    assert subprocess.check_output(strike, cwd=_ROOT) == b"still there\n"
+    assert subprocess.check_output(strike, cwd=_ROOT) == b"running\n"
     awaited.touch()
     struck = subprocess.run(strike, cwd=_ROOT, check=False, capture_output=True)
     assert (struck.returncode, struck.stdout) == (-9, b"")
     assert victim.wait(10) == -9
     assert points.facts() == Facts(5, 3, victim.pid)
     assert points.facts() is None
-    assert subprocess.check_output(strike, cwd=_ROOT) == b"still there\n"
+    assert subprocess.check_output(strike, cwd=_ROOT) == b"running\n"
 
 
-def test_what_is_lost_double_or_strange_is_counted() -> None:
+def test_lost_duplicate_and_unexpected_records_are_counted() -> None:
     expected = Counter([b"0", b"1", b"2"])
     assert count(Counter([b"0", b"1", b"2"]), expected) == Count(0, 0, 0)
     assert count(Counter([b"0", b"0", b"0", b"2", b"7"]), expected) == Count(1, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("twice", "duplicates", "fits"),
+    ("expected", "duplicates", "fits"),
     [
-        (Twice.NOTHING, 0, True),
-        (Twice.NOTHING, 1, False),
-        (Twice.SOME, 0, False),
-        (Twice.SOME, 39, True),
-        (Twice.SOME, 40, False),
-        (Twice.ALL, 39, False),
-        (Twice.ALL, 40, True),
+        (Duplicates.NOTHING, 0, True),
+        (Duplicates.NOTHING, 1, False),
+        (Duplicates.SOME, 0, False),
+        (Duplicates.SOME, 39, True),
+        (Duplicates.SOME, 40, False),
+        (Duplicates.ALL, 39, False),
+        (Duplicates.ALL, 40, True),
     ],
 )
-def test_duplicates_are_held_to_what_the_documentation_says(
-    twice: Twice, duplicates: int, fits: bool
+def test_duplicates_are_compared_with_the_documentation(
+    expected: Duplicates, duplicates: int, fits: bool
 ) -> None:
-    cell = Cell(Kind.STREAM, Point.MID_TASK, twice)
+    cell = Cell(Kind.STREAM, Point.MID_TASK, expected)
     faults = faults_of(cell, Count(0, duplicates, 0), duplicates, 40)
-    assert faults == ([] if fits else [f"{duplicates} duplicates of 40, expected {twice}"])
+    assert faults == ([] if fits else [f"{duplicates} duplicates of 40, expected {expected}"])
 
 
-def test_losses_strangers_and_what_was_not_foreseen_are_faults() -> None:
-    cell = Cell(Kind.STREAM, Point.MID_TASK, Twice.SOME)
+def test_losses_and_wrong_counts_are_faults() -> None:
+    cell = Cell(Kind.STREAM, Point.MID_TASK, Duplicates.SOME)
     assert faults_of(cell, Count(1, 20, 0), 20, 40) == ["1 records are lost"]
-    assert faults_of(cell, Count(0, 20, 2), 20, 40) == ["2 records are none of the job's"]
-    expected = ["20 duplicates, 19 were to be expected"]
+    assert faults_of(cell, Count(0, 20, 2), 20, 40) == ["2 records are not of the job"]
+    expected = ["20 duplicates, expected 19"]
     assert faults_of(cell, Count(0, 20, 0), 19, 40) == expected
 
 
-def test_a_second_life_begins_with_what_was_planned() -> None:
+def test_restart_repeats_the_planned_micro_batch() -> None:
     plans = [("0", "4"), ("4", "8")]
     assert replay_faults(Point.PLANNED, plans, [("4", "8"), ("8", "9")]) == []
     assert replay_faults(Point.PLANNED, plans, [("4", "9")]) == [
         "planned ('4', '8'), but read ('4', '9')"
     ]
     assert replay_faults(Point.NEXT_PLAN, plans, [("8", "9")]) == []
-    assert replay_faults(Point.NEXT_PLAN, plans, [("4", "8")]) == ["began at 4, but 8 was done"]
+    assert replay_faults(Point.NEXT_PLAN, plans, [("4", "8")]) == [
+        "started at 4, but 8 was committed"
+    ]
 
 
-def test_the_matrix_kills_drivers_and_executors_in_batch_and_streaming() -> None:
+def test_matrix_covers_drivers_and_executors_in_batch_and_streaming() -> None:
     assert len({cell.name for cell in CELLS}) == len(CELLS)
     assert {cell.name for cell in named(SHORT)} == set(SHORT)
     for kind in (Kind.STREAM, Kind.BATCH):
@@ -122,6 +122,6 @@ def test_the_matrix_kills_drivers_and_executors_in_batch_and_streaming() -> None
         assert len(points) == 5
         points = {cell.point for cell in CELLS if cell.kind is kind and cell.executor}
         assert points == {Point.MID_TASK, Point.TASK_DONE}
-    assert {cell.twice for cell in CELLS if cell.streams} == set(Twice)
+    assert {cell.duplicates for cell in CELLS if cell.streams} == set(Duplicates)
     with pytest.raises(ValueError, match="--only: got 'driver/x', expected a part"):
         named(["driver/x"])

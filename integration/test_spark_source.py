@@ -26,7 +26,7 @@ def read(kafka: RunningKafka, options: Mapping[str, str]) -> list[int]:
 
 
 def expect(kafka: RunningKafka, rows: list[int], options: Mapping[str, str]) -> None:
-    """Read until these rows come: Kafka ends a transaction behind the writer's back."""
+    """Read until the rows are as expected: Kafka completes a transaction asynchronously."""
     wait_until(lambda: read(kafka, options) == rows, f"{rows} are read with {options}")
 
 
@@ -36,7 +36,7 @@ def produce(producer: TransactionalProducer, topic: str, *values: int) -> None:
     assert producer.flush(30) == 0
 
 
-def test_transactions(kafka: RunningKafka, topic: Callable[..., str]) -> None:
+def test_committed_transactions_are_read(kafka: RunningKafka, topic: Callable[..., str]) -> None:
     name = topic()
     producer = TransactionalProducer(
         {"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{name}-writer"}
@@ -60,21 +60,21 @@ def test_transactions(kafka: RunningKafka, topic: Callable[..., str]) -> None:
     expect(kafka, [0, 1, 2], {"subscribe": name, "maxRecordsPerPartition": "1"})
 
 
-def test_what_retention_removed(kafka: RunningKafka, topic: Callable[..., str]) -> None:
+def test_deleted_records_are_a_loss(kafka: RunningKafka, topic: Callable[..., str]) -> None:
     name = topic()
     with Desk(kafka.bootstrap) as desk:
         desk.fill(name, 10)
     admin = ForeignAdmin({"bootstrap.servers": kafka.bootstrap})
     for done in admin.delete_records([ForeignPartition(name, 0, 6)]).values():
         done.result(30)
-    named = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 2}})}
+    options = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 2}})}
     with pytest.raises(DataLossError) as caught:
-        read(kafka, named)
+        read(kafka, options)
     assert caught.value.lost == {TopicPartition(name, 0): 4}
-    assert read(kafka, {**named, "failOnDataLoss": "false"}) == [6, 7, 8, 9]
+    assert read(kafka, {**options, "failOnDataLoss": "false"}) == [6, 7, 8, 9]
 
 
-def test_a_stream_over_a_topic_that_grows_and_is_created_anew(
+def test_stream_over_new_partitions_and_a_recreated_topic(
     kafka: RunningKafka, topic: Callable[..., str]
 ) -> None:
     name = topic()
@@ -89,6 +89,6 @@ def test_a_stream_over_a_topic_that_grows_and_is_created_anew(
         admin.delete_topics([name])
         admin.create_topics([NewTopic(name, num_partitions=2)])
         desk.fill(name, 9)
-        with pytest.raises(DataLossError, match="deleted and created anew"):
+        with pytest.raises(DataLossError, match="deleted and recreated"):
             query.batch()
         query.reader.stop()

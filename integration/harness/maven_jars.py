@@ -1,4 +1,4 @@
-"""Jars that a POM names, resolved by Maven once and kept in a directory."""
+"""Jars of a POM, resolved once by Maven and cached in a directory."""
 
 import hashlib
 import shutil
@@ -13,16 +13,16 @@ _TIMEOUT = 600.0
 
 
 class MavenJars:
-    """What `mvn dependency:copy-dependencies` brings for one POM and one set of options."""
+    """The jars that `mvn dependency:copy-dependencies` copies for a POM and options."""
 
     def __init__(self, what: str, pom: Path, home: Path, options: Sequence[str] = ()) -> None:
-        """Says which jars; nothing is looked up yet.
+        """Describes the jars without resolving them.
 
         Args:
-            what: the jars' name in errors, such as "Apache Kafka 4.3.1".
-            pom: the POM whose dependencies they are.
-            home: the directory for them; whatever else decides what they are is in its name.
-            options: Maven's, such as `-Dkafka.version=4.3.1`.
+            what: their name in errors, such as "Apache Kafka 4.3.1".
+            pom: the POM with the dependencies.
+            home: the directory for them, one for each set of options.
+            options: options of Maven, such as `-Dkafka.version=4.3.1`.
         """
         self._what = what
         self._pom = pom
@@ -31,14 +31,14 @@ class MavenJars:
 
     @property
     def directory(self) -> Path:
-        """Where the jars are once they are resolved."""
+        """The directory of the resolved jars."""
         return self._home / "libs"
 
     def resolve(self) -> None:
-        """Makes sure that the jars are there, by Maven where they are not.
+        """Resolves the jars with Maven unless they exist.
 
         Raises:
-            HarnessError: when there is no Maven, or it fails; with its own words.
+            HarnessError: there is no Maven, or it fails; with its output.
         """
         digest = hashlib.sha256(self._pom.read_bytes()).hexdigest()
         stamp = self._home / "pom.sha256"
@@ -46,17 +46,17 @@ class MavenJars:
             return
         maven = shutil.which("mvn")
         if maven is None:
-            msg = f"{self._what} is not in {self._home}, and no mvn is there to get it"
+            msg = f"{self._what} is not in {self._home}, and there is no mvn to resolve it"
             raise HarnessError(msg)
         self._home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=self._home.parent, prefix="resolving-") as fresh:
             self._copy_dependencies(maven, Path(fresh) / "new" / "libs")
             (Path(fresh) / "new" / "pom.sha256").write_text(digest)
-            self._move_in(Path(fresh) / "new", Path(fresh) / "old", digest)
+            self._install(Path(fresh) / "new", Path(fresh) / "old", digest)
 
     def _copy_dependencies(self, maven: str, target: Path) -> None:
         command = [maven, "--quiet", "--batch-mode", "--file", str(self._pom), *self._options]
-        # A look-up that failed once is remembered by Maven; --update-snapshots makes it ask again.
+        # Maven caches failed lookups; --update-snapshots repeats them.
         command += [f"-DoutputDirectory={target}", "--update-snapshots"]
         command.append("dependency:copy-dependencies")
         try:
@@ -72,12 +72,12 @@ class MavenJars:
             msg = f"Maven did not resolve {self._what} within {_TIMEOUT:g} s"
             raise HarnessError(msg) from error
         if done.returncode:
-            said = (done.stdout + done.stderr)[-2000:]
-            msg = f"Maven could not resolve {self._what}:\n{said}"
+            output = (done.stdout + done.stderr)[-2000:]
+            msg = f"Maven could not resolve {self._what}:\n{output}"
             raise HarnessError(msg)
 
-    def _move_in(self, new: Path, old: Path, digest: str) -> None:
-        """Renames are atomic: another process sees all jars or none, and may be first."""
+    def _install(self, new: Path, old: Path, digest: str) -> None:
+        """Moves the jars to their place by atomic renames; another process may be first."""
         try:
             new.rename(self._home)
         except OSError:

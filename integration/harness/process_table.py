@@ -1,4 +1,4 @@
-"""Which processes there are, as /proc tells it."""
+"""The processes of the system, read from /proc."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ _ZOMBIE = "Z"
 
 @dataclass(frozen=True, slots=True)
 class SystemProcess:
-    """A process; `pid` and `started` together are never another one's.
+    """A process, identified by `pid` and `started`.
 
     Attributes:
-        pid: its number.
-        parent: the number of the process that started it, or that took it over.
-        group: the number of its process group.
-        started: when, in ticks since the machine did.
+        pid: process id.
+        parent: process id of its parent.
+        group: id of its process group.
+        started: start time in clock ticks since boot.
         command: the program and its arguments.
     """
 
@@ -33,33 +33,33 @@ class SystemProcess:
     command: tuple[str, ...]
 
     def option(self, name: str) -> str:
-        """Returns the argument that follows `name`; empty where there is none."""
+        """Returns the argument that follows `name`; empty if there is none."""
         following = zip(self.command, self.command[1:], strict=False)
         return next((value for key, value in following if key == name), "")
 
     def runs(self) -> bool:
-        """Returns whether it has not ended; one that nobody waited for has."""
+        """Returns whether it is running; a zombie is not."""
         found = _read(self.pid)
         return found is not None and found.started == self.started
 
     def kill(self) -> None:
-        """Ends it at once, if it still runs."""
+        """Kills it if it is running."""
         if self.runs():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
 
 def descendants(pid: int) -> list[SystemProcess]:
-    """Returns the children of a process, their children and so on, by age."""
+    """Returns the descendants of a process, by age."""
     children: dict[int, list[SystemProcess]] = {}
     for one in _all():
         children.setdefault(one.parent, []).append(one)
     found: list[SystemProcess] = []
     parents = [pid]
     while parents:
-        born = children.get(parents.pop(), [])
-        found += born
-        parents += [child.pid for child in born]
+        own = children.get(parents.pop(), [])
+        found += own
+        parents += [child.pid for child in own]
     return sorted(found, key=lambda one: (one.started, one.pid))
 
 
@@ -69,7 +69,7 @@ def group_members(group: int) -> list[SystemProcess]:
 
 
 def end_all(processes: Iterable[SystemProcess]) -> None:
-    """Kills what still runs of these and returns when none does."""
+    """Kills processes and waits until none is running."""
     left = list(processes)
     for one in left:
         one.kill()
@@ -87,14 +87,14 @@ def _all() -> Iterator[SystemProcess]:
 
 
 def _read(pid: int) -> SystemProcess | None:
-    """Returns a process; None if there is none under this number, or it has ended."""
+    """Returns a process; None if it does not exist or is a zombie."""
     home = _PROC / str(pid)
     try:
-        # The name before the closing bracket may hold blanks.
+        # The name before the closing bracket may contain spaces.
         fields = (home / "stat").read_text().rpartition(")")[2].split()
-        words = (home / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        command = (home / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return None
     if fields[0] == _ZOMBIE:
         return None
-    return SystemProcess(pid, int(fields[1]), int(fields[2]), int(fields[19]), tuple(words[:-1]))
+    return SystemProcess(pid, int(fields[1]), int(fields[2]), int(fields[19]), tuple(command[:-1]))

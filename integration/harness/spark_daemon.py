@@ -18,18 +18,18 @@ _LOG_TAIL = 4000
 
 
 class SparkDaemon:
-    """One class of Spark, in a process group of its own with all that it starts."""
+    """A Spark daemon, in its own process group with all processes that it starts."""
 
     def __init__(
         self, name: str, command: Sequence[str], directory: Path, environment: Mapping[str, str]
     ) -> None:
-        """Describes it.
+        """Describes the daemon without starting it.
 
         Args:
-            name: what errors call it, and its log.
+            name: its name in errors, and of its log.
             command: the program and its arguments.
-            directory: where it runs and has its log; it exists.
-            environment: all its variables.
+            directory: its working directory, with the log; must exist.
+            environment: all its environment variables.
         """
         self.name = name
         self.log = directory / f"{name}.log"
@@ -59,17 +59,17 @@ class SparkDaemon:
         self._guard.start()
 
     def await_log(self, pattern: str, timeout: float = START_TIMEOUT) -> re.Match[str]:
-        """Returns where its log matches `pattern`, as soon as it does.
+        """Waits until the log matches `pattern`, and returns the match.
 
         Raises:
-            HarnessError: when it ends before, or `timeout` seconds pass; with the end of the log.
+            HarnessError: it exits first, or `timeout` seconds pass; with the end of the log.
         """
 
         def found() -> re.Match[str] | None:
-            running = self.running  # before the log is read: what it wrote last counts
+            running = self.running  # checked before the log is read, so that its last lines count
             match = re.search(pattern, self.log_text())
             if match is None and not running:
-                msg = f"{self.name} ended while it started:\n{self.log_text()[-_LOG_TAIL:]}"
+                msg = f"{self.name} exited while it started:\n{self.log_text()[-_LOG_TAIL:]}"
                 raise HarnessError(msg)
             return match
 
@@ -78,23 +78,23 @@ class SparkDaemon:
         except HarnessError as error:
             error.add_note(self.log_text()[-_LOG_TAIL:])
             raise
-        assert match is not None  # wait_until returns what is true
+        assert match is not None  # wait_until returns true values only
         return match
 
     def log_text(self) -> str:
-        """Returns what it wrote."""
+        """Returns the contents of the log."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def children(self) -> list[SystemProcess]:
-        """Returns all that it started and that still runs, by age."""
+        """Returns its running descendants, by age."""
         return descendants(self._process.pid) if self._process is not None else []
 
     def kill(self) -> None:
-        """Ends it and all that it started, at once."""
+        """Kills the daemon and its descendants."""
         process, guard = self._process, self._guard
         if process is None or guard is None:
             return
-        # Python's daemons make process groups of their own, and are named before they are orphans.
+        # PySpark's daemons have their own process groups: list them before they become orphans.
         started = self.children()
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

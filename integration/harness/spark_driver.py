@@ -1,4 +1,4 @@
-"""A driver program of Spark in a process of its own, with the variables it is given."""
+"""A Spark driver program in its own process, with given environment variables."""
 
 import os
 import signal
@@ -21,16 +21,16 @@ from integration.harness.waiting import wait_until
 _TAIL = 6000
 _STOP_TIMEOUT = 10.0
 _ROOT = Path(__file__).parents[2]
-# What a driver must not have by accident: it is given, or it is not there.
-_OWN = ("PYTHON", "PYSPARK_", "SPARK_")
+# Variables that a driver does not inherit.
+_NOT_INHERITED = ("PYTHON", "PYSPARK_", "SPARK_")
 _GATEWAY = "org.apache.spark.deploy.SparkSubmit"
 
 
 class SparkDriver:
-    """The process, its JVM and what both wrote; a context manager, which ends them.
+    """The process, its JVM and their output; a context manager that kills both.
 
     Attributes:
-        pid: the number of the Python process.
+        pid: process id of the Python process.
     """
 
     def __init__(
@@ -45,16 +45,17 @@ class SparkDriver:
         """Starts the program.
 
         Args:
-            interpreter: what runs it.
-            arguments: of the interpreter: ``["-m", "integration.spark.programs.x", …]``, which is
-                found, since the project's directory is what the process runs in.
-            directory: where its output goes; it exists.
-            environment: variables besides this process's own; of those, the ones of Python and of
-                Spark are left out.
-            name: what errors call it, and its files.
+            interpreter: the Python interpreter.
+            arguments: of the interpreter: ``["-m", "integration.spark.programs.x", …]``; the
+                working directory is that of the project.
+            directory: for its output; must exist.
+            environment: additional variables; those of Python and Spark are not inherited.
+            name: its name in errors, and of its files.
         """
-        inherited = {key: at for key, at in os.environ.items() if not key.startswith(_OWN)}
-        # What Spark unpacks and keeps for a session stays behind where its JVM is killed.
+        inherited = {
+            key: at for key, at in os.environ.items() if not key.startswith(_NOT_INHERITED)
+        }
+        # Temporary files of a session remain if its JVM is killed; keep them in `directory`.
         temporary = {"SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={directory}"}
         self._name = name
         self._out = directory / f"{name}.out"
@@ -81,31 +82,33 @@ class SparkDriver:
         return self._process.poll() is None
 
     def output(self) -> str:
-        """Returns what it wrote to standard output so far."""
+        """Returns its standard output so far."""
         return self._out.read_text(errors="replace")
 
     def await_output(self, text: str, timeout: float = 120.0) -> str:
-        """Returns its output as soon as `text` is in it.
+        """Waits until the output contains `text`, and returns the output.
 
         Raises:
-            HarnessError: when it ends before, or `timeout` seconds pass; with what it said.
+            HarnessError: the driver exits first, or `timeout` seconds pass; with its output.
         """
 
         def found() -> str:
-            running = self.running  # before the output is read: what it wrote last counts
+            running = (
+                self.running
+            )  # checked before the output is read, so that its last lines count
             written = self.output()
             if text not in written and not running:
-                msg = f"{self._name} ended before it wrote {text!r}:\n{self.report()}"
+                msg = f"{self._name} exited before it wrote {text!r}:\n{self.report()}"
                 raise HarnessError(msg)
             return written if text in written else ""
 
         return wait_until(found, f"{self._name} writes {text!r}", timeout)
 
     def finish(self, timeout: float = 120.0) -> str:
-        """Waits for its end and returns what it wrote to standard output.
+        """Waits until the driver exits and returns its standard output.
 
         Raises:
-            HarnessError: when it ends badly, or not within `timeout` seconds; with what it said.
+            HarnessError: the exit code is not 0, or `timeout` seconds pass; with its output.
         """
         try:
             code = self._process.wait(timeout)
@@ -113,18 +116,18 @@ class SparkDriver:
             msg = f"{self._name} still ran after {timeout:g} s:\n{self.report()}"
             raise HarnessError(msg) from error
         if code:
-            msg = f"{self._name} ended with {code}:\n{self.report()}"
+            msg = f"{self._name} exited with {code}:\n{self.report()}"
             raise HarnessError(msg)
         return self.output()
 
     def java(self) -> SystemProcess | None:
-        """Returns the JVM behind it; None before it has one."""
+        """Returns the JVM of the driver; None before it is started."""
         started = descendants(self.pid)
         return next((one for one in started if _GATEWAY in one.command), None)
 
     def kill(self) -> None:
-        """Ends the process, its JVM and the Python that these started, at once."""
-        # A driver that ended well leaves a JVM that is about to end.
+        """Kills the process, its JVM and their descendants."""
+        # The JVM of a driver that has exited may still be exiting.
         started = descendants(self.pid) + group_members(self.pid)
         if self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
@@ -133,9 +136,9 @@ class SparkDriver:
         end_all(started)
 
     def report(self) -> str:
-        """Returns the ends of what it wrote."""
-        said = self._err.read_text(errors="replace")
-        return f"{self.output()[-_TAIL:]}\n--- {self._err}\n{said[-_TAIL:]}"
+        """Returns the end of its output and of its errors."""
+        errors = self._err.read_text(errors="replace")
+        return f"{self.output()[-_TAIL:]}\n--- {self._err}\n{errors[-_TAIL:]}"
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on this machine, whose workers know nothing of the driver."""
+"""A Spark standalone cluster on this host, whose workers share no variables with the driver."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ WORKERS = 2
 _DEPLOY = "org.apache.spark.deploy."
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME")
-_WHERE = "import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)"
+_PRINT_SPARK_HOME = "import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)"
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.master.rest.enabled=false"
 _TIMEOUT = 60.0
 
@@ -29,11 +29,11 @@ class Executor:
     """A JVM that runs tasks of one application.
 
     Attributes:
-        pid: its number.
-        application: the id of the application, as ``SparkContext.applicationId`` tells it.
-        number: the id of the executor, which the application gave.
-        worker: which worker started it, from 0 on.
-        directory: where it and its Python workers run.
+        pid: its process id.
+        application: the id of the application (``SparkContext.applicationId``).
+        number: the id of the executor in the application.
+        worker: number of its worker, from 0.
+        directory: working directory of the executor and its Python workers.
     """
 
     pid: int
@@ -44,13 +44,13 @@ class Executor:
 
 
 class StandaloneCluster:
-    """One master and two workers; a context manager, which ends all of it.
+    """One master and two workers; a context manager that kills all processes.
 
-    Executors are children of the workers, and get variables from them and not from the driver.
+    Executors are children of the workers, and inherit their variables, not those of the driver.
 
     Attributes:
-        environment: all the variables of the workers. Nothing of Python is among them.
-        directory: where logs, the executors' own directories and temporary files are.
+        environment: all variables of the workers, none of them for Python.
+        directory: for logs, directories of executors and temporary files.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class StandaloneCluster:
         memory_mb: int = 1024,
         java_home: Path | None = None,
     ) -> None:
-        """Describes a cluster.
+        """Describes a cluster without starting it.
 
         Args:
-            interpreter: a Python that has pyspark; its Spark is run.
-            directory: where all files go; made on `start`.
-            cores: how many tasks each worker runs at a time, of all applications together.
-            memory_mb: what each worker has for executors, MiB.
-            java_home: the Java to run on; None for the one that JAVA_HOME or PATH lead to.
+            interpreter: a Python with pyspark, whose Spark is run.
+            directory: for all files; created by `start`.
+            cores: concurrent tasks of each worker, for all applications.
+            memory_mb: memory of each worker for executors, MiB.
+            java_home: the Java to use; None for that of JAVA_HOME or PATH.
         """
         self.directory = directory
         self.environment = _bare_environment(directory, java_home)
@@ -82,14 +82,14 @@ class StandaloneCluster:
 
     @property
     def master_url(self) -> str:
-        """What a driver gives to ``master(…)``."""
+        """The URL for ``master(…)``."""
         return self._url
 
     def start(self) -> None:
-        """Starts master and workers and returns when both workers are registered.
+        """Starts master and workers and waits until both workers are registered.
 
         Raises:
-            HarnessError: one of them does not start; with the end of its log.
+            HarnessError: a daemon does not start; with the end of its log.
         """
         (self.directory / "local").mkdir(parents=True)
         self.environment["SPARK_HOME"] = str(_spark_home(self._interpreter))
@@ -100,7 +100,7 @@ class StandaloneCluster:
             raise
 
     def executors(self, application: str | None = None) -> list[Executor]:
-        """Returns the executors that run now, of one application or of all, by worker and age."""
+        """Returns the running executors, of one application or of all, by worker and age."""
         return [
             _executor(found, number)
             for number, worker in enumerate(self._workers)
@@ -109,13 +109,13 @@ class StandaloneCluster:
         ]
 
     def executor_pids(self, application: str | None = None) -> list[int]:
-        """Returns the numbers of the processes of `executors`."""
+        """Returns the process ids of `executors`."""
         return [one.pid for one in self.executors(application)]
 
     def await_executors(
         self, count: int = WORKERS, application: str | None = None, timeout: float = _TIMEOUT
     ) -> list[Executor]:
-        """Returns the executors as soon as there are so many."""
+        """Waits until there are `count` executors, and returns them."""
         return wait_until(
             lambda: found if len(found := self.executors(application)) == count else [],
             f"{count} executors of {application or 'any application'}",
@@ -123,26 +123,26 @@ class StandaloneCluster:
         )
 
     def kill_executor(self, number: int, application: str | None = None) -> Executor:
-        """Ends one of `executors` as a crash would and returns which; its Python ends by that."""
+        """Kills one of `executors` and returns it; its Python workers exit, too."""
         chosen = self.executors(application)[number]
         started = self._workers[chosen.worker].children()
         end_all(one for one in started if one.pid == chosen.pid)
         return chosen
 
     def close(self) -> None:
-        """Ends executors, workers and master at once."""
+        """Kills executors, workers and master."""
         for daemon in [*self._workers, *filter(None, [self._master])]:
             daemon.kill()
 
     def report(self, lines: int = 30) -> str:
-        """Returns the ends of all logs, for a test that failed."""
+        """Returns the ends of all logs, for failed tests."""
         logs = [daemon.log for daemon in [*filter(None, [self._master]), *self._workers]]
         logs += sorted(self.directory.glob("worker-*/app-*/*/std*"))
         parts = [f"--- {self._url}"]
         for log in logs:
-            told = log.read_text(errors="replace").splitlines()
-            if told:
-                parts += [f"--- {log.relative_to(self.directory)}", *told[-lines:]]
+            written = log.read_text(errors="replace").splitlines()
+            if written:
+                parts += [f"--- {log.relative_to(self.directory)}", *written[-lines:]]
         return "\n".join(parts)
 
     def __enter__(self) -> Self:
@@ -158,7 +158,7 @@ class StandaloneCluster:
         self.close()
 
     def _start(self) -> None:
-        # Ports of 0: the system chooses, and the log tells.
+        # Port 0: the system chooses, and the log contains the port.
         address = ["--host", HOST, "--port", "0", "--webui-port", "0"]
         self._master = self._daemon("master", "master.Master", *address)
         self._master.launch()
@@ -175,7 +175,7 @@ class StandaloneCluster:
             worker.await_log(r"Successfully registered with master")
 
     def _daemon(self, name: str, spark_class: str, *arguments: str) -> SparkDaemon:
-        # Its last word is an exec: the process is the JVM itself.
+        # The script ends with exec: the process is the JVM itself.
         program = str(Path(self.environment["SPARK_HOME"]) / "bin" / "spark-class")
         command = [program, f"{_DEPLOY}{spark_class}", *arguments]
         return SparkDaemon(name, command, self.directory, self.environment)
@@ -207,9 +207,9 @@ def _bare_environment(directory: Path, java_home: Path | None) -> dict[str, str]
 def _spark_home(interpreter: Path) -> Path:
     """Returns the directory of the interpreter's pyspark."""
     if shutil.which(interpreter) is None:
-        msg = f"interpreter: got {interpreter}, expected a program; none is there"
+        msg = f"interpreter: got {interpreter}, expected an existing program"
         raise HarnessError(msg)
-    command = [str(interpreter), "-c", _WHERE]
+    command = [str(interpreter), "-c", _PRINT_SPARK_HOME]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT)
     if done.returncode:
         msg = f"{interpreter} has no pyspark:\n{done.stderr[-2000:]}"

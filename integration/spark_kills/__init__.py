@@ -1,1 +1,1 @@
-"""Kills drivers and executors of Spark at chosen points and counts what that did to the records."""
+"""Kills drivers and executors of Spark at given points, and counts lost and duplicate records."""

@@ -1,8 +1,8 @@
 r"""The command line of the kill matrix.
 
-A Spark driver or executor is killed at chosen points of a job from Kafka to Kafka. No record may be
-lost; duplicates are counted, and there must be as many as the documentation says. It takes Spark
-4.2 or newer, where micro-batches can be limited.
+A Spark driver or executor is killed at given points of a job from Kafka to Kafka. No record may be
+lost, and the number of duplicates must be the documented one. It needs Spark 4.2 or newer, where
+micro-batches can be limited.
 
     python -m integration.spark_kills
     python -m integration.spark_kills --list
@@ -29,9 +29,11 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--list", action="store_true", help="only show the cells")
-    parser.add_argument("--only", action="append", metavar="PART", help="of a name; repeatable")
-    parser.add_argument("--times", type=int, default=1, help="how often to run each")
+    parser.add_argument("--list", action="store_true", help="only list the cells")
+    parser.add_argument(
+        "--only", action="append", metavar="PART", help="cells whose name contains PART; repeatable"
+    )
+    parser.add_argument("--times", type=int, default=1, help="runs of each cell")
     return parser.parse_args(given)
 
 
@@ -44,24 +46,24 @@ def main(given: Sequence[str]) -> int:
         return 2
     if chosen.list:
         for cell in cells:
-            print(f"{cell.name:40} {cell.kind}: {cell.point}; twice: {cell.twice}")
+            print(f"{cell.name:40} {cell.kind}: {cell.point}; duplicates: {cell.duplicates}")
         return 0
     started = time.monotonic()
     directory = Path(tempfile.mkdtemp(prefix="kclient-spark-kills-"))
-    print(f"logs are in {directory} until all is well", flush=True)
+    print(f"logs: {directory}, removed if there is no fault", flush=True)
     results, faults = [], []
     with Matrix(directory) as matrix:
         for cell in cells * chosen.times:
             try:
                 result = matrix.run(cell)
             except HarnessError as error:
-                told = "did not come to its end"
+                outcome = "not completed"
                 faults.append(f"{cell.name}: {error}")
             else:
-                told = f"{result.count.lost} lost, {result.count.duplicates} twice"
+                outcome = f"{result.count.lost} lost, {result.count.duplicates} duplicates"
                 results.append(result)
                 faults += [f"{cell.name}: {fault}" for fault in result.faults]
-            print(f"{time.monotonic() - started:7.1f} s  {cell.name}: {told}", flush=True)
+            print(f"{time.monotonic() - started:7.1f} s  {cell.name}: {outcome}", flush=True)
     for line in lines_of(results):
         print(line)
     for fault in faults:

@@ -1,4 +1,4 @@
-"""The kill matrix: which job is killed where, and what is to come of it."""
+"""The cells of the kill matrix: job, point of the kill, and expected duplicates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from integration.spark_kills.crash_points import Point
 from integration.spark_kills.jobs import STREAMS, Kind
 
 BATCH = 1
-"""The micro-batch that is killed: there is one before it, and there are more behind."""
+"""The micro-batch that is killed: there is one before it, and there are others after it."""
 
 
-class Twice(StrEnum):
-    """How much of the work that is repeated is in the topic twice."""
+class Duplicates(StrEnum):
+    """Share of the repeated records that is in the topic twice."""
 
     NOTHING = "none"
     SOME = "some"
@@ -24,22 +24,22 @@ class Cell:
     """A kill.
 
     Attributes:
-        kind: Which job.
-        point: Where it is killed.
-        twice: What the documentation says of duplicates.
+        kind: The job.
+        point: Point of the kill.
+        duplicates: Documented share of duplicates.
         executor: Whether an executor is killed and not the driver.
-        latest: Whether the stream starts at the latest record, and is killed in its first batch.
+        latest: Whether the stream starts at the latest, and is killed in its first micro-batch.
     """
 
     kind: Kind
     point: Point
-    twice: Twice
+    duplicates: Duplicates
     executor: bool = False
     latest: bool = False
 
     @property
     def name(self) -> str:
-        """A name for the command line."""
+        """Name for the command line."""
         victim = "executor" if self.executor else "driver"
         kind = self.kind.name.lower().replace("_", "-")
         latest = "-latest" if self.latest else ""
@@ -47,18 +47,18 @@ class Cell:
 
     @property
     def streams(self) -> bool:
-        """Whether it is a stream."""
+        """Whether the job is a stream."""
         return self.kind in STREAMS
 
     @property
     def batch(self) -> int | None:
-        """Number of the micro-batch that is killed, where the point knows it."""
-        knows = self.streams and self.point not in {Point.PLANNED, Point.NEXT_PLAN}
-        return BATCH if knows else None
+        """Number of the micro-batch that is killed; None if unknown at the point."""
+        is_known = self.streams and self.point not in {Point.PLANNED, Point.NEXT_PLAN}
+        return BATCH if is_known else None
 
     @property
     def awaited(self) -> str:
-        """The file of the checkpoint that is there when the point is reached; empty for none."""
+        """File of the checkpoint that exists when the point is reached; empty for none."""
         if not self.streams:
             return ""
         if self.latest:
@@ -68,23 +68,23 @@ class Cell:
 
 def _cells() -> Iterator[Cell]:
     for kind in (Kind.STREAM, Kind.BATCH):
-        yield Cell(kind, Point.PLANNED, Twice.NOTHING)
+        yield Cell(kind, Point.PLANNED, Duplicates.NOTHING)
         if kind is Kind.BATCH:
-            yield Cell(kind, Point.BEGUN, Twice.NOTHING)
-        yield Cell(kind, Point.MID_TASK, Twice.SOME)
-        yield Cell(kind, Point.ALL_DONE, Twice.ALL)
-        yield Cell(kind, Point.COMMITTED, Twice.ALL)
+            yield Cell(kind, Point.BEGUN, Duplicates.NOTHING)
+        yield Cell(kind, Point.MID_TASK, Duplicates.SOME)
+        yield Cell(kind, Point.ALL_DONE, Duplicates.ALL)
+        yield Cell(kind, Point.COMMITTED, Duplicates.ALL)
         if kind is Kind.STREAM:
-            yield Cell(kind, Point.NEXT_PLAN, Twice.NOTHING)
-    yield Cell(Kind.STREAM, Point.PLANNED, Twice.NOTHING, latest=True)
-    yield Cell(Kind.WINDOWS, Point.ALL_DONE, Twice.ALL)
-    yield Cell(Kind.FOREACH_BATCH, Point.COMMITTED, Twice.ALL)
-    yield Cell(Kind.FOREACH_PARTITION, Point.MID_TASK, Twice.SOME)
-    yield Cell(Kind.WRITE_PARTITIONS, Point.MID_TASK, Twice.SOME)
+            yield Cell(kind, Point.NEXT_PLAN, Duplicates.NOTHING)
+    yield Cell(Kind.STREAM, Point.PLANNED, Duplicates.NOTHING, latest=True)
+    yield Cell(Kind.WINDOWS, Point.ALL_DONE, Duplicates.ALL)
+    yield Cell(Kind.FOREACH_BATCH, Point.COMMITTED, Duplicates.ALL)
+    yield Cell(Kind.FOREACH_PARTITION, Point.MID_TASK, Duplicates.SOME)
+    yield Cell(Kind.WRITE_PARTITIONS, Point.MID_TASK, Duplicates.SOME)
     for kind in (Kind.STREAM, Kind.BATCH, Kind.FOREACH_PARTITION, Kind.WRITE_PARTITIONS):
-        yield Cell(kind, Point.MID_TASK, Twice.SOME, executor=True)
+        yield Cell(kind, Point.MID_TASK, Duplicates.SOME, executor=True)
         if kind in {Kind.STREAM, Kind.BATCH}:
-            yield Cell(kind, Point.TASK_DONE, Twice.ALL, executor=True)
+            yield Cell(kind, Point.TASK_DONE, Duplicates.ALL, executor=True)
 
 
 CELLS = tuple(_cells())
@@ -93,14 +93,14 @@ SHORT = (
     "driver/stream/next-plan",
     "executor/batch/task-done",
 )
-"""Those that `make integration` runs."""
+"""The cells that `integration/test_spark_kills.py` runs."""
 
 
 def named(names: Iterator[str] | list[str] | tuple[str, ...]) -> list[Cell]:
     """Return the cells whose names contain one of these.
 
     Raises:
-        ValueError: One of them is in no name.
+        ValueError: No cell has a name with one of them.
     """
     for name in names:
         if not any(name in cell.name for cell in CELLS):

@@ -1,7 +1,7 @@
-"""Points at which a job is killed, armed by a file that all of its processes see.
+"""Crash points of a job, armed by a file that all of its processes can read.
 
-A process that comes to an armed point kills the JVM it works for: the driver's in local mode and
-beside the driver, the executor's on a cluster. What it then still would have done does not happen.
+A process that reaches an armed point kills its JVM: the driver's in local mode and in planning
+processes, the executor's on a cluster. It then does nothing more.
 """
 
 import json
@@ -14,30 +14,30 @@ from pathlib import Path
 from typing import NoReturn
 
 _PROC = Path("/proc")
-_GLANCE_S = 0.01
+_CHECK_INTERVAL_S = 0.01
 
 
 class Point(StrEnum):
-    """Where a job can be killed, in the order in which it gets there."""
+    """The points of a job, in the order in which it reaches them."""
 
-    PLANNED = "what to read is planned, nothing is sent"
-    BEGUN = "tasks have begun, nothing is sent"
-    MID_TASK = "in the middle of a task's sends"
-    TASK_DONE = "a task's rows acknowledged, its result not told"
-    ALL_DONE = "all tasks done, before the sink's commit"
-    COMMITTED = "behind the sink's commit, before Spark noted it"
-    NEXT_PLAN = "Spark noted the commit, before the next plan"
+    PLANNED = "planned, nothing sent"
+    BEGUN = "tasks started, nothing sent"
+    MID_TASK = "during the sends of a task"
+    TASK_DONE = "rows of a task acknowledged, no result reported"
+    ALL_DONE = "all tasks complete, before the sink's commit"
+    COMMITTED = "after the sink's commit, before Spark's"
+    NEXT_PLAN = "after Spark's commit, before the next plan"
 
 
 @dataclass(frozen=True, slots=True)
 class Arming:
-    """Which point kills, and when it is reached.
+    """An armed point.
 
     Attributes:
         point: The point.
-        batch: Number of the micro-batch; None for the first that comes.
-        exists: A file that must be there; empty for none.
-        executor: Whether an executor is killed, and the job goes on without it.
+        batch: Number of the micro-batch; None for any.
+        exists: A file that must exist; empty for none.
+        executor: Whether an executor is killed, and the job continues without it.
     """
 
     point: Point
@@ -48,11 +48,11 @@ class Arming:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the process knew that killed.
+    """State of the job at the kill.
 
     Attributes:
-        sent: Rows that its task, or all tasks of the job, had sent.
-        acknowledged: How many of them were acknowledged for sure.
+        sent: Rows that the task, or all tasks of the job, had sent.
+        acknowledged: How many of them were known to be acknowledged.
         killed: Process id of the JVM.
     """
 
@@ -62,25 +62,25 @@ class Facts:
 
 
 class CrashPoints:
-    """The points of one job."""
+    """The crash points of one job."""
 
     def __init__(self, directory: Path) -> None:
-        """Name the files; nothing is armed yet.
+        """Create the points without arming one.
 
         Args:
-            directory: Where they are.
+            directory: Directory of their files.
         """
         names = ("armed", "struck", "facts", "plans")
         self._armed, self._struck, self._facts, self._plans = (directory / name for name in names)
 
-    # --- for who watches the job
+    # --- for the process that watches the job
 
     def arm(self, arming: Arming) -> None:
-        """Let the job be killed once."""
+        """Arm a point for one kill."""
         self._armed.write_text(json.dumps(asdict(arming)))
 
     def facts(self) -> Facts | None:
-        """Return what was known at the kill, None if there was none; the points are disarmed."""
+        """Disarm the points, and return the state at the kill; None if there was no kill."""
         self._armed.unlink(missing_ok=True)
         if not self._struck.exists():
             return None
@@ -90,7 +90,7 @@ class CrashPoints:
         return found
 
     def plans(self) -> list[tuple[str, str]]:
-        """Return the starts and ends that were planned since the last call, each once in a row."""
+        """Return the plans since the last call, without consecutive repetitions."""
         if not self._plans.exists():
             return []
         found = [json.loads(line) for line in self._plans.read_text().splitlines()]
@@ -98,16 +98,16 @@ class CrashPoints:
         pairs = [(start, end) for start, end in found]
         return [pair for at, pair in enumerate(pairs) if not at or pair != pairs[at - 1]]
 
-    # --- for the job
+    # --- for the processes of the job
 
-    def note_plan(self, start: object, end: object) -> None:
-        """Write down what a micro-batch is to read."""
+    def record_plan(self, start: object, end: object) -> None:
+        """Record the plan of a micro-batch."""
         line = json.dumps([json.dumps(start, sort_keys=True), json.dumps(end, sort_keys=True)])
         with self._plans.open("a") as plans:
             plans.write(f"{line}\n")
 
     def due(self, point: Point, batch: int | None = None) -> Arming | None:
-        """Return whom a kill at this point is for, None if none is due."""
+        """Return the arming if a kill is due at this point, else None."""
         arming = self._read(self._armed)
         return arming if arming is not None and _applies(arming, point, batch) else None
 
@@ -118,23 +118,23 @@ class CrashPoints:
         facts: Facts | None = None,
         jvm: int | None = None,
     ) -> None:
-        """Kill, if that is due here.
+        """Kill the JVM if that is due at this point.
 
         Args:
-            point: Where the job is.
-            batch: Number of the micro-batch, if it is known.
-            facts: What is to be known of the task.
-            jvm: Whom to kill, where this process works for none.
+            point: The point that the job has reached.
+            batch: Number of the micro-batch, if known.
+            facts: State of the task or job.
+            jvm: Process id of the JVM; None for the one that started this process.
         """
         arming = self._read(self._armed) or self._read(self._struck)
         if arming is None or not _applies(arming, point, batch):
             return
         victim = jvm_above(os.getpid()) if jvm is None else jvm
         try:
-            self._armed.rename(self._struck)  # one process alone can do that
+            self._armed.rename(self._struck)  # succeeds in one process only
         except FileNotFoundError:
             if not arming.executor:
-                _end_with(victim)  # another task kills the driver: this one comes no further
+                _end_with(victim)  # another task kills the driver: this one must not continue
             return
         self._facts.write_text(json.dumps(asdict(replace(facts or Facts(), killed=victim))))
         os.kill(victim, signal.SIGKILL)
@@ -150,10 +150,10 @@ class CrashPoints:
 
 
 def jvm_above(pid: int) -> int:
-    """Return the process id of the JVM that a Python process works for.
+    """Return the process id of the JVM among the ancestors of a process.
 
     Raises:
-        ProcessLookupError: There is none among its ancestors.
+        ProcessLookupError: There is none.
     """
     while pid > 1:
         if (_PROC / str(pid) / "comm").read_text().strip() == "java":
@@ -171,15 +171,15 @@ def _applies(arming: Arming, point: Point, batch: int | None) -> bool:
 
 
 def _end_with(victim: int) -> NoReturn:
-    """Do nothing until the victim is dead, and then no more."""
+    """Wait until the victim has exited, then kill this process."""
     pause = threading.Event()
-    while _lives(victim):
-        pause.wait(_GLANCE_S)
+    while _is_running(victim):
+        pause.wait(_CHECK_INTERVAL_S)
     os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("a process came back from its death")
+    raise AssertionError("SIGKILL returned")
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A delivery that does what another one does, and has points to be killed at."""
+"""A delivery that wraps another one and has crash points."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -7,12 +7,12 @@ from integration.spark_kills.crash_points import CrashPoints, Facts, Point
 from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows, RowSender, TaskDelivery
 from kclient.spark.sink.write_report import TaskIdentity, TaskReport
 
-_CHUNKS = 2  # of a task that is killed in its middle
+_CHUNKS = 2  # of a task that is killed during its sends
 _ACKNOWLEDGED_S = 60.0
 
 
 class CrashingDelivery:
-    """Keeps the promise of another delivery, as far as it is let."""
+    """Wraps a delivery and adds crash points."""
 
     def __init__(self, inner: Delivery, points: CrashPoints) -> None:
         self._inner = inner
@@ -35,7 +35,7 @@ class CrashingDelivery:
 
 
 class CrashingTask:
-    """A task that may end after some of its chunks, or behind its last acknowledgement."""
+    """Has crash points after some chunks, and after the last acknowledgement."""
 
     def __init__(self, inner: TaskDelivery, task: TaskIdentity, points: CrashPoints) -> None:
         self._inner = inner
@@ -45,12 +45,12 @@ class CrashingTask:
         self._chunks = 0
 
     def write(self, chunk: Chunk) -> None:
-        self._inner.write(_WatchedChunk(chunk, self._sent))
+        self._inner.write(_RecordedChunk(chunk, self._sent))
         self._chunks += 1
         if self._chunks == _CHUNKS:
             arming = self._points.due(Point.MID_TASK, self._batch_id)
             if arming is not None:
-                self._strike_in_the_middle(all_known=arming.executor)
+                self._strike_during_sends(all_known=arming.executor)
 
     def finish(self) -> TaskReport:
         report = self._inner.finish()
@@ -58,10 +58,10 @@ class CrashingTask:
         self._points.strike(Point.TASK_DONE, self._batch_id, facts)
         return report
 
-    def _strike_in_the_middle(self, *, all_known: bool) -> None:
-        """Let rows be acknowledged: all, so that they can be counted, or the first of them alone.
+    def _strike_during_sends(self, *, all_known: bool) -> None:
+        """Wait for acknowledgements of the first rows, or of all, then kill.
 
-        What an executor's task left in the topic cannot be looked at before the next attempt.
+        All are needed for an executor: the next attempt starts before the topic can be read.
         """
         for one in self._sent if all_known else self._sent[:1]:
             failure = one.outcome.exception(_ACKNOWLEDGED_S)
@@ -71,8 +71,8 @@ class CrashingTask:
         self._points.strike(Point.MID_TASK, self._batch_id, facts)
 
 
-class _WatchedChunk:
-    """A chunk whose outcomes are seen by another one, too."""
+class _RecordedChunk:
+    """A chunk that also records its pending rows."""
 
     def __init__(self, inner: Chunk, sent: list[PendingRows]) -> None:
         self._inner = inner

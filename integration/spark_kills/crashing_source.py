@@ -1,4 +1,4 @@
-"""``format("kclient-killed")``: the data source of the product, with points to be killed at."""
+"""``format("kclient-killed")``: kclient's data source with crash points."""
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ Messages = Sequence[WriterCommitMessage | None]
 
 
 class CrashingDataSource(KclientDataSource):
-    """The product's data source, and who is to be killed where."""
+    """kclient's data source with the crash points of a job."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         self._points = CrashPoints(Path(options[POINTS]))
@@ -62,7 +62,7 @@ class CrashingDataSource(KclientDataSource):
 
 
 class CrashingBatchReader(BatchReader):
-    """May be killed when it has planned."""
+    """Has a crash point after planning."""
 
     def __init__(self, options: SourceOptions, points: CrashPoints) -> None:
         super().__init__(options)
@@ -75,7 +75,7 @@ class CrashingBatchReader(BatchReader):
 
 
 class CrashingStreamReader(LimitedStreamReader):
-    """May be killed when it has planned a micro-batch, and when it has chosen its end."""
+    """Has crash points after choosing the end of a micro-batch and after planning it."""
 
     def __init__(self, options: SourceOptions, points: CrashPoints) -> None:
         super().__init__(options)
@@ -90,13 +90,13 @@ class CrashingStreamReader(LimitedStreamReader):
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
         found = super().partitions(start, end)
-        self._points.note_plan(start, end)
+        self._points.record_plan(start, end)
         self._points.strike(Point.PLANNED)
         return found
 
 
 class CrashingBatchWriter(BatchWriter):
-    """May be killed before and behind its commit."""
+    """Has crash points before and after its commit."""
 
     def __init__(self, plan: WritePlan, points: CrashPoints) -> None:
         super().__init__(plan)
@@ -109,7 +109,7 @@ class CrashingBatchWriter(BatchWriter):
 
 
 class CrashingStreamWriter(StreamWriter):
-    """May be killed before and behind the commit of a micro-batch."""
+    """Has crash points before and after the commit of a micro-batch."""
 
     def __init__(self, plan: WritePlan, points: CrashPoints) -> None:
         super().__init__(plan)

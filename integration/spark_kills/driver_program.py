@@ -1,4 +1,4 @@
-"""The driver that is killed: runs the jobs it finds in a directory, one after the other.
+"""The driver that is killed: runs the jobs of a directory, one after the other.
 
 ``python -m integration.spark_kills.driver_program MASTER DIRECTORY``
 """
@@ -21,7 +21,7 @@ _A_DAY_S = 86_400.0
 def session(master: str, directory: Path) -> SparkSession:
     prepare_local_session()
     builder = SparkSession.builder.master(master).appName("kclient-kills")
-    settings: dict[str, bool | float | int | str | None] = {  # as PySpark wants it
+    settings: dict[str, bool | float | int | str | None] = {  # the type that PySpark expects
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
@@ -45,14 +45,14 @@ def session(master: str, directory: Path) -> SparkSession:
 
 def main(master: str, directory: Path) -> None:
     spark = session(master, directory)
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 (PySpark tells its JVM's process nowhere)
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 (the only access to the JVM's process)
     assert gateway is not None
     jvm: int = gateway.proc.pid
     number = 0
     while True:
-        asked = directory / f"job-{number}.json"
-        wait_until(asked.exists, "there is something to do", _A_DAY_S)
-        found = json.loads(asked.read_text())
+        job_file = directory / f"job-{number}.json"
+        wait_until(job_file.exists, "there is a job", _A_DAY_S)
+        found = json.loads(job_file.read_text())
         run(spark, jvm, Job(**{**found, "kind": Kind(found["kind"])}))
         print(f"job {number} is done", flush=True)
         number += 1

@@ -1,4 +1,4 @@
-"""Drivers that take one job after the other until one of them is their last."""
+"""A driver that runs jobs until one of them kills it, and then the next driver."""
 
 import json
 import os
@@ -21,35 +21,35 @@ _GONE_S = 30.0
 
 
 class DriverSessions:
-    """A driver, and the next one when it was killed; a context manager, which ends the last."""
+    """Runs jobs in a driver, and starts a new one after a kill; a context manager."""
 
     def __init__(self, directory: Path, master: Callable[[], str]) -> None:
-        """Describe them.
+        """Describe the drivers; the first one starts with the first job.
 
         Args:
-            directory: Where their files go.
-            master: Tells Spark's master; it is asked when the first driver is started.
+            directory: Directory for their files.
+            master: Returns the URL of Spark's master; called when a driver starts.
         """
         self._directory = directory
         self._master = master
         self._driver: SparkDriver | None = None
         self._home = directory
-        self._lives = 0
+        self._starts = 0
         self._jobs = 0
 
     def run(self, job: Job) -> bool:
-        """Run a job; return whether the driver lived to see its end.
+        """Run a job; return whether the driver survived it.
 
-        If it did not, every process of it has ended when this returns.
+        If it did not, all its processes have exited when this returns.
 
         Raises:
-            HarnessError: Neither comes, or some process does not end.
+            HarnessError: The job neither completes nor is killed, or a process does not exit.
         """
         driver = self._driver or self._start()
-        asked = self._home / f"job-{self._jobs}.json"
-        written = asked.with_suffix(".new")
+        job_file = self._home / f"job-{self._jobs}.json"
+        written = job_file.with_suffix(".new")
         written.write_text(json.dumps(asdict(job)))
-        written.rename(asked)
+        written.rename(job_file)
         done = f"job {self._jobs} is done"
         self._jobs += 1
         wait_until(
@@ -62,14 +62,14 @@ class DriverSessions:
         self._await_end(driver)
         return False
 
-    def said(self) -> str:
-        """Return the end of what the last driver wrote."""
-        name = f"driver-{self._lives}"
+    def errors(self) -> str:
+        """Return the end of the error output of the last driver."""
+        name = f"driver-{self._starts}"
         written = (self._directory / f"{name}.err").read_text(errors="replace")
         return f"{name}: {written[-4000:]}"
 
     def close(self) -> None:
-        """End the driver, if one is left."""
+        """Kill the driver if it is running."""
         if self._driver is not None:
             self._driver.kill()
             self._driver = None
@@ -86,9 +86,9 @@ class DriverSessions:
         self.close()
 
     def _start(self) -> SparkDriver:
-        self._lives += 1
+        self._starts += 1
         self._jobs = 0
-        self._home = self._directory / f"driver-{self._lives}"
+        self._home = self._directory / f"driver-{self._starts}"
         self._home.mkdir(parents=True)
         registration = _ROOT / "kclient" / "spark" / "registration"
         self._driver = SparkDriver(
@@ -96,16 +96,16 @@ class DriverSessions:
             ["-m", "integration.spark_kills.driver_program", self._master(), str(self._home)],
             self._directory,
             {"PYTHONPATH": os.pathsep.join([str(_ROOT), str(registration)])},
-            name=f"driver-{self._lives}",
+            name=f"driver-{self._starts}",
         )
         return self._driver
 
     def _await_end(self, driver: SparkDriver) -> None:
-        """Return when nothing of a driver is left that could still write."""
+        """Wait until all processes of a killed driver have exited, so that none can write."""
         self._driver = None
         try:
             wait_until(
-                lambda: not _members(driver.pid), "all processes of the driver ended", _GONE_S
+                lambda: not _members(driver.pid), "all processes of the driver exited", _GONE_S
             )
         except HarnessError as error:
             error.add_note(f"left: {_members(driver.pid)}")
@@ -115,7 +115,7 @@ class DriverSessions:
 
 
 def _members(session: int) -> list[str]:
-    """Return the commands of a session's processes: they stay in it when their parents die."""
+    """Return the commands of the processes of a session, which orphans stay in, too."""
     found = []
     for entry in _PROC.iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""The jobs that are killed, as users write them; each runs in the driver."""
+"""The jobs that are killed, written as users write them; they run in the driver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kclient.spark.sink.delivery import Delivery
 
 
 class Kind(StrEnum):
-    """Which job."""
+    """Kind of a job."""
 
     STREAM = "writeStream"
     WINDOWS = "writeStream, windowed"
@@ -31,21 +31,21 @@ class Kind(StrEnum):
 
 STREAMS = frozenset({Kind.STREAM, Kind.WINDOWS, Kind.FOREACH_BATCH})
 MAPPED = b"mapped "
-"""What `Kind.STREAM` puts before each value."""
+"""Prefix that `Kind.STREAM` adds to each value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a driver is to run.
+    """A job for a driver.
 
     Attributes:
-        kind: Which job.
+        kind: Kind of the job.
         bootstrap: Address of Kafka.
         source: Topic to read.
         output: Topic to write.
-        directory: Where checkpoint and crash points are.
-        cap: Most records of a micro-batch.
-        starting: Where a new stream starts.
+        directory: Directory of the checkpoint and the crash points.
+        cap: Maximum number of records of a micro-batch.
+        starting: ``startingOffsets`` of a new stream.
     """
 
     kind: Kind
@@ -58,17 +58,17 @@ class Job:
 
     @property
     def checkpoint(self) -> Path:
-        """Where a stream notes how far it is."""
+        """Checkpoint directory of a stream."""
         return Path(self.directory) / "checkpoint"
 
     @property
     def points(self) -> CrashPoints:
-        """Where it may be killed."""
+        """The crash points of the job."""
         return CrashPoints(Path(self.directory))
 
 
 def run(spark: SparkSession, jvm: int, job: Job) -> None:
-    """Run a job to its end, or to a point that is armed."""
+    """Run a job to its end, or to an armed crash point."""
     runners: dict[Kind, Callable[[DataFrame, Job], None]] = {
         Kind.STREAM: _stream,
         Kind.WINDOWS: _windows,
@@ -91,7 +91,7 @@ def run(spark: SparkSession, jvm: int, job: Job) -> None:
 
 
 def _stream(source: DataFrame, job: Job) -> None:
-    _to_the_end(source.select("key", F.concat(F.lit(MAPPED), "value").alias("value")), job)
+    _run_stream(source.select("key", F.concat(F.lit(MAPPED), "value").alias("value")), job)
 
 
 def _windows(source: DataFrame, job: Job) -> None:
@@ -101,10 +101,10 @@ def _windows(source: DataFrame, job: Job) -> None:
         .count()
     )
     start = F.unix_timestamp(F.col("window.start")).cast("string")
-    _to_the_end(counts.select(F.concat_ws(" ", start, F.col("count")).alias("value")), job)
+    _run_stream(counts.select(F.concat_ws(" ", start, F.col("count")).alias("value")), job)
 
 
-def _to_the_end(rows: DataFrame, job: Job) -> None:
+def _run_stream(rows: DataFrame, job: Job) -> None:
     written = rows.writeStream.format(FORMAT).options(**_sink_options(job))
     query = written.option("checkpointLocation", str(job.checkpoint)).trigger(availableNow=True)
     query.start().awaitTermination()

@@ -1,4 +1,4 @@
-"""Kafka, drivers and a cluster of Spark for as many kills as are asked for."""
+"""The kill matrix: runs cells on shared Kafka, drivers and Spark cluster."""
 
 import sys
 from contextlib import ExitStack
@@ -18,17 +18,17 @@ _LOCAL = "local[2]"
 
 
 class Matrix:
-    """Runs cells one after the other; a context manager, which ends all that they needed.
+    """Runs cells one after the other; a context manager that stops all processes.
 
-    Drivers are killed in local mode, where they hold the executor, too; executors on a cluster of
-    two workers, which starts with the first cell that needs it.
+    Drivers are killed in local mode, where they contain the executor; executors on a cluster of two
+    workers, which starts with the first cell that needs it.
     """
 
     def __init__(self, directory: Path, kafka: RunningKafka | None = None) -> None:
-        """Describe it.
+        """Describe the matrix; Kafka and Spark start with the first cell.
 
         Args:
-            directory: Where all files go.
+            directory: Directory for all files.
             kafka: The Kafka to use; None starts one.
         """
         self._directory = directory
@@ -57,7 +57,7 @@ class Matrix:
         self._ending.__exit__(kind, error, trace)
 
     def _session(self, executor: bool) -> DriverSessions:
-        """Return the drivers of a kind; those of the other kind end, as each needs memory."""
+        """Return the drivers of a kind, and stop those of the other kind to free memory."""
         if executor not in self._sessions:
             for other in self._sessions.values():
                 other.close()

@@ -1,15 +1,15 @@
-"""The table of what was killed and what came of it."""
+"""The table of the kills and their results."""
 
 from collections.abc import Iterable, Iterator
 
 from integration.spark_kills.trial import Result
 
 _WIDTHS = (9, 21, 50, 5, 11, 16, 8)
-_HEADS = ("killed", "job", "where", "lost", "duplicates", "of (expected)", "seconds")
+_HEADS = ("killed", "job", "at", "lost", "duplicates", "of (expected)", "seconds")
 
 
 def lines_of(results: Iterable[Result]) -> Iterator[str]:
-    """Return the table's lines."""
+    """Return the lines of the table."""
     yield _line(_HEADS)
     yield _line(["-" * width for width in _WIDTHS])
     for one in results:
@@ -21,7 +21,7 @@ def lines_of(results: Iterable[Result]) -> Iterator[str]:
                 cell.point,
                 str(one.count.lost),
                 str(one.count.duplicates),
-                f"{one.whole} ({cell.twice})",
+                f"{one.whole} ({cell.duplicates})",
                 f"{one.seconds:.1f}{' FAULT' if one.faults else ''}",
             )
         )

@@ -1,4 +1,4 @@
-"""One kill: the job, its death, its second life, and the count."""
+"""One kill: the job, the kill, the restart, and the count."""
 
 import json
 import time
@@ -17,22 +17,22 @@ from integration.spark_kills.workload import PARTITIONS, Count, Workload, count
 RECORDS = 1_200
 CAP = 400
 OTHER_CAP = 600
-"""Most records of a micro-batch in the second life: what was planned before must stay as it was."""
+"""Limit of a micro-batch after the restart; a planned micro-batch must not change by it."""
 _OLD_RECORDS = 100
-_FOR_EVER = {"retention.ms": "-1"}  # the records' own times are long ago
+_NO_RETENTION = {"retention.ms": "-1"}  # the timestamps of the records are in the past
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a kill did.
+    """The result of a kill.
 
     Attributes:
         cell: The kill.
-        count: What the output topic held in the end.
-        predicted: How many duplicates there had to be, by what was acknowledged and repeated.
-        whole: How many there would be, had all that was repeated been acknowledged before.
-        seconds: How long it took.
-        faults: What was not as it should be.
+        count: Comparison of the output topic with the expected records.
+        predicted: Expected number of duplicates: records that were acknowledged and repeated.
+        whole: Number of repeated records.
+        seconds: Duration.
+        faults: Differences from the expectations.
     """
 
     cell: Cell
@@ -56,18 +56,18 @@ class Trial:
         self._job = Job(
             cell.kind,
             kafka.bootstrap,
-            kafka.create_topic(PARTITIONS, _FOR_EVER),
-            kafka.create_topic(PARTITIONS, _FOR_EVER),
+            kafka.create_topic(PARTITIONS, _NO_RETENTION),
+            kafka.create_topic(PARTITIONS, _NO_RETENTION),
             str(directory),
             CAP,
             "latest" if cell.latest else "earliest",
         )
 
     def run(self) -> Result:
-        """Kill, run again, and count.
+        """Kill the job, restart it, and count.
 
         Raises:
-            HarnessError: The job did not get to the point, or not to its end.
+            HarnessError: The job did not reach the point, or did not complete.
         """
         started = time.monotonic()
         cell, job = self._cell, self._job
@@ -77,27 +77,27 @@ class Trial:
             self._workload.fill(job.source)
         awaited = str(job.checkpoint / cell.awaited) if cell.awaited else ""
         job.points.arm(Arming(cell.point, cell.batch, awaited, cell.executor))
-        lived = self._sessions.run(job)
+        survived = self._sessions.run(job)
         facts = job.points.facts()
-        if facts is None or lived != cell.executor:
-            msg = f"{cell.name}: the job was not killed as it should be\n{self._sessions.said()}"
+        if facts is None or survived != cell.executor:
+            msg = f"{cell.name}: the job was not killed as expected\n{self._sessions.errors()}"
             raise HarnessError(msg)
         faults: list[str] = []
-        predicted = facts.acknowledged if cell.executor else self._second_life(facts, faults)
+        predicted = facts.acknowledged if cell.executor else self._restart(facts, faults)
         found = count(self._workload.read(job.output), self._workload.expected(cell.kind))
         whole = self._whole(facts)
         faults += faults_of(cell, found, predicted, whole)
         return Result(cell, found, predicted, whole, time.monotonic() - started, faults)
 
-    def _second_life(self, facts: Facts, faults: list[str]) -> int:
-        """Run the job again; return how many duplicates that must have made."""
+    def _restart(self, facts: Facts, faults: list[str]) -> int:
+        """Run the job again; return the expected number of duplicates."""
         cell, job = self._cell, self._job
         left = self._workload.read(job.output).total()
         plans, committed = job.points.plans(), _committed(job.checkpoint)
         if cell.latest:
             self._workload.fill(job.source)
         if not self._sessions.run(replace(job, cap=OTHER_CAP)):
-            msg = f"{cell.name}: the second life ended early\n{self._sessions.said()}"
+            msg = f"{cell.name}: the restarted job did not complete\n{self._sessions.errors()}"
             raise HarnessError(msg)
         if cell.streams:
             faults += replay_faults(cell.point, plans, job.points.plans())
@@ -106,7 +106,7 @@ class Trial:
         return left - committed
 
     def _whole(self, facts: Facts) -> int:
-        """Return how many records are repeated."""
+        """Return the number of repeated records."""
         if self._cell.kind is Kind.WINDOWS:
             return facts.sent
         everything = CAP if self._cell.streams else RECORDS
@@ -114,11 +114,11 @@ class Trial:
 
 
 def _committed(checkpoint: Path) -> int:
-    """Return how many records lie before the end of the last micro-batch that Spark noted."""
+    """Return the number of records up to the last micro-batch that Spark committed."""
     done = [int(one.name) for one in checkpoint.glob("commits/*") if one.name.isdigit()]
     if not done:
         return 0
     assert max(done) <= BATCH
-    # The first lines are the version and Spark's own; then comes the offset of each source.
+    # The first lines are the version and metadata, the last one the offset of the source.
     end = json.loads((checkpoint / "offsets" / str(max(done))).read_text().splitlines()[-1])
     return sum(offset for topic in end.values() for offset in topic.values())

@@ -1,4 +1,4 @@
-"""The records that go through a job, and what is in the topic behind it."""
+"""The records of a job, and the check of its output topic."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,43 +14,43 @@ _WINDOW_MS = 1_000
 _LATE_MS = 1_000
 _SIZE = 2_000
 _OLD = -1_000_000
-"""Below this are the numbers of records that a stream must not read."""
+"""Records that a stream must not read have numbers below this."""
 
 Contents = Counter[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What a topic holds, held against what it should.
+    """Comparison of a topic with the expected records.
 
     Attributes:
-        lost: How many records are missing.
-        duplicates: How many are there once more than they should be, each time counted.
-        strange: How many should not be there at all.
+        lost: Number of missing records.
+        duplicates: Number of extra copies of expected records.
+        unexpected: Number of other records.
     """
 
     lost: int
     duplicates: int
-    strange: int
+    unexpected: int
 
 
 class Workload:
-    """Records with numbers, read and written by a client that is not ours."""
+    """Numbered records, read and written by another Kafka client."""
 
     def __init__(self, bootstrap: str, records: int) -> None:
         self._client = ConfluentClient(bootstrap)
         self._records = records
 
     def fill(self, topic: str) -> None:
-        """Write the records, in turn into each partition."""
+        """Write the records, alternating between the partitions."""
         self._write(topic, 0, self._records)
 
     def fill_old(self, topic: str, count: int) -> None:
-        """Write records that no job is to see."""
+        """Write records that the job must not read."""
         self._write(topic, _OLD, count)
 
     def expected(self, kind: Kind) -> Contents:
-        """Return what a job that reads each record once would write."""
+        """Return the output of a job that reads each record once."""
         if kind is Kind.WINDOWS:
             newest = _START_MS + (self._records - 1) * _APART_MS
             closed = (newest - _LATE_MS - _START_MS) // _WINDOW_MS
@@ -60,7 +60,7 @@ class Workload:
         return Counter(before + _value(number) for number in range(self._records))
 
     def read(self, topic: str) -> Contents:
-        """Return what a topic holds now."""
+        """Return the values of a topic."""
         return Counter(one.value or b"" for one in self._client.read_all(topic))
 
     def _write(self, topic: str, first: int, count: int) -> None:
@@ -79,7 +79,7 @@ class Workload:
 
 
 def count(found: Contents, expected: Contents) -> Count:
-    """Compare what a topic holds with what it should, record by record."""
+    """Compare the values of a topic with the expected ones."""
     lost = (expected - found).total()
     beyond = found - expected
     known = {value: times for value, times in beyond.items() if value in expected}
