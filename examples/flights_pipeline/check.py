@@ -1,4 +1,4 @@
-"""The check: every figure of the report, computed once more by pandas over the source."""
+"""The check: every figure of the report, computed again by pandas over the source."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pandas as pd
 from examples.flights_pipeline.figures import LATE_MINUTES, Cell, Figures, Statistics
 
 TOLERANCE = 1e-9
-"""Relative, for means alone: Spark and pandas add in another order. The rest is exact."""
+"""Relative tolerance for means: Spark and pandas add in different order. Others are exact."""
 
 
 def expected_statistics(flights: pd.DataFrame) -> Statistics:
@@ -18,7 +18,7 @@ def expected_statistics(flights: pd.DataFrame) -> Statistics:
     table = flights.assign(
         day=flights["scheduled"].dt.strftime("%Y-%m-%d"),
         cancelled=delay.isna(),
-        late=(delay > LATE_MINUTES).fillna(False).astype(bool),  # noqa: FBT003 (pandas' way)
+        late=(delay > LATE_MINUTES).fillna(False).astype(bool),  # noqa: FBT003 (pandas' signature)
     )
     figures = table.groupby(["day", "carrier", "origin"]).agg(
         flights=("id", "size"),
@@ -42,7 +42,7 @@ def expected_statistics(flights: pd.DataFrame) -> Statistics:
 
 
 def differences(found: Statistics, expected: Statistics) -> list[str]:
-    """Return a line for each figure that is not what it should be; none if all is right."""
+    """Return a line for each figure that differs."""
     lines: list[str] = []
     for cell in sorted(found.keys() | expected.keys()):
         name = " ".join(cell)
@@ -51,15 +51,15 @@ def differences(found: Statistics, expected: Statistics) -> list[str]:
         elif cell not in expected:
             lines.append(f"{name}: got {found[cell].flights} flights, expected nothing")
         else:
-            lines += [f"{name}: {text}" for text in _unlike(found[cell], expected[cell])]
+            lines += [f"{name}: {text}" for text in _different(found[cell], expected[cell])]
     return lines
 
 
-def _unlike(found: Figures, expected: Figures) -> Iterator[str]:
-    wanted = asdict(expected)
+def _different(found: Figures, expected: Figures) -> Iterator[str]:
+    expected_figures = asdict(expected)
     for name, figure in asdict(found).items():
-        if not _same(figure, wanted[name]):
-            yield f"{name}: got {figure}, expected {wanted[name]}"
+        if not _same(figure, expected_figures[name]):
+            yield f"{name}: got {figure}, expected {expected_figures[name]}"
 
 
 def _same(one: float | None, other: float | None) -> bool:

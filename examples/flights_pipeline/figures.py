@@ -1,14 +1,14 @@
-"""What is known of a carrier's flights from an airport on one day."""
+"""The figures of a carrier's flights from an airport on one day."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 LATE_MINUTES = 15
-"""A departure is late if it is later than that, as is custom among airlines."""
+"""A departure with a larger delay counts as late, as is usual among airlines."""
 
 
 class Cell(NamedTuple):
-    """What a statistic is about, and the key of its record.
+    """Subject of a statistic, and the key of its record.
 
     Attributes:
         day: Day of the scheduled departure, ``2013-01-31``.
@@ -26,9 +26,9 @@ class Figures:
     """Delays of departures, in minutes; early departures count as negative.
 
     Attributes:
-        flights: How many were scheduled.
-        cancelled: How many of these did not leave.
-        late: How many left late.
+        flights: Scheduled flights.
+        cancelled: Flights that did not leave.
+        late: Flights that left late.
         delay_sum: Sum of the delays of those that left.
         delay_max: The longest of these delays; None if none left.
         delay_mean: Their mean; None if none left.
@@ -43,7 +43,7 @@ class Figures:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Figures":
-        """Read a record's value; Spark leaves out what is null."""
+        """Parse the value of a record; Spark leaves out null fields."""
         return cls(
             value["flights"],
             value["cancelled"],

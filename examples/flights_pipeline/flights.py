@@ -13,11 +13,11 @@ _NAME = ["carrier", "flight", "origin"]
 def read_flights(count: int | None = None) -> pd.DataFrame:
     """Return flights in the order in which they were scheduled.
 
-    ``scheduled`` is New York's clock, kept as if it were UTC: so a window of a day is a day there.
-    ``departure_delay`` is in minutes, and missing where the flight was cancelled.
+    ``scheduled`` is New York's local time, stored as UTC, so that a window of a day is a day there.
+    ``departure_delay`` is in minutes, and missing for cancelled flights.
 
     Args:
-        count: How many, spread evenly over the year; None for all.
+        count: Number of flights, spread evenly over the year; None for all.
 
     Raises:
         ConfigError: The package is not installed.
@@ -28,7 +28,7 @@ def read_flights(count: int | None = None) -> pd.DataFrame:
     if count is not None and count < len(table):
         table = table.iloc[[place * len(table) // count for place in range(count)]]
     scheduled = pd.to_datetime(table[_TIME])
-    # The same number may fly twice a day, even at the same minute, but not from the same airport.
+    # A flight number may occur twice a day, even at the same minute, but not at the same airport.
     number = table["carrier"] + table["flight"].astype(str) + " " + table["origin"]
     return pd.DataFrame(
         {

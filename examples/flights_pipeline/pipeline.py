@@ -33,20 +33,20 @@ from kclient.cli.demo.flights import airline_names
 from kclient.spark import check_environment
 from kclient.testing import EmbeddedCluster
 
-SHOWN = 10  # of the figures that differ
+SHOWN = 10  # differences in the verdict
 
 
 def run(settings: PipelineSettings, spark: SparkSession | None = None) -> PipelineResult:
     """Run the pipeline.
 
     Args:
-        settings: What to run.
-        spark: A session to use, which goes on afterwards; None makes one for the run.
+        settings: Settings of the run.
+        spark: A session to use, which is not stopped; None creates one for the run.
 
     Raises:
-        ConfigError: There is no Java, or no flights, or there are topics of these names already.
+        ConfigError: There is no Java, or no flights, or the topics exist already.
         WorkerEnvironmentError: Spark's workers lack something.
-        KafkaError: Kafka cannot be reached, or an operation failed.
+        KafkaError: A request to Kafka failed.
         PySparkException: A job or the query failed.
     """
     progress = Progress()
@@ -59,12 +59,12 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
         progress.say("workers", str(check_environment(session, bootstrap)))
         create_topics(bootstrap, settings)
         flights = read_flights(settings.flights)
-        progress.say("source", f"{len(flights):,} flights that were to leave New York in 2013")
+        progress.say("source", f"{len(flights):,} flights scheduled from New York in 2013")
         directory = settings.directory or Path(tempfile.mkdtemp(prefix="kclient-flights-"))
         checkpoint = settings.checkpoint or str(directory / "checkpoint")
         batches = compute(session, flights, bootstrap, settings, checkpoint, progress)
         too_late = _too_late(batches)
-        progress.say("stream", f"stopped; {too_late} rows came too late to be counted")
+        progress.say("stream", f"stopped; {too_late} rows were too late to be counted")
         with ResultTable(directory / "statistics.sqlite") as table:
             records = collect(bootstrap, settings.statistics_topic, settings.group, table)
             found = table.statistics()
@@ -74,7 +74,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
     report = settings.report or directory / "report.html"
     write_report(found, wrong, report, progress)
     if settings.directory is None:
-        progress.say("", f"remove all that is left: rm -r {directory}")
+        progress.say("", f"to remove all files: rm -r {directory}")
     return PipelineResult(
         flights=len(flights),
         statistics=found,
@@ -89,7 +89,7 @@ def run(settings: PipelineSettings, spark: SparkSession | None = None) -> Pipeli
 
 @contextmanager
 def kafka(settings: PipelineSettings, progress: Progress) -> Iterator[str]:
-    """Yield the address of a Kafka: the one that was given, or a broker for this run."""
+    """Yield the address of Kafka: the given one, or that of a broker for this run."""
     if settings.bootstrap is not None:
         progress.say("Kafka", settings.bootstrap)
         yield settings.bootstrap
@@ -107,23 +107,23 @@ def compute(
     checkpoint: str,
     progress: Progress,
 ) -> list[StreamingQueryProgress]:
-    """Start the query, write the flights while it runs, and stop it when all windows are out."""
+    """Start the query, write the flights while it runs, and stop it after the last windows."""
     topic = settings.flights_topic
     statistics = daily_statistics(stream_of_flights(session, bootstrap, topic))
     lines = BatchLines(progress)
     session.streams.addListener(lines)
     query = start_query(statistics, bootstrap, settings.statistics_topic, checkpoint)
     try:
-        query.processAllAvailable()  # nothing yet: but from here on the query is awake
-        progress.say("stream", "the query waits for flights")
+        query.processAllAvailable()  # no flights yet, but the query is running
+        progress.say("stream", "the query is waiting for flights")
         for month, some in months(flights):
-            began = progress.seconds
+            started = progress.seconds
             write_flights(session, some, bootstrap, topic)
-            rate = len(some) / (progress.seconds - began)
+            rate = len(some) / (progress.seconds - started)
             progress.say("write", f"{month}   {len(some):>7,} flights, {rate:>7,.0f} rows/s")
         query.processAllAvailable()  # the flights are read
         write_end_mark(flights["scheduled"].max(), END_MARK_AFTER, bootstrap, topic)
-        query.processAllAvailable()  # the last windows are out
+        query.processAllAvailable()  # the last windows are written
         return list(query.recentProgress)
     finally:
         query.stop()
@@ -132,12 +132,12 @@ def compute(
 
 
 def verdict(found: Statistics, wrong: Sequence[str]) -> str:
-    """Say whether the figures are right, and which are not."""
+    """Return a text that lists the wrong figures, if there are any."""
     if not wrong:
-        return f"all {len(found):,} statistics are what pandas finds in the source"
+        return f"all {len(found):,} statistics match the source"
     rest = [f"... and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
     return "\n".join(
-        [f"figures that are NOT those of the source: {len(wrong):,}", *wrong[:SHOWN], *rest]
+        [f"figures that do NOT match the source: {len(wrong):,}", *wrong[:SHOWN], *rest]
     )
 
 
@@ -153,6 +153,6 @@ def write_report(found: Statistics, wrong: Sequence[str], file: Path, progress: 
 
 
 def _too_late(batches: list[StreamingQueryProgress]) -> int:
-    """Return how many rows came when the watermark had passed them: nobody has counted those."""
+    """Return the number of rows that the watermark dropped."""
     operators = [operator for batch in batches for operator in batch.stateOperators]
     return sum(operator.numRowsDroppedByWatermark for operator in operators)

@@ -1,4 +1,4 @@
-"""What came of a run of the pipeline."""
+"""The result of a run of the pipeline."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,17 +8,17 @@ from examples.flights_pipeline.figures import Statistics
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
-        flights: How many flights were sent.
-        statistics: What was read from the topic of the statistics.
-        records: How many records that were; more than statistics if some came twice.
-        batches: How many micro-batches Spark ran.
-        too_late: Rows that came after their window was closed; 0 unless something is wrong.
-        differences: Figures that are not what pandas finds in the source, in words.
-        report: Where the HTML report is.
-        seconds: How long it took.
+        flights: Number of flights sent.
+        statistics: Statistics read from their topic.
+        records: Number of records read; more than statistics if there were duplicates.
+        batches: Number of micro-batches.
+        too_late: Rows that arrived after their window was closed; expected 0.
+        differences: A line for each figure that does not match the source.
+        report: File of the HTML report.
+        seconds: Duration.
     """
 
     flights: int

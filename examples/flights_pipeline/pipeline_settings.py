@@ -1,4 +1,4 @@
-"""What a run of the pipeline can be told."""
+"""The settings of a run of the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,18 +7,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """A run of the pipeline.
+    """Settings of a run of the pipeline.
 
     Attributes:
         bootstrap: Kafka's address; None starts the companion broker for the run.
         master: Spark's master: ``local[2]`` or ``spark://host:port``.
-        flights: How many flights, spread evenly over the year; None for all.
+        flights: Number of flights, spread evenly over the year; None for all.
         report: File for the report; None for one in `directory`.
-        prefix: Begins the names of topics and consumer group.
-        directory: For results, checkpoint and report; None makes a temporary one.
-        checkpoint: Where Spark keeps its checkpoint; None for a place in `directory`. A cluster of
-            several machines needs one that all of them share, and each run a new one.
-        conf: Settings of Spark's.
+        prefix: Prefix of the names of topics and consumer group.
+        directory: Directory for results, checkpoint and report; None creates a temporary one.
+        checkpoint: Checkpoint of the query, new for each run; None for one in `directory`. The
+            hosts of a cluster must share it.
+        conf: Spark settings.
     """
 
     bootstrap: str | None = None

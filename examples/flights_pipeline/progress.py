@@ -1,4 +1,4 @@
-"""What is shown while the pipeline runs: a line for each thing done, with its time."""
+"""Progress output of the pipeline: a line with its time for each completed step."""
 
 import sys
 import threading
@@ -14,47 +14,47 @@ from pyspark.sql.streaming.listener import (
 
 
 class Progress:
-    """Writes lines with the seconds since it was made; threads may use it at the same time."""
+    """Writes lines with the seconds since its creation. Thread-safe."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = sys.stdout if out is None else out
-        self._began = time.monotonic()
-        self._turn = threading.Lock()
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
 
     @property
     def seconds(self) -> float:
-        """How long it has been."""
-        return time.monotonic() - self._began
+        """Seconds since the creation."""
+        return time.monotonic() - self._started
 
     def say(self, step: str, text: str) -> None:
-        """Write what a step has done."""
+        """Write a line for a step."""
         first, *more = text.splitlines()
         self.write(f"{self.seconds:7.1f} s  {step:<9} {first}")
         for line in more:
             self.write(f"{'':20} {line}")
 
     def write(self, line: str) -> None:
-        """Write a line as it is."""
-        with self._turn:
+        """Write a line without time and step."""
+        with self._lock:
             print(line, file=self._out, flush=True)
 
 
 class BatchLines(StreamingQueryListener):
-    """Says what each micro-batch of a query did; Spark calls it from a thread of its own."""
+    """Writes a line for each micro-batch of a query; Spark calls it from its own thread."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._ended = threading.Event()
 
     def await_end(self) -> None:
-        """Wait until all has been said of a query that was stopped."""
+        """Wait for the last event of a stopped query."""
         self._ended.wait(timeout=10)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """The query's start is told by who starts it."""
+        """Ignore the start of the query, which the pipeline reports."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Say what a micro-batch did."""
+        """Write a line for a micro-batch."""
         batch = event.progress
         watermark = str(batch.eventTime.get("watermark", "1970"))[:10]
         final = "none yet" if watermark.startswith("1970") else f"before {watermark}"
@@ -66,5 +66,5 @@ class BatchLines(StreamingQueryListener):
         )
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """There is no more to say; a failure is raised where the query is waited for."""
+        """Record the last event; `processAllAvailable` raises the error of a failed query."""
         self._ended.set()

@@ -1,4 +1,4 @@
-"""Where the consumer keeps what it has read: a table of SQLite with a row for each key."""
+"""The table of the consumer: SQLite, with a row for each key."""
 
 import json
 import sqlite3
@@ -11,10 +11,10 @@ from examples.flights_pipeline.figures import Cell, Figures, Statistics
 
 
 class ResultTable:
-    """A table in a file, in which the last value of each key wins.
+    """A table in a file with the last value of each key.
 
     Args:
-        file: The file; it is made if it is not there.
+        file: The file; created if it does not exist.
     """
 
     def __init__(self, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Java and Spark: what the pipeline runs on."""
+"""The Java and the Spark session of the pipeline."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from kclient.spark import prepare_local_session
 _CORE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "FATAL",  # what fails is raised; --conf spark.log.level=INFO tells the rest
+    "spark.log.level": "FATAL",  # failures are raised; for more: --conf spark.log.level=INFO
     "spark.driver.memory": "1g",
 }
 _SQL = {
@@ -25,10 +25,10 @@ _SQL = {
 
 @contextmanager
 def spark_session(settings: PipelineSettings, progress: Progress) -> Iterator[SparkSession]:
-    """Make a session that is stopped at the end of the block.
+    """Create a session that is stopped at the end of the block.
 
     Raises:
-        ConfigError: There is no Java that Spark can run on; the text says how to get one.
+        ConfigError: There is no Java that Spark can use; the message names remedies.
     """
     progress.say("Java", f"Spark needs Java and uses: {prepare(settings.master)}")
     builder = SparkSession.builder.master(settings.master).appName("flights pipeline")
@@ -43,15 +43,17 @@ def spark_session(settings: PipelineSettings, progress: Progress) -> Iterator[Sp
 
 
 def prepare(master: str) -> str:
-    """Find a Java and set the environment for the session; return what was chosen."""
+    """Find a Java and set the environment for the session; return a summary."""
     chosen = prepare_local_session()
     if not master.startswith("local") and "SPARK_LOCAL_IP" in chosen.settings:
-        del os.environ["SPARK_LOCAL_IP"]  # the executors of a cluster have to reach this driver
+        del os.environ[
+            "SPARK_LOCAL_IP"
+        ]  # the executors of a cluster must be able to connect to this driver
     return str(chosen)
 
 
 def separate(spark: SparkSession) -> SparkSession:
-    """Return a session of the same Spark with our settings, which leaves those of others alone."""
+    """Return a new session of the same application with the pipeline's own SQL settings."""
     session = spark.newSession()
     for key, value in _SQL.items():
         session.conf.set(key, value)

@@ -11,25 +11,25 @@ from kclient.spark.common.installed_spark import supports
 
 SCHEMA = "id string, scheduled timestamp, carrier string, origin string, departure_delay int"
 WINDOW = timedelta(days=1)
-# Flights are written month by month. Within a month they come in any order, because tasks run side
-# by side and failed ones again; so a flight may come a month later than one that left after it.
+# Flights are written month by month. Within a month their order is random, because tasks run
+# concurrently and failed ones are retried: a flight may arrive a month after a later flight.
 LATENESS = timedelta(days=31)
-# In output mode append a window comes out when the watermark has passed its end: LATENESS after its
-# last flight. (Output mode update, which sends each change, Spark keeps from Python data sources.)
-# The last windows would wait for flights of the next year; a mark this much later than the last
-# flight lets the watermark pass them. Its own window stays open for ever, so it is never counted.
+# In output mode append a window is written when the watermark has passed its end, LATENESS after
+# its last flight. (Spark offers no output mode update to Python data sources.) The last windows
+# would wait for flights of the next year; a mark this much later than the last flight moves the
+# watermark past them. The window of the mark is never closed, so the mark is never counted.
 END_MARK_AFTER = LATENESS + WINDOW + timedelta(minutes=1)
 
 
 def stream_of_flights(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Return the flights of the topic as a stream of rows."""
+    """Return the topic of the flights as a stream of rows."""
     reader = (
         spark.readStream.format("kclient")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
     )
-    if supports("admission-control"):  # Spark 4.2 on: no micro-batch grows beyond that
+    if supports("admission-control"):  # from Spark 4.2 on
         reader = reader.option("maxOffsetsPerTrigger", 50_000)
     flight = F.from_json(F.col("value").cast("string"), SCHEMA)
     return reader.load().select(flight.alias("flight")).select("flight.*")
@@ -40,7 +40,7 @@ def daily_statistics(flights: DataFrame) -> DataFrame:
     delay = F.col("departure_delay")
     days = (
         flights.withWatermark("scheduled", _spark_interval(LATENESS))
-        # A flight that was written twice is counted once.
+        # A duplicate flight is counted once.
         .dropDuplicatesWithinWatermark(["id"])
         .groupBy(F.window("scheduled", _spark_interval(WINDOW)), "carrier", "origin")
         .agg(
@@ -61,7 +61,7 @@ def daily_statistics(flights: DataFrame) -> DataFrame:
 def start_query(
     statistics: DataFrame, bootstrap: str, topic: str, checkpoint: str
 ) -> StreamingQuery:
-    """Write the statistics to a topic as they come out, until the query is stopped."""
+    """Start the query that writes the statistics to a topic."""
     return (
         statistics.writeStream.format("kclient")
         .outputMode("append")

@@ -8,11 +8,11 @@ PARTITIONS = 4
 
 
 def check_topics(bootstrap: str, settings: PipelineSettings) -> None:
-    """Make sure that the topics are not there yet: what is in them would be counted, too.
+    """Raise if the topics exist: their records would be counted, too.
 
     Raises:
-        ConfigError: One of them is.
-        KafkaError: Kafka cannot be asked.
+        ConfigError: One of them exists.
+        KafkaError: The request to Kafka failed.
     """
     with AdminClient(bootstrap_servers=bootstrap) as admin:
         names = {topic.name for topic in admin.list_topics()}
@@ -28,7 +28,7 @@ def create_topics(bootstrap: str, settings: PipelineSettings) -> None:
     """Create both topics."""
     topics = [
         NewTopic(settings.flights_topic, num_partitions=PARTITIONS),
-        # The last figure of each key is what counts: Kafka may forget the ones before it.
+        # Only the last figure of each key counts, so the topic can be compacted.
         NewTopic(
             settings.statistics_topic,
             num_partitions=PARTITIONS,

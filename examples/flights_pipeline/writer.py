@@ -1,4 +1,4 @@
-"""The first step: flights become records of a topic, in Spark's tasks."""
+"""The first step: Spark's tasks write the flights to a topic."""
 
 import json
 from datetime import timedelta
@@ -15,11 +15,11 @@ from kclient.spark import foreach_partition_sink
 def write_flights(spark: SparkSession, flights: pd.DataFrame, bootstrap: str, topic: str) -> None:
     """Write flights as JSON, with their id as the key.
 
-    Each task returns when all of its records are acknowledged. A task that fails is run again by
-    Spark, and then its flights are there twice: see `statistics`, which counts each id once.
+    Each task returns when all its records are acknowledged. Spark retries a failed task, which
+    duplicates its flights; `statistics` counts each id once.
 
     Raises:
-        PySparkException: A flight was not written, in none of a task's attempts.
+        PySparkException: A task failed and has no attempts left.
     """
     table = pa.Table.from_pandas(flights, preserve_index=False)
     records = spark.createDataFrame(table).select(
@@ -30,10 +30,10 @@ def write_flights(spark: SparkSession, flights: pd.DataFrame, bootstrap: str, to
 
 
 def write_end_mark(last: pd.Timestamp, after: timedelta, bootstrap: str, topic: str) -> None:
-    """Write a record that is no flight and stands for the time when nothing more can come.
+    """Write a record that is not a flight and moves the watermark past the last window.
 
     Args:
-        last: When the last flight was scheduled.
+        last: Scheduled time of the last flight.
         after: How much later the mark is.
         bootstrap: Kafka's address.
         topic: Topic of the flights.

@@ -1,8 +1,8 @@
-"""A Spark cluster whose workers know nothing of the driver, and one session on it.
+"""A Spark cluster whose workers share no variables with the driver, and one session on it.
 
 standalone    one master and two workers, for all tests
-spark         the session of the tests' own process: an executor on each worker, one task at a time
-foreign       confluent-kafka, pointed at `kafka`: what it reads is what Kafka has
+spark         the session of the test process: an executor on each worker, one task at a time each
+foreign       confluent-kafka on `kafka`, to read and write independently of kclient
 """
 
 import sys
@@ -23,7 +23,7 @@ from kclient.spark.environment.machine import LocalMachine
 from tests.support.clients.foreign_confluent import ConfluentClient
 
 _HERE = Path(__file__).parent
-# The first test waits for seven JVMs, which takes a minute and a half where others want the cores.
+# The first test starts seven JVMs, which takes a minute and a half on a busy machine.
 _TIMEOUT = pytest.mark.timeout(300)
 _STANDALONE = pytest.StashKey[StandaloneCluster]()
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows what Spark's processes wrote."""
+    """Add the logs of Spark's processes to the report of a failed test."""
     report = yield
     cluster = item.session.stash.get(_STANDALONE, None)
     if report.failed and cluster is not None:
@@ -52,7 +52,7 @@ def standalone(
 ) -> Iterator[StandaloneCluster]:
     java = find_java(LocalMachine(), pyspark.__version__)
     directory = tmp_path_factory.mktemp("standalone") / "cluster"
-    # Two tasks at a time each: one for the session, one for drivers in processes of their own.
+    # Two concurrent tasks each: one for the session, one for drivers in other processes.
     cluster = StandaloneCluster(Path(sys.executable), directory, cores=2, java_home=java.home)
     with cluster:
         request.session.stash[_STANDALONE] = cluster

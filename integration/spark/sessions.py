@@ -1,4 +1,4 @@
-"""Sessions on a standalone cluster of this machine."""
+"""Sessions on a standalone cluster of this host."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +11,12 @@ from integration.harness.spark_standalone import HOST, WORKERS
 def built(
     master_url: str, directory: Path, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Return a session with an executor on each worker, which run one task at a time each.
+    """Return a session with an executor on each worker, which runs one task at a time.
 
     Args:
-        master_url: Where the cluster is.
-        directory: Where the driver's files go.
-        settings: More of Spark's settings.
+        master_url: URL of the cluster.
+        directory: Directory for the driver's files.
+        settings: Additional Spark settings.
     """
     builder = (
         SparkSession.builder.master(master_url)
@@ -24,7 +24,7 @@ def built(
         .config("spark.cores.max", WORKERS)
         .config("spark.executor.cores", 1)
         .config("spark.executor.memory", "480m")
-        # Tasks wait for both executors, so that both get some.
+        # Tasks start when both executors are registered, so that both get some.
         .config("spark.scheduler.minRegisteredResourcesRatio", 1.0)
         .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
         .config("spark.driver.memory", "1g")

@@ -1,4 +1,4 @@
-"""What another client has written to Apache Kafka, as a table."""
+"""Records of another client in Apache Kafka, read as a table."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ Topic = Callable[..., str]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 BEGIN_MS = 1_700_000_000_000
-# Kafka's retention goes by the records' own times.
+# Retention uses the timestamps of the records, which are in the past.
 FOREVER = {"retention.ms": "-1"}
 
 
@@ -36,7 +36,7 @@ class Table:
         return reader.load()
 
     def numbers(self, options: Mapping[str, object]) -> list[int]:
-        """Return the values, which are numbers."""
+        """Return the values as numbers."""
         return sorted(int(row.value) for row in self.load(options).select("value").collect())
 
 
@@ -46,15 +46,15 @@ def table(spark: SparkSession, kafka: RunningKafka) -> Table:
 
 
 def counted(numbers: Iterable[int], partition: int) -> list[ForeignRecord]:
-    """Return records that are a second apart."""
+    """Return records with timestamps a second apart."""
     return [
         ForeignRecord(b"%d" % number, timestamp_ms=BEGIN_MS + 1000 * number, partition=partition)
         for number in numbers
     ]
 
 
-def odd_ones(codec: str) -> list[ForeignRecord]:
-    """Return records of all shapes, enough of them for a codec to matter."""
+def varied_records(codec: str) -> list[ForeignRecord]:
+    """Return records of all shapes, and enough similar ones to be compressed."""
     text = codec.encode()
     shapes = [
         ForeignRecord(None, None, (), BEGIN_MS, 0),
@@ -88,21 +88,21 @@ def seen(frame: DataFrame) -> list[ForeignRecord]:
     ]
 
 
-def test_records_of_every_shape_and_codec(
+def test_records_of_every_shape_and_codec_are_read(
     table: Table, topic: Topic, foreign: ConfluentClient
 ) -> None:
     name = topic(partitions=2, configs=FOREVER)
     sent = [
         record
         for codec in CODECS
-        for record in foreign.produce(name, odd_ones(codec), Sending(codec=codec))
+        for record in foreign.produce(name, varied_records(codec), Sending(codec=codec))
     ]
     frame = table.load({"subscribe": name, "includeHeaders": True, "minPartitions": 6})
     assert seen(frame) == sorted(sent, key=lambda one: (one.partition, one.offset))
     assert frame.select("topic", "timestampType").distinct().collect() == [(name, 0)]
 
 
-def test_times_of_the_brokers_clock(table: Table, topic: Topic, foreign: ConfluentClient) -> None:
+def test_log_append_time(table: Table, topic: Topic, foreign: ConfluentClient) -> None:
     name = topic(configs={"message.timestamp.type": "LogAppendTime"})
     foreign.produce(name, counted(range(3), 0))
     (stored, *_) = foreign.read_all(name)
@@ -112,7 +112,7 @@ def test_times_of_the_brokers_clock(table: Table, topic: Topic, foreign: Conflue
     assert stored.timestamp_ms > BEGIN_MS + 1_000_000
 
 
-def test_offsets_and_times_bound_what_is_read(
+def test_starting_and_ending_offsets_and_timestamps(
     table: Table, topic: Topic, foreign: ConfluentClient
 ) -> None:
     name = topic(partitions=2, configs=FOREVER)
@@ -150,7 +150,7 @@ def test_offsets_and_times_bound_what_is_read(
         assert table.numbers({"subscribe": name, **options}) == expected
 
 
-def test_transactions_that_were_aborted_leave_gaps(
+def test_aborted_transactions_are_left_out(
     table: Table, topic: Topic, foreign: ConfluentClient
 ) -> None:
     name = topic(configs=FOREVER)
@@ -160,12 +160,12 @@ def test_transactions_that_were_aborted_leave_gaps(
     kept = [*range(10), *range(20, 30)]
     every = [*range(40)]
     assert table.numbers({"subscribe": name}) == kept
-    # Ranges of which some hold a marker alone, or only what was aborted.
+    # Some of these ranges contain only a marker, or only aborted records.
     assert table.numbers({"subscribe": name, "maxRecordsPerPartition": 3}) == kept
     assert table.numbers({"subscribe": name, "isolationLevel": "read_uncommitted"}) == every
 
 
-def test_a_topic_that_is_not_there_is_named_and_not_made(
+def test_missing_topic_is_named_and_not_created(
     table: Table, topic: Topic, foreign_admin: AdminClient
 ) -> None:
     missing = f"{topic()}-missing"

@@ -1,4 +1,4 @@
-"""The benchmark with Spark: a short run, the opponents' care, and what is reckoned from it."""
+"""The benchmark with Spark: a short run, the sinks of the other clients, and its statistics."""
 
 import json
 import os
@@ -47,9 +47,12 @@ _PROJECT = Path(__file__).parents[2]
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_a_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
-    """The program as people run it, without Spark's connector: no jar is needed for that."""
-    told, command = tmp_path / "told.json", [sys.executable, "-m", "integration.benchmarks.spark"]
+def test_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
+    """Run the program without Spark's connector, which would need jars."""
+    results, command = (
+        tmp_path / "results.json",
+        [sys.executable, "-m", "integration.benchmarks.spark"],
+    )
     command += [
         "--no-connector",
         "--rows",
@@ -62,7 +65,7 @@ def test_a_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
         "2",
     ]
     done = subprocess.run(
-        [*command, "--json", str(told)],
+        [*command, "--json", str(results)],
         check=False,
         capture_output=True,
         text=True,
@@ -70,7 +73,7 @@ def test_a_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
         env={**_environment(), "KCLIENT_KAFKA_BOOTSTRAP": kafka.bootstrap},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    measured = json.loads(told.read_text())
+    measured = json.loads(results.read_text())
     expected = [
         (one.operation.name, one.name) for one in chosen_contenders(arguments(["--no-connector"]))
     ]
@@ -85,16 +88,16 @@ def test_a_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
 
 
 def _parsed(document: str) -> ET.Element:
-    return ET.fromstring(document)  # noqa: S314  # we wrote it
+    return ET.fromstring(document)  # noqa: S314  # trusted input
 
 
 def _environment() -> dict[str, str]:
-    """Returns the variables of this process without those of the tests' own Spark."""
+    """Returns the variables of this process without those for Spark."""
     return {name: value for name, value in os.environ.items() if "SPARK" not in name}
 
 
-def _refusing(kafka: RunningKafka) -> str:
-    """Returns a topic whose broker takes no record of a useful size."""
+def _rejecting(kafka: RunningKafka) -> str:
+    """Returns a topic that rejects all but tiny records."""
     return kafka.create_topic(1, {"max.message.bytes": "80"})
 
 
@@ -134,7 +137,7 @@ def producers_end_with_their_test() -> Iterator[None]:
 
 
 @every_opponent
-def test_an_opponent_waits_for_a_full_queue(kafka: RunningKafka, write: Write) -> None:
+def test_other_sinks_wait_for_a_full_queue(kafka: RunningKafka, write: Write) -> None:
     topic, values = kafka.create_topic(1), [b"%0100d" % number for number in range(4000)]
     write(_settings(kafka, queue_buffering_max_messages=100), topic, values)
     stored = ConfluentClient(kafka.bootstrap).read_all(topic)
@@ -142,9 +145,9 @@ def test_an_opponent_waits_for_a_full_queue(kafka: RunningKafka, write: Write) -
 
 
 @every_opponent
-def test_an_opponent_looks_at_delivery_reports(kafka: RunningKafka, write: Write) -> None:
-    with pytest.raises(NotDeliveredError, match="0 records without a report, 2 refused"):
-        write(_settings(kafka), _refusing(kafka), [b"x" * 200, b"y" * 200])
+def test_other_sinks_check_delivery_reports(kafka: RunningKafka, write: Write) -> None:
+    with pytest.raises(NotDeliveredError, match="0 records without a report, 2 failed"):
+        write(_settings(kafka), _rejecting(kafka), [b"x" * 200, b"y" * 200])
 
 
 _BURN = "import time\nwhile time.process_time() < 1: pass"
@@ -160,8 +163,8 @@ apart.wait()
 """
 
 
-def test_cpu_time_is_that_of_all_descendants_but_those_set_apart() -> None:
-    """A child's child burns a second and ends; another, in a session of its own, is no part."""
+def test_cpu_time_excludes_processes_in_other_sessions() -> None:
+    """A grandchild uses a second of CPU; another one in its own session is not counted."""
     command = [sys.executable, "-c", _FAMILY]
     pipe = subprocess.PIPE
     with (
@@ -191,14 +194,14 @@ _ROWS = [_OURS, _ONE, _OTHER, _ALONE]
 _OUTCOME = Outcome(_ROWS, (0.5, 1.5))
 
 
-def test_ratios_are_taken_round_by_round_to_the_best_of_the_others() -> None:
+def test_ratios_are_per_round_to_the_best_other_contender() -> None:
     assert [opponent(row, _ROWS) for row in _ROWS] == [_OTHER, None, None, None]
     cpu, clock = ratios(_OURS, _OTHER)
     assert (cpu.lowest, cpu.median, cpu.highest) == (0.5, 1.0, 2.0)
     assert (clock.lowest, clock.median, clock.highest) == (0.5, 1.0, 2.0)
 
 
-def test_the_table() -> None:
+def test_table() -> None:
     header, rule, ours, *others = table(_ROWS).splitlines()
     assert header.count("|") == rule.count("|") == ours.count("|")
     assert "first run | 10 rows |" in header
@@ -209,13 +212,13 @@ def test_the_table() -> None:
     assert [line.split(" | ")[3] for line in others] == ["", "", ""]
 
 
-def test_the_head_names_what_was_measured() -> None:
-    told = head("Spark 4.0.0", ["connector-4.0.0"], "4.3.1", Plan(size=1000), _OUTCOME)
+def test_head_describes_the_measurement() -> None:
+    text = head("Spark 4.0.0", ["connector-4.0.0"], "4.3.1", Plan(size=1000), _OUTCOME)
     for part in ("Spark 4.0.0", "connector-4.0.0", "Kafka 4.3.1", "1000 bytes", "0.5 to 1.5"):
-        assert part in told
+        assert part in text
 
 
-def test_the_picture() -> None:
+def test_picture() -> None:
     measured = json.loads(as_json("Spark 4.0.0", [], "4.3.1", Plan(), _OUTCOME))
     measured["rows"][0]["contender"] = "<kclient> & others"
     drawn = _parsed(picture(measured))
@@ -229,7 +232,7 @@ def test_the_picture() -> None:
     assert texts.count("<kclient> & others") == texts.count("mapInArrow") == 1
 
 
-def test_jars_of_another_set_are_refused() -> None:
+def test_jars_of_another_set_fail() -> None:
     whole = [
         "commons-pool2-2.12.0.jar",
         "kafka-clients-3.9.0.jar",
@@ -248,7 +251,7 @@ def test_jars_of_another_set_are_refused() -> None:
 
 
 class _Bench:
-    """A workbench without Spark and Kafka: jobs only note that they were called."""
+    """A workbench without Spark and Kafka that records calls."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -273,7 +276,7 @@ class _Bench:
 
 
 def _run(plan: Plan, *operations: Operation) -> tuple[list[tuple[str, int]], Outcome, _Bench]:
-    """Returns who was called with how many rows, in order."""
+    """Returns the called contenders with their number of rows, in order."""
     calls: list[tuple[str, int]] = []
 
     def contender(operation: Operation, side: str) -> Contender:
@@ -289,7 +292,7 @@ def _run(plan: Plan, *operations: Operation) -> tuple[list[tuple[str, int]], Out
     )
 
 
-def test_contenders_take_turns_and_warm_rounds_are_not_counted() -> None:
+def test_contenders_take_turns_and_warm_up_is_not_counted() -> None:
     calls, outcome, bench = _run(Plan(rows=20_000, warm=1, rounds=2), READ, WRITE)
     assert bench.filled == [4_000, 20_000]
     assert bench.compared == [4_000] * 2
@@ -316,7 +319,7 @@ def test_contenders_take_turns_and_warm_rounds_are_not_counted() -> None:
     assert [row.first for row in outcome.rows] == [row.warm[0] for row in outcome.rows]
 
 
-def test_the_values_that_were_written_are_compared(kafka: RunningKafka, tmp_path: Path) -> None:
+def test_written_values_are_compared(kafka: RunningKafka, tmp_path: Path) -> None:
     bench = Workbench(cast("SparkSession", None), kafka, Plan(size=30, partitions=2), tmp_path)
     bench.fill([5])
     topic = bench.source(5)
@@ -331,6 +334,6 @@ def test_the_values_that_were_written_are_compared(kafka: RunningKafka, tmp_path
         bench.check_values(topic, 6)
 
 
-def test_a_wrong_count_ends_the_program() -> None:
+def test_wrong_count_fails_the_program() -> None:
     with pytest.raises(CellError, match="stream copy by kclient: got 12 records"):
         _run(Plan(rows=26), COPY)

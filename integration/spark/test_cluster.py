@@ -1,4 +1,4 @@
-"""Workers that share no variable with the driver: what they have, and what is said of a lack."""
+"""Workers that share no variables with the driver, and the errors if they lack something."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ EACH = 50
 
 
 def in_directory() -> Column:
-    """Return the directory that a task runs in: each executor has one of its own."""
+    """Return a column with the working directory of the task, which differs by executor."""
 
     def directory() -> str:
         return str(Path.cwd())
@@ -40,23 +40,23 @@ def directories(spark: SparkSession, standalone: StandaloneCluster) -> set[str]:
     return {str(one.directory) for one in executors}
 
 
-def test_workers_have_nothing_of_the_drivers_variables(
+def test_workers_have_no_variables_of_the_driver(
     spark: SparkSession, standalone: StandaloneCluster
 ) -> None:
     def variables(_: object) -> Iterator[str]:
-        import os  # noqa: PLC0415 (the function travels, and this module does not)
+        import os  # noqa: PLC0415 (the function is pickled without this module)
 
         yield json.dumps(dict(os.environ))
 
-    told = spark.sparkContext.parallelize(range(2), 2).mapPartitions(variables).collect()
-    for one in map(json.loads, told):
+    environments = spark.sparkContext.parallelize(range(2), 2).mapPartitions(variables).collect()
+    for one in map(json.loads, environments):
         assert not {name for name in one if name.startswith("PYSPARK_")}
         assert one["HOME"] == standalone.environment["HOME"]
         assert one["SPARK_HOME"] == standalone.environment["SPARK_HOME"]
         assert all("pyspark" in part for part in one["PYTHONPATH"].split(":"))
 
 
-def test_the_report_is_of_both_executors(
+def test_check_environment_reports_both_executors(
     spark: SparkSession, standalone: StandaloneCluster, kafka: RunningKafka
 ) -> None:
     report = check_environment(spark, kafka.bootstrap)
@@ -68,7 +68,7 @@ def test_the_report_is_of_both_executors(
 
 
 class Work:
-    """A topic that another client filled, to be read and written by both executors."""
+    """A topic filled by another client, for both executors to read and write."""
 
     def __init__(self, spark: SparkSession, kafka: RunningKafka, foreign: ConfluentClient) -> None:
         self.spark = spark
@@ -86,13 +86,13 @@ class Work:
         )
 
     def marked(self, reader: Any) -> DataFrame:
-        """Return the topic with the executor's directory as key."""
+        """Return the topic with the directory of the executor as key."""
         given = {**self.options, "subscribe": self._source, "startingOffsets": "earliest"}
         frame: DataFrame = reader.format("kclient").options(**given).load()
         return frame.select(in_directory().alias("key"), "value")
 
     def check(self, executors: set[str]) -> None:
-        """All records came once, and each executor wrote some."""
+        """Check that all records were written once, and that each executor wrote some."""
         found = self._foreign.read_all(self.target)
         assert Counter(int(one.value or b"") for one in found) == Counter(range(PARTITIONS * EACH))
         assert {(one.key or b"").decode() for one in found} == executors
@@ -139,7 +139,7 @@ def test_both_executors_read_and_write(
     work.check(directories(spark, standalone))
 
 
-def test_another_executor_takes_the_place_of_one_that_died(
+def test_killed_executor_is_replaced(
     spark: SparkSession, standalone: StandaloneCluster, topic: Topic, kafka: RunningKafka
 ) -> None:
     application = spark.sparkContext.applicationId
@@ -159,35 +159,35 @@ Outcomes = Mapping[str, tuple[str, str]]
 
 
 @pytest.fixture
-def came_to(
+def outcomes_with(
     standalone: StandaloneCluster, kafka: RunningKafka, topic: Topic, tmp_path: Path
 ) -> Callable[[Path], Outcomes]:
-    """Run every way to read and write in a driver whose PYSPARK_PYTHON is this."""
+    """Return a function that runs all operations in a driver with a given PYSPARK_PYTHON."""
 
     def run(program: Path) -> Outcomes:
         arguments = ["-m", PROGRAM, standalone.master_url, kafka.bootstrap, topic(), str(tmp_path)]
         environment = {"PYSPARK_PYTHON": str(program)}
         with SparkDriver(Path(sys.executable), arguments, tmp_path, environment) as driver:
-            told: dict[str, list[str]] = json.loads(driver.finish(200))
-        return {name: (kind, text) for name, (kind, text) in told.items()}
+            printed: dict[str, list[str]] = json.loads(driver.finish(200))
+        return {name: (kind, text) for name, (kind, text) in printed.items()}
 
     return run
 
 
-def test_executors_whose_interpreter_lacks_the_packages(
-    came_to: Callable[[Path], Outcomes], tmp_path: Path
+def test_interpreter_without_packages_is_reported(
+    outcomes_with: Callable[[Path], Outcomes], tmp_path: Path
 ) -> None:
     bare = tmp_path / "bare"
     venv.create(bare, symlinks=True)
     program = tmp_path / "python"
-    # As on a machine where the same path leads to another interpreter.
+    # Like a host with another interpreter at the same path.
     program.write_text(
         f'#!/bin/sh\n[ -z "$SPARK_EXECUTOR_DIRS" ] || exec {bare}/bin/python "$@"\n'
         f'exec {sys.executable} "$@"\n'
     )
     program.chmod(0o755)
 
-    found = came_to(program)
+    found = outcomes_with(program)
 
     kind, text = found["check_environment"]
     assert kind == "WorkerEnvironmentError"
@@ -197,7 +197,7 @@ def test_executors_whose_interpreter_lacks_the_packages(
     kind, text = found["write_partitions"]
     assert kind == "WorkerEnvironmentError"
     assert text.startswith("write_partitions: the workers' Python has no package 'kclient'")
-    # Jobs of Spark's own say it at their texts' end, each with what it needs first.
+    # Spark's own exceptions end with the first missing package.
     needed = {"foreachPartition": "kclient", "df.write": "pyarrow", "spark.read": "pyarrow"}
     for name, package in needed.items():
         kind, text = found[name]
@@ -205,11 +205,11 @@ def test_executors_whose_interpreter_lacks_the_packages(
         assert text.endswith(f"ModuleNotFoundError: No module named '{package}'"), text
 
 
-def test_an_interpreter_that_is_not_there(
-    came_to: Callable[[Path], Outcomes], tmp_path: Path
+def test_missing_interpreter_is_reported(
+    outcomes_with: Callable[[Path], Outcomes], tmp_path: Path
 ) -> None:
     program = tmp_path / "none" / "bin" / "python"
-    found = came_to(program)
+    found = outcomes_with(program)
     for name in ("check_environment", "write_partitions"):
         kind, text = found[name]
         assert kind == "WorkerEnvironmentError", name

@@ -15,7 +15,7 @@ from tests.support.clients.foreign_confluent import ConfluentClient
 FLIGHTS = 3_000
 
 
-def test_every_figure_is_that_of_the_source(
+def test_pipeline_statistics_match_the_source(
     spark: SparkSession,
     standalone: StandaloneCluster,
     kafka: RunningKafka,
@@ -33,9 +33,9 @@ def test_every_figure_is_that_of_the_source(
     result = run(settings, spark)
     assert result.matches, result.differences
     assert result.too_late == 0
-    # What another client and Kafka's own tool see of it.
+    # Check with another client and with Kafka's own tool.
     flights = foreign.read_all(settings.flights_topic)
-    assert len({one.key for one in flights}) == FLIGHTS + 1  # and the mark of the end
+    assert len({one.key for one in flights}) == FLIGHTS + 1  # and the end mark
     assert sum(figures.flights for figures in result.statistics.values()) == FLIGHTS
     statistics = foreign.read_all(settings.statistics_topic)
     assert len({one.key for one in statistics}) == len(result.statistics)

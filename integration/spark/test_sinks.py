@@ -1,4 +1,4 @@
-"""Every sink writes to Apache Kafka, and another client reads what came."""
+"""Every sink writes to Apache Kafka, and another client reads the records."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def partition(number: int) -> int | None:
 
 
 def content(number: int) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-    """Return the record of a row; one without value has headers."""
+    """Return key, value and headers of a row; rows without value have headers."""
     return key(number), None if number % 15 == 1 else b"%d" % number, headers(number)
 
 
@@ -53,7 +53,7 @@ def number_of(record: ForeignRecord) -> int:
 
 
 def rows(spark: SparkSession) -> DataFrame:
-    """Return the rows with the columns of Spark's connector, in slices that follow each other."""
+    """Return the rows with the columns of Spark's connector, in consecutive slices."""
     number = F.col("id")
     digits = number.cast("string")
     given = (
@@ -66,26 +66,26 @@ def rows(spark: SparkSession) -> DataFrame:
         F.when(number % 15 != 1, digits.cast("binary")).alias("value"),
         F.when(number % 3 != 0, F.expr(given)).alias("headers"),
         F.when(number % 11 == 0, (number % PARTITIONS).cast("int")).alias("partition"),
-        F.lit("left alone").alias("another"),
+        F.lit("ignored").alias("another"),
     )
 
 
 def check_order(found: list[ForeignRecord]) -> None:
-    """Rows of a slice stand in each partition as they did there, if key or column placed them.
+    """Check that the rows of a slice are in order in each partition.
 
-    So do those that neither placed, among themselves.
+    Rows with a key or partition are ordered among themselves, and so are the others.
     """
     last: dict[tuple[int, int, bool], int] = {}
     for one in found:
         number = number_of(one)
-        is_placed = one.key is not None or partition(number) is not None
-        place = (one.partition, number // (ROWS // SLICES), is_placed)
+        has_place = one.key is not None or partition(number) is not None
+        place = (one.partition, number // (ROWS // SLICES), has_place)
         assert last.get(place, -1) < number
         last[place] = number
 
 
 class Writing:
-    """One way to write a DataFrame, over and over."""
+    """The ways to write a DataFrame."""
 
     def __init__(self, kafka: RunningKafka, directory: Path) -> None:
         self._bootstrap = kafka.bootstrap
@@ -118,7 +118,7 @@ class Writing:
         self._run(self._streamed(frame).foreachBatch(sink))
 
     def _streamed(self, frame: DataFrame) -> DataStreamWriter:
-        """Return the rows as a stream: they are put into files first."""
+        """Return the rows as a stream of files."""
         files = str(self._directory / "rows")
         frame.write.parquet(files)
         reader = frame.sparkSession.readStream.schema(frame.schema)
@@ -151,7 +151,7 @@ def places_by_java(
     runtimes: Callable[[str], KafkaRuntime],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[bytes, int]:
-    """Tell in which partition Kafka's own producer, in Java, puts each key."""
+    """Return the partition of each key by Kafka's own producer."""
     version = NEWEST if kafka.version == GIVEN else kafka.version
     tools = KafkaTools(runtimes(version), tmp_path_factory.mktemp("tools"), kafka.bootstrap)
     name = kafka.create_topic(PARTITIONS)
@@ -165,7 +165,7 @@ def places_by_java(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_another_client_reads_every_row_as_it_was(
+def test_another_client_reads_all_rows_unchanged(
     spark: SparkSession,
     kafka: RunningKafka,
     topic: Topic,

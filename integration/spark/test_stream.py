@@ -1,4 +1,4 @@
-"""Streams from Apache Kafka to Apache Kafka, filled and read by another client."""
+"""Streams from Apache Kafka to Apache Kafka; another client writes and reads the records."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ from tests.support.clients.foreign_record import COMMITTED, PLAIN, ForeignRecord
 Topic = Callable[..., str]
 
 EARLIEST = {"startingOffsets": "earliest"}
-_ENOUGH = 120
+_TIMEOUT_S = 120
 
 
 class Copying:
-    """A query that copies a topic to another one, and goes on from its checkpoint."""
+    """A query that copies a topic to another one, and continues from its checkpoint."""
 
     def __init__(
         self, spark: SparkSession, kafka: RunningKafka, foreign: ConfluentClient, checkpoint: Path
@@ -41,7 +41,7 @@ class Copying:
         self._running: StreamingQuery | None = None
 
     def start(
-        self, options: Mapping[str, str], *, to_the_end: bool = False, **sink: str
+        self, options: Mapping[str, str], *, available_now: bool = False, **sink: str
     ) -> StreamingQuery:
         servers = {"kafka.bootstrap.servers": self._bootstrap}
         reader = self._spark.readStream.format("kclient").options(**servers)
@@ -51,19 +51,21 @@ class Copying:
         writer = frame.select("key", "value", "headers").writeStream.format("kclient")
         writer = writer.options(**servers, topic=self.target, **sink)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
-        self._running = writer.trigger(availableNow=True).start() if to_the_end else writer.start()
+        self._running = (
+            writer.trigger(availableNow=True).start() if available_now else writer.start()
+        )
         return self._running
 
     def run(self, options: Mapping[str, str], **sink: str) -> StreamingQuery:
-        """Copy what is there."""
-        query = self.start(options, to_the_end=True, **sink)
-        assert query.awaitTermination(_ENOUGH)
+        """Copy the existing records."""
+        query = self.start(options, available_now=True, **sink)
+        assert query.awaitTermination(_TIMEOUT_S)
         return query
 
     def fill(
         self, numbers: Iterable[int], partition: int, how: Sending = PLAIN, topic: str = ""
     ) -> None:
-        """Let the other client write; the header tells where to."""
+        """Write with the other client; a header contains the partition."""
         self._foreign.produce(
             topic or self.source,
             [
@@ -80,7 +82,7 @@ class Copying:
         )
 
     def copied(self) -> Counter[int]:
-        """Return what the other client reads, each checked to be whole."""
+        """Return the values that the other client reads, after a check of keys and headers."""
         found = self._foreign.read_all(self.target, isolation=COMMITTED)
         for one in found:
             assert one.key == b"key-%d" % int(one.value or b"")
@@ -88,9 +90,9 @@ class Copying:
         return Counter(int(one.value or b"") for one in found)
 
     def await_copied(self, numbers: Iterable[int]) -> None:
-        """Wait until exactly these are there, once each."""
+        """Wait until exactly these values are copied, once each."""
         expected = Counter(numbers)
-        wait_until(lambda: self.copied() >= expected, "all is copied", _ENOUGH)
+        wait_until(lambda: self.copied() >= expected, "all records are copied", _TIMEOUT_S)
         assert self.copied() == expected
 
     def stop(self) -> None:
@@ -108,11 +110,11 @@ def copying(
 
 
 def sizes(query: StreamingQuery) -> list[int]:
-    """Return how many rows each micro-batch had."""
+    """Return the number of rows of each micro-batch."""
     return [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]]
 
 
-def test_a_stream_in_limited_batches_goes_on_from_its_checkpoint(
+def test_limited_stream_continues_from_its_checkpoint(
     copying: Copying, tools: KafkaTools, kafka: RunningKafka
 ) -> None:
     group = f"group-of-{copying.source}"
@@ -122,7 +124,7 @@ def test_a_stream_in_limited_batches_goes_on_from_its_checkpoint(
     query = copying.run(options)
     assert sizes(query) == [40, 40, 20]
     assert copying.copied() == Counter(range(100))
-    # Spark tells a source of a micro-batch when the next one begins: 80 of 100 are committed.
+    # Spark commits one micro-batch late: 80 of 100 are committed.
     rows = tools.describe_group(group)
     assert [(row.current_offset, row.log_end_offset, row.lag) for row in rows] == [(40, 50, 10)] * 2
     assert lag(query).total == 0
@@ -136,21 +138,21 @@ def test_a_stream_in_limited_batches_goes_on_from_its_checkpoint(
     assert copying.copied() == Counter(range(130))
 
 
-def test_partitions_that_come_while_a_stream_runs(
+def test_new_partitions_are_read_by_a_running_stream(
     copying: Copying, foreign_admin: AdminClient
 ) -> None:
     copying.fill(range(20), 0)
     query = copying.start(EARLIEST)
     copying.await_copied(range(20))
-    asked = foreign_admin.create_partitions([NewPartitions(copying.source, 4)])
-    asked[copying.source].result(30)
+    created = foreign_admin.create_partitions([NewPartitions(copying.source, 4)])
+    created[copying.source].result(30)
     copying.fill(range(20, 40), 3)
     copying.fill(range(40, 50), 1)
     copying.await_copied(range(50))
     assert query.exception() is None
 
 
-def test_topics_that_come_while_a_stream_of_a_pattern_runs(
+def test_new_topics_of_a_pattern_are_read_by_a_running_stream(
     copying: Copying, foreign_admin: AdminClient
 ) -> None:
     copying.fill(range(10), 0)
@@ -162,11 +164,11 @@ def test_topics_that_come_while_a_stream_of_a_pattern_runs(
     copying.await_copied(range(20))
 
 
-def test_a_stream_of_the_latest_reads_what_came_while_it_was_down(copying: Copying) -> None:
+def test_records_sent_while_the_stream_is_down_are_read(copying: Copying) -> None:
     copying.fill(range(20), 0)
     copying.start({})
     written = copying.checkpoint / "commits" / "0"
-    wait_until(written.exists, "the start is written down", _ENOUGH)
+    wait_until(written.exists, "the start is in the checkpoint", _TIMEOUT_S)
     copying.stop()
     copying.fill(range(20, 40), 0)
     copying.fill(range(40, 45), 1)
@@ -174,15 +176,17 @@ def test_a_stream_of_the_latest_reads_what_came_while_it_was_down(copying: Copyi
     copying.await_copied(range(20, 45))
 
 
-def test_transactions_in_a_stream(copying: Copying) -> None:
-    for begin, commit in ((0, True), (30, False), (60, True)):
-        how = Sending(transactional_id=f"{copying.source}-{begin}", commit=commit)
-        copying.fill(range(begin, begin + 30), 0, how)
+def test_stream_reads_committed_transactions_only(copying: Copying) -> None:
+    for first, commit in ((0, True), (30, False), (60, True)):
+        how = Sending(transactional_id=f"{copying.source}-{first}", commit=commit)
+        copying.fill(range(first, first + 30), 0, how)
     copying.run({**EARLIEST, "maxOffsetsPerTrigger": "20"})
     assert copying.copied() == Counter([*range(30), *range(60, 90)])
 
 
-def test_a_loss_ends_a_stream_with_its_count(copying: Copying, foreign_admin: AdminClient) -> None:
+def test_data_loss_fails_the_stream_with_its_count(
+    copying: Copying, foreign_admin: AdminClient
+) -> None:
     copying.fill(range(30), 0)
     copying.run(EARLIEST)
     copying.fill(range(30, 60), 0)
@@ -197,7 +201,7 @@ def test_a_loss_ends_a_stream_with_its_count(copying: Copying, foreign_admin: Ad
     assert copying.copied() == Counter([*range(30), *range(47, 60)])
 
 
-def test_exactly_once_is_refused_by_name(copying: Copying) -> None:
+def test_exactly_once_fails(copying: Copying) -> None:
     with pytest.raises(PySparkException, match="delivery: got 'exactly-once'"):
         copying.run(EARLIEST, delivery="exactly-once")
     assert copying.copied() == Counter()

@@ -1,1 +1,1 @@
-"""The same example and tests on each version of Spark, in environments of their own."""
+"""The example and the tests on each version of Spark, in separate environments."""

@@ -1,7 +1,7 @@
 """The command line: python -m integration.spark_versions 4.0 4.1 4.2 4.3.
 
-Each version gets a virtual environment of its own with PySpark and a wheel of this tree. There the
-notebook-style example is run as it stands, then the Spark tests that do not need more than that.
+Each version gets its own virtual environment with PySpark and a wheel of this tree. It runs the
+notebook example, and the Spark tests that need nothing else.
 """
 
 import argparse
@@ -18,8 +18,8 @@ _ROW = "{:<8} {:<8} {:<8} {:<8} {:>8}"
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return what became of each version, for reading."""
-    lines = [_ROW.format("Spark", "is", "example", "tests", "seconds")]
+    """Return the results as a table."""
+    lines = [_ROW.format("Spark", "version", "example", "tests", "seconds")]
     for one in outcomes:
         row = _ROW.format(one.version, one.spark, one.example, one.tests, f"{one.seconds:.0f}")
         lines.append(row if one.log is None else f"{row}  see {one.log}")
@@ -27,10 +27,10 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def built_wheel(place: Path) -> Path:
-    """Return a wheel of the tree, made anew.
+    """Build a wheel of the tree and return it.
 
     Raises:
-        SystemExit: It cannot be made.
+        SystemExit: The build failed.
     """
     wheels = place / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def built_wheel(place: Path) -> Path:
     print("a wheel of this tree …", flush=True)
     log = wheels / "wheel.log"
     if run_command(command, place, log, os.environ):
-        raise SystemExit(f"the wheel cannot be made: see {log}")
+        raise SystemExit(f"the build of the wheel failed: see {log}")
     (made,) = wheels.glob("kclient-*.whl")
     return made
 

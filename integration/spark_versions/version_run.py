@@ -1,4 +1,4 @@
-"""One version of Spark: an environment with it and the tree's wheel, the example, the tests."""
+"""The run of one version of Spark: its environment, the example and the tests."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ from kclient.common.runtime import Clock
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "spark_notebook.py"
-LAST_LINE = "every cell is as it should be"
-# What tests need besides kclient[spark,testing]; pandas 3 makes PySpark warn.
+LAST_LINE = "all cells passed"
+# Packages for the tests in addition to kclient[spark,testing]; PySpark warns of pandas 3.
 _TOOLS = ("pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100", "pandas>=2.2,<3")
 _TESTS = (
     *(f"tests/spark/{folder}" for folder in ("common", "environment", "options", "sink", "source")),
@@ -32,15 +32,15 @@ Run = Callable[[Sequence[str], Path, Path, Mapping[str, str]], int]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one version.
+    """The result of one version.
 
     Attributes:
-        version: As it was asked for: ``4.0``.
-        spark: As it was installed: ``4.0.5``; empty where nothing was.
+        version: The requested version: ``4.0``.
+        spark: The installed version: ``4.0.5``; empty if the installation failed.
         example: ``ok``, ``failed`` or ``not run``.
-        tests: The same.
-        seconds: How long all took.
-        log: Where the output is of what failed last; None where nothing did.
+        tests: ``ok``, ``failed`` or ``not run``.
+        seconds: Duration.
+        log: Output of the last failed step; None if none failed.
     """
 
     version: str
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether all went well."""
+        """Whether example and tests passed."""
         return self.example == self.tests == "ok"
 
 
@@ -62,9 +62,9 @@ class VersionRun:
     Args:
         version: Major and minor: ``4.0``.
         place: Directory for the environment and the logs.
-        wheel: The tree, as a wheel.
+        wheel: Wheel of the tree.
         run: Runs commands.
-        clock: Tells how long it took.
+        clock: Clock for the duration.
     """
 
     def __init__(self, version: str, place: Path, wheel: Path, run: Run, clock: Clock) -> None:
@@ -76,7 +76,7 @@ class VersionRun:
         self._failed: Path | None = None
 
     def outcome(self) -> Outcome:
-        """Do it all; what fails does not keep the rest from being tried, save the installation."""
+        """Run all steps; the tests also run if the example fails."""
         began_ms = self._clock.monotonic_ms()
         example = tests = "not run"
         if self._install():
@@ -85,14 +85,12 @@ class VersionRun:
         seconds = (self._clock.monotonic_ms() - began_ms) / 1000
         return Outcome(self._version, self._installed(), example, tests, seconds, self._failed)
 
-    # --- inside
-
     @property
     def _python(self) -> Path:
         return self._home / "bin" / "python"
 
     def _install(self) -> bool:
-        """Make the environment; what is there already is kept, except for kclient."""
+        """Create the environment, or update kclient in an existing one."""
         self._home.mkdir(parents=True, exist_ok=True)
         if not self._python.exists() and not self._step(
             "venv", [sys.executable, "-m", "venv", str(self._home)]
@@ -104,7 +102,7 @@ class VersionRun:
         return self._step("pip", [*pip, *wanted]) and self._step("kclient", [*pip, *again])
 
     def _run_example(self) -> bool:
-        # Away from the tree, so that the wheel is what runs.
+        # Outside of the tree, so that the wheel is used.
         done = self._step("example", [str(self._python), str(EXAMPLE)])
         return done and LAST_LINE in self._log("example").read_text()
 
@@ -120,7 +118,7 @@ class VersionRun:
     def _step(self, name: str, command: Sequence[str], directory: Path | None = None) -> bool:
         log = self._log(name)
         print(f"Spark {self._version}: {name} …", flush=True)
-        # Whatever the caller's shell says of Spark and Python is not this environment's.
+        # The caller's variables for Spark and Python do not apply to this environment.
         own = {
             key: value
             for key, value in os.environ.items()

@@ -16,7 +16,7 @@ EXPECTED = {
 WITH_SPARK = {"spark_notebook.py"}
 
 
-def test_every_example_is_here() -> None:
+def test_all_examples_are_listed() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == {*EXPECTED, *WITH_SPARK}
 
 

@@ -1,1 +1,1 @@
-"""The report: for the terminal, and as one HTML file that needs nothing else."""
+"""The report: for the terminal, and as one self-contained HTML file."""

@@ -6,8 +6,8 @@ from examples.flights_pipeline.report.summary import Summary, Totals
 from examples.flights_pipeline.report.svg import drawing, tag, text, tooltip
 
 WIDTH = 900
-DARKEST = 40.0  # minutes; a carrier of two flights with a longer one would pale all the rest
-_LEFT = 190  # where labels of carriers end
+DARKEST = 40.0  # minutes; limits the effect of carriers with few flights
+_LEFT = 190  # right edge of the labels
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -23,7 +23,7 @@ def line_by_day(days: Mapping[str, Totals]) -> str:
 
     points = [(left + number * across, at(mean)) for number, mean in enumerate(means)]
     dots = [
-        tag("circle", tooltip(_told(day, totals)), cx=x, cy=y, r=2, class_="dot")
+        tag("circle", tooltip(_summary(day, totals)), cx=x, cy=y, r=2, class_="dot")
         for (x, y), (day, totals) in zip(points, days.items(), strict=True)
     ]
     grid = [
@@ -42,7 +42,7 @@ def line_by_day(days: Mapping[str, Totals]) -> str:
 
 
 def bars_by_carrier(carriers: Mapping[str, Totals], names: Mapping[str, str]) -> str:
-    """Return the mean delay of each carrier as a bar; those before their time go to the left."""
+    """Return the mean delay of each carrier as a bar; negative ones extend to the left."""
     row, zero = 24, _LEFT + 60
     reach = max([1.0, *(abs(totals.mean_delay) for totals in carriers.values())])
     drawn: list[str] = []
@@ -54,7 +54,7 @@ def bars_by_carrier(carriers: Mapping[str, Totals], names: Mapping[str, str]) ->
             text(_label(code, names), _LEFT, y + 16, text_anchor="end"),
             tag(
                 "rect",
-                tooltip(_told(code, totals)),
+                tooltip(_summary(code, totals)),
                 x=zero if mean >= 0 else zero - length,
                 y=y + 4,
                 width=length,
@@ -67,10 +67,7 @@ def bars_by_carrier(carriers: Mapping[str, Totals], names: Mapping[str, str]) ->
 
 
 def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
-    """Return a square for each carrier and month, the darker the longer the mean delay.
-
-    From `DARKEST` on it gets no darker.
-    """
+    """Return a square for each carrier and month; longer delays are darker, up to `DARKEST`."""
     row, months = 24, sorted({month for _, month in summary.months})
     width = (WIDTH - _LEFT - 20) / max(1, len(months))
     drawn = [
@@ -86,7 +83,7 @@ def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
                 drawn.append(
                     tag(
                         "rect",
-                        tooltip(_told(f"{code} {month}", totals)),
+                        tooltip(_summary(f"{code} {month}", totals)),
                         x=_LEFT + 10 + number * width,
                         y=line * row,
                         width=width - 2,
@@ -99,7 +96,7 @@ def heat_map(summary: Summary, names: Mapping[str, str]) -> str:
     return drawing(WIDTH, height, "mean delay by carrier and month", *drawn)
 
 
-def _told(name: str, totals: Totals) -> str:
+def _summary(name: str, totals: Totals) -> str:
     return (
         f"{name}: {totals.flights:,} flights, {totals.mean_delay:.1f} min late on average, "
         f"{totals.late_share:.1%} late, {totals.cancelled_share:.1%} cancelled"

@@ -1,4 +1,4 @@
-"""The report as one HTML file: charts and tables, no script, nothing fetched."""
+"""The report as one HTML file with charts and tables, without scripts and external resources."""
 
 from collections.abc import Mapping
 from html import escape

@@ -55,7 +55,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Summary:
-    """Sums over all statistics, by what a reader may ask for.
+    """Totals of all statistics, by several criteria.
 
     Attributes:
         all: Everything.
@@ -73,7 +73,7 @@ class Summary:
 
     @classmethod
     def of(cls, statistics: Statistics) -> "Summary":
-        """Add up."""
+        """Sum up statistics."""
         made = cls()
         for (day, carrier, origin), figures in sorted(statistics.items()):
             made.all.add(figures)

@@ -1,4 +1,4 @@
-"""Elements of SVG and HTML as text: whatever goes into them is escaped."""
+"""Elements of SVG and HTML as text, with escaped contents."""
 
 from html import escape
 
@@ -7,9 +7,9 @@ def tag(name: str, content: str = "", **attributes: str | float) -> str:
     """Return an element.
 
     Args:
-        name: Of the element.
-        content: What is in it, elements or text that was escaped already.
-        attributes: By their names; ``_`` stands for ``-``, and one at the end for nothing.
+        name: Name of the element.
+        content: Elements or escaped text.
+        attributes: Attributes by name; ``_`` becomes ``-``, and a trailing one is removed.
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_text(value)}"'
@@ -24,12 +24,12 @@ def text(content: str, x: float, y: float, **attributes: str | float) -> str:
 
 
 def tooltip(content: str) -> str:
-    """Return what a browser shows where the pointer rests."""
+    """Return a tooltip."""
     return tag("title", escape(content))
 
 
 def drawing(width: int, height: int, label: str, *elements: str) -> str:
-    """Return a drawing that grows and shrinks with the page."""
+    """Return a drawing that scales with the page."""
     return tag(
         "svg",
         "\n".join(elements),

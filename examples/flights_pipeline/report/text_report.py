@@ -1,4 +1,4 @@
-"""The report for the terminal: two tables, bars, and the year as a line of blocks."""
+"""The report for the terminal: two tables with bars, and a sparkline of the year."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ def text_report(summary: Summary, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of the report.
 
     Args:
-        summary: What to show.
+        summary: Totals to show.
         names: Names of the airlines by their codes.
     """
     longest = max((abs(totals.mean_delay) for totals in summary.carriers.values()), default=0.0)
@@ -35,12 +35,12 @@ def text_report(summary: Summary, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def bar(value: float, longest: float) -> str:
-    """Return a bar as long as a value is large; empty for values below zero."""
+    """Return a bar of a length proportional to the value; empty for values below zero."""
     return "█" * round(_BAR * max(0.0, value) / longest) if longest else ""
 
 
 def sparkline(values: list[float]) -> str:
-    """Return a block for each value, the higher the larger."""
+    """Return a block for each value, of a height proportional to it."""
     if not values:
         return ""
     low, high = min(values), max(values)

@@ -1,1 +1,1 @@
-"""Compares kclient on Spark with what else there is: `make bench-spark`."""
+"""Comparison of kclient on Spark with other clients: `make bench-spark`."""

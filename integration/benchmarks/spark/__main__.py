@@ -53,7 +53,7 @@ def _even(text: str) -> int:
 
 
 def chosen_contenders(chosen: argparse.Namespace) -> list[Contender]:
-    """Returns those that take part; without a connector also nobody is left to compare with it."""
+    """Returns the contenders of the chosen operations, without the connector if requested."""
     return [
         one
         for one in CONTENDERS
@@ -72,14 +72,14 @@ def main(given: Sequence[str]) -> None:
         home = Path(directory)
         with (
             kafka_to_measure(chosen.version) as kafka,
-            spark_session(jars, home) as (session, told),
+            spark_session(jars, home) as (session, description),
             CpuLedger() as ledger,
         ):
             bench = Workbench(session, kafka, plan, home)
             outcome = Runner(bench, ledger, _progress).run(contenders)
-    facts = (told, [jar.stem for jar in jars], kafka.version, plan, outcome)
+    facts = (description, [jar.stem for jar in jars], kafka.version, plan, outcome)
     print(f"{head(*facts)}\n\n{table(outcome.rows)}\n")
-    print(f"{time.monotonic() - started:.0f} s in all")
+    print(f"{time.monotonic() - started:.0f} s in total")
     if chosen.json:
         chosen.json.write_text(as_json(*facts))
 

@@ -1,8 +1,7 @@
-"""What a careful user of confluent-kafka writes for Spark's workers.
+"""Sinks for Spark's workers as a careful user of confluent-kafka writes them.
 
-One producer per worker process, kept from task to task; a full queue is waited for; before a task
-ends, everything is flushed and every delivery report was looked at. This module is imported by the
-workers.
+They keep one producer per worker process, wait while the queue is full, and at the end of a task
+flush and check every delivery report. The workers import this module.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,16 +12,16 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pyspark.sql import Row
 
-_PATIENCE = 120.0
-_FULL = 0.05  # seconds to wait for room in the queue, at most
-_SERVE = 1000  # records between two looks at delivery reports
+_FLUSH_TIMEOUT = 120.0
+_QUEUE_WAIT = 0.05  # seconds to wait while the queue is full
+_SERVE = 1000  # records between two polls for delivery reports
 _BATCH = 10_000
 
 Settings = Mapping[str, str | int | bool]
 
 
 class NotDeliveredError(RuntimeError):
-    """Records of a task are not on the broker, as far as is known."""
+    """Records of a task failed or have no delivery report."""
 
 
 class Deliveries:
@@ -32,39 +31,39 @@ class Deliveries:
         self.producer = worker_producer(tuple(sorted(settings.items())))
         self._failed: list[KafkaError] = []
 
-    def settle(self, error: KafkaError | None, _: Message) -> None:
+    def report(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
             self._failed.append(error)
 
     def check(self) -> None:
-        """Waits for the reports that are missing.
+        """Waits for the missing reports.
 
         Raises:
-            NotDeliveredError: when one is bad, or does not come.
+            NotDeliveredError: a report is missing or has an error.
         """
-        left = self.producer.flush(_PATIENCE)
+        left = self.producer.flush(_FLUSH_TIMEOUT)
         if left or self._failed:
             first = self._failed[0] if self._failed else None
-            msg = f"{left} records without a report, {len(self._failed)} refused: {first}"
+            msg = f"{left} records without a report, {len(self._failed)} failed: {first}"
             raise NotDeliveredError(msg)
 
 
 @cache
 def worker_producer(settings: tuple[tuple[str, str | int | bool], ...]) -> Producer:
-    """Returns this worker's producer. Workers are forked before they come here."""
+    """Returns the producer of this worker, which is forked before the first call."""
     return Producer(dict(settings))
 
 
 def _produce(deliveries: Deliveries, topic: str, values: Iterable[bytes | None]) -> None:
     produce, poll = deliveries.producer.produce, deliveries.producer.poll
-    settle = deliveries.settle
+    report = deliveries.report
     for number, value in enumerate(values):
         while True:
             try:
-                produce(topic, value, on_delivery=settle)
+                produce(topic, value, on_delivery=report)
                 break
             except BufferError:
-                poll(_FULL)
+                poll(_QUEUE_WAIT)
         if not number % _SERVE:
             poll(0)
 
@@ -75,19 +74,19 @@ def _produce_batches(deliveries: Deliveries, topic: str, values: list[bytes | No
             {"value": value} for value in values[start : start + _BATCH]
         ]
         while messages:
-            deliveries.producer.produce_batch(topic, messages, on_delivery=deliveries.settle)
-            messages = _refused(messages)
-            deliveries.producer.poll(_FULL if messages else 0)
+            deliveries.producer.produce_batch(topic, messages, on_delivery=deliveries.report)
+            messages = _rejected(messages)
+            deliveries.producer.poll(_QUEUE_WAIT if messages else 0)
 
 
-def _refused(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the messages that found the queue full, ready to be given again."""
-    refused = [message for message in messages if "_error" in message]
-    for message in refused:
+def _rejected(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the messages that did not fit in the queue, to be sent again."""
+    rejected = [message for message in messages if "_error" in message]
+    for message in rejected:
         error = message.pop("_error")
         if error.code() != KafkaError._QUEUE_FULL:  # noqa: SLF001  # its name in the public API
             raise KafkaException(error)
-    return refused
+    return rejected
 
 
 def foreach_partition(settings: Settings, topic: str) -> Callable[[Iterator[Row]], None]:
@@ -95,8 +94,8 @@ def foreach_partition(settings: Settings, topic: str) -> Callable[[Iterator[Row]
 
     def write(rows: Iterator[Row]) -> None:
         deliveries = Deliveries(settings)
-        # Spark hands a bytearray over, which confluent-kafka does not take. A Row is a tuple: its
-        # fields are found sooner by their places than by their names.
+        # Spark passes a bytearray, which confluent-kafka does not accept. Unpacking a Row is faster
+        # than access by name.
         _produce(deliveries, topic, (bytes(value) for (value,) in rows))
         deliveries.check()
 
@@ -107,11 +106,11 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def map_in_arrow(settings: Settings, topic: str, *, batched: bool) -> Callable[[Batches], Batches]:
-    """Returns a function for `DataFrame.mapInArrow` that yields how many it wrote, as `sent`.
+    """Returns a function for `DataFrame.mapInArrow` that yields the number of records as `sent`.
 
     Args:
-        settings: of librdkafka.
-        topic: where to.
+        settings: options of librdkafka.
+        topic: topic of the records.
         batched: with `produce_batch`, else with `produce`.
     """
     produce = _produce_batches if batched else _produce

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, as Maven has it for a version of Spark."""
+"""The jars of Spark's own Kafka connector, from Maven."""
 
 from pathlib import Path
 
@@ -7,15 +7,15 @@ from integration.harness.kafka_jars import cache_directory
 from integration.harness.maven_jars import MavenJars
 
 POM = Path(__file__).with_name("connector-pom.xml")
-_OF_SPARK = ("spark-sql-kafka-0-10_2.13-{}.jar", "spark-token-provider-kafka-0-10_2.13-{}.jar")
+_SPARK_JARS = ("spark-sql-kafka-0-10_2.13-{}.jar", "spark-token-provider-kafka-0-10_2.13-{}.jar")
 _NEEDED = ("kafka-clients-", "commons-pool2-")
 
 
 def connector_jars(version: str) -> list[Path]:
-    """Returns the jars for `version` of Spark that PySpark itself lacks.
+    """Returns the jars for a version of Spark that are not part of PySpark.
 
     Raises:
-        HarnessError: when Maven cannot get them, or they are not of one set.
+        HarnessError: Maven fails, or the jars do not belong together.
     """
     home = cache_directory() / "spark-connector" / version
     jars = MavenJars(
@@ -28,12 +28,12 @@ def connector_jars(version: str) -> list[Path]:
 
 
 def check_set(names: list[str], version: str) -> None:
-    """Refuses jars that do not make one connector for `version`.
+    """Raises unless the jars are those of one connector for `version`.
 
     Raises:
-        HarnessError: naming what there is.
+        HarnessError: with the names of the jars.
     """
-    exact = [name.format(version) for name in _OF_SPARK]
+    exact = [name.format(version) for name in _SPARK_JARS]
     others = [name for name in names if name not in exact]
     kinds = sorted(kind for kind in _NEEDED for name in others if name.startswith(kind))
     if len(names) != 4 or len(others) != 2 or kinds != sorted(_NEEDED):

@@ -1,4 +1,4 @@
-"""Who takes part in what."""
+"""The operations of the benchmark and their contenders."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ KCLIENT, CONNECTOR, CONFLUENT = "kclient", "Spark's connector", "confluent-kafka
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is done.
+    """An operation.
 
     Attributes:
-        from_topic: whether it reads a topic, else Spark makes the rows.
-        to_topic: whether it writes one.
+        from_topic: whether it reads a topic; otherwise Spark generates the rows.
+        to_topic: whether it writes a topic.
     """
 
     name: str
@@ -35,12 +35,12 @@ OPERATIONS = (READ, WRITE, COPY, ROWS, ARROW)
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Somebody's way to do an operation.
+    """An implementation of an operation.
 
     Attributes:
-        side: whose.
-        how: which of its ways, where there are several.
-        job: moves so many rows, into a topic where the operation writes.
+        side: the client.
+        how: the variant, if it has several.
+        job: moves a number of rows, into a topic if the operation writes.
     """
 
     operation: Operation
@@ -58,9 +58,9 @@ class Contender:
 
 
 _ours = jobs.FormatJobs("kclient")
-# The connector's consumers wait half a second for more once they have read all there is.
+# By default the connector's consumers wait half a second at the end of a partition.
 _theirs = jobs.FormatJobs("kafka", reading={"kafka.fetch.max.wait.ms": "10"})
-# As large as kclient's sinks make theirs.
+# The batch size of kclient's sinks.
 _large = jobs.FormatJobs("kafka", writing={"kafka.batch.size": "262144"})
 
 CONTENDERS = (

@@ -1,4 +1,4 @@
-"""CPU time of this process and of all that it started, those included that ended since."""
+"""CPU time of this process and its descendants, including those that have exited."""
 
 import os
 import threading
@@ -14,19 +14,18 @@ _EVERY = 0.05  # seconds
 
 
 class CpuLedger:
-    """Keeps account of a process and its descendants, as Linux counts them; a context manager.
+    """Sums the CPU time of a process and its descendants from /proc; a context manager.
 
-    Asking once before and once after is not enough: PySpark's daemons ignore the end of their
-    workers (SIGCHLD), so that the kernel adds a worker's time to nobody's once it is gone. A thread
-    looks every 50 ms, which is the most that is lost of a process; its own time is not counted.
+    Two readings are not enough: PySpark's daemons ignore SIGCHLD, so the kernel does not add the
+    time of an exited worker to its parent. A thread reads every 50 ms, the maximum that is lost per
+    process; its own time is not counted.
 
-    Spark's JVM and the Python processes that the JVM starts stay in the session of the process that
-    made them. What the harness starts, the broker above all, has a session of its own and is left
-    out.
+    Spark's JVM and its Python processes are in the session of the process that started them. The
+    harness starts the broker in another session, which is left out.
     """
 
     def __init__(self, root: int | None = None) -> None:
-        """Begins with `root`, or this process; nothing is looked at before `with`."""
+        """Describes the ledger of `root`, or of this process; it starts with `with`."""
         self._root = os.getpid() if root is None else root
         self._session = os.getsid(self._root)
         self._ours: dict[int, int] = {}
@@ -40,9 +39,9 @@ class CpuLedger:
     def seconds(self) -> float:
         """Returns the user and system time so far."""
         with self._lock:
-            # Numbers of processes are given out again one day.
+            # Process ids are reused.
             self._others.clear()
-            self._look()
+            self._read()
             return (self._gone + sum(self._ours.values())) / _TICKS - self._own
 
     def __enter__(self) -> Self:
@@ -61,23 +60,23 @@ class CpuLedger:
     def _watch(self) -> None:
         while not self._ended.wait(_EVERY):
             with self._lock:
-                self._look()
+                self._read()
                 self._own = time.thread_time()
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         present = {int(name) for name in os.listdir(_PROC) if name.isdigit()}
         for number in self._ours.keys() - present:
             self._gone += self._ours.pop(number)
-        # A process's number is nearly always higher than its parent's, which is seen first then.
-        self._note(sorted(present - self._others))
+        # A process id is nearly always higher than its parent's, so parents come first.
+        self._record(sorted(present - self._others))
 
-    def _note(self, numbers: Iterable[int]) -> None:
+    def _record(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             try:
-                # The name before the closing bracket may hold blanks.
+                # The name before the closing bracket may contain spaces.
                 fields = (_PROC / str(number) / "stat").read_text().rpartition(")")[2].split()
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended meanwhile
+                continue  # it has exited
             parent, session = int(fields[1]), int(fields[3])
             known = number in self._ours or number == self._root
             if not known and (parent not in self._ours or session != self._session):

@@ -1,4 +1,4 @@
-"""What is measured, each written as its user would write it."""
+"""The measured jobs, written as users write them."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from integration.benchmarks.spark.workbench import Workbench
 from kclient.spark import foreach_batch_sink, foreach_partition_sink, write_partitions
 
 _STREAM_TIMEOUT = 600
-# Both sides alike; Spark's connector and kclient do so unasked.
+# For all clients; the default of Spark's connector and kclient.
 _SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 
@@ -30,7 +30,7 @@ def _sink(bench: Workbench, topic: str) -> dict[str, str]:
 
 
 class FormatJobs:
-    """Jobs by data source: kclient and Spark's connector differ in one word."""
+    """Jobs with a data source: kclient and Spark's connector differ only in the format."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class FormatJobs:
 
         Args:
             name: as in `format(name)`.
-            reading: options of the source besides those that everybody gets.
-            writing: options of the sink likewise.
+            reading: additional options of the source.
+            writing: additional options of the sink.
         """
         self._name = name
         self._reading = dict(reading or {})
@@ -73,7 +73,7 @@ class FormatJobs:
         _expect("the end of the query", query.awaitTermination(_STREAM_TIMEOUT), expected=True)
 
     def copy_by_batches(self, bench: Workbench, rows: int, topic: str) -> None:
-        """As `copy`, with kclient's function for `foreachBatch` in place of the sink's format."""
+        """Like `copy`, with kclient's function for `foreachBatch` instead of the format."""
         options = self._source(bench, rows)
         stream = bench.spark.readStream.format(self._name).options(**options).load()
         sink = foreach_batch_sink(_kclient(bench), topic=topic)
@@ -89,7 +89,7 @@ def _kclient(bench: Workbench) -> dict[str, object]:
 
 def _confluent(bench: Workbench) -> Settings:
     servers = {"bootstrap.servers": bench.kafka.bootstrap}
-    # A queue that a task seldom fills: waiting for room costs time on the clock.
+    # Large enough that tasks seldom wait for a full queue.
     return {**servers, **_SAFE, "queue.buffering.max.messages": 500_000}
 
 

@@ -19,7 +19,7 @@ _LABELS: Final = 280  # pixels left of the bars
 _FIGURES: Final = 60  # and right of the longest
 _TOP: Final = 60
 _BAR, _STEP, _HEADING, _GAP = 16, 22, 22, 14
-# On a ground of its own, so that it can be read wherever it is shown.
+# With its own background, so that it is readable on any page.
 _STYLE: Final = """\
 text { font-family: system-ui, sans-serif; font-size: 13px; }
 .ground { fill: #ffffff; } text { fill: #1f2328; } .small { fill: #59636e; font-size: 12px; }
@@ -41,7 +41,7 @@ class Bar:
 
 
 def bars(measured: Mapping[str, Any]) -> list[Bar]:
-    """Returns what is in a file that the benchmark wrote with `--json`."""
+    """Returns the bars of a file that the benchmark wrote with `--json`."""
     return [
         Bar(row["operation"], row["contender"], row["ours"], Spread.of(_rates(row["runs"])))
         for row in measured["rows"]
@@ -67,15 +67,15 @@ def picture(measured: Mapping[str, Any]) -> str:
             y += _STEP
         y += _GAP
     height = y
-    title = f"Rows per CPU second, in thousands; values of {plan['size']} bytes; longer is better"
-    told = f"median of {plan['rounds']} rounds; the line goes from the lowest to the highest"
+    title = f"Rows per CPU second, in thousands; values of {plan['size']} bytes; more is better"
+    note = f"median of {plan['rounds']} rounds; the line shows minimum and maximum"
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
         f"<title>{escape(title)}</title>",
         f"<style>{_STYLE}</style>",
         f'<rect class="ground" width="{_WIDTH}" height="{height}"/>',
         _text(16, 24, title, weight="bold"),
-        _text(16, 42, told, kind="small"),
+        _text(16, 42, note, kind="small"),
     ]
     return "\n".join([*head, *body, "</svg>"]) + "\n"
 

@@ -1,4 +1,4 @@
-"""How much is moved, how often."""
+"""The numbers of rows and rounds."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ SMALL_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the options say.
+    """Size of the benchmark.
 
     Attributes:
-        rows: how many are read or copied; half as many are written.
+        rows: rows to read or copy; half as many are written.
         size: bytes of a value.
-        warm: full rounds that are not counted: the JVM compiles what it runs again and again.
+        warm: full warm-up rounds, in which the JVM compiles.
         rounds: full rounds that are counted.
     """
 
@@ -25,11 +25,12 @@ class Plan:
 
     @property
     def small(self) -> int:
-        """The rows of the first round, whose values are compared one by one, and of the last ones,
-        which tell what a job costs that has hardly anything to do.
+        """Rows of the first round, whose values are compared, and of the last ones.
+
+        The last ones measure the cost of a job with hardly any rows.
         """
         return min(_SMALL, self.rows // 2)
 
     def rows_of(self, *, from_topic: bool) -> int:
-        """Returns the rows of a full run: what is made by Spark is half of what is read."""
+        """Returns the rows of a full run: all if they are read, half if Spark generates them."""
         return self.rows if from_topic else self.rows // 2

@@ -14,17 +14,17 @@ from integration.benchmarks.spark.session import SLOTS
 from integration.benchmarks.spread import Spread
 
 _HEAD = (
-    "| case | who | 1,000 rows a CPU second | × | 1,000 rows a second | ×"
+    "| case | client | 1,000 rows a CPU second | × | 1,000 rows a second | ×"
     " | broker's CPU s | first run | {small:,} rows |"
 )
 _PACKAGES = ("kclient", "confluent-kafka", "pyarrow")
 
 
-def head(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: Outcome) -> str:
-    """Returns what a reader has to know before the numbers.
+def head(spark: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: Outcome) -> str:
+    """Returns the description of the measurement.
 
     Args:
-        told: Spark, Java and interpreter.
+        spark: Spark, Java and interpreter.
         connector: names of the jars.
         kafka: version of Apache Kafka.
     """
@@ -32,7 +32,7 @@ def head(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: O
     machine = f"{os.cpu_count()} cores, {platform.machine()}"
     least, most = outcome.load
     return f"""\
-{told}; local[{SLOTS}].
+{spark}; local[{SLOTS}].
 {packages}, Python {platform.python_version()}; {", ".join(connector) or "no connector"}.
 Apache Kafka {kafka}, one node on the same machine ({machine}).
 {plan.partitions} partitions, values of {plan.size} bytes, no key, no compression, acks=all, \
@@ -42,7 +42,7 @@ through all cases and one more
 of each case; then {plan.rounds} rounds of it: median (min..max). Contenders take turns, every \
 other round in reverse order.
 Load of the machine in the counted rounds: {least:.1f} to {most:.1f}.
-CPU seconds are those of driver, JVM and Python processes; the broker's are beside them.
+CPU seconds are those of driver, JVM and Python processes; the broker's are separate.
 ×: median (min..max) of the ratios, one a round, to the best of the others in the same case by rows
 a CPU second. First run: the first one of full size."""
 
@@ -57,7 +57,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def opponent(row: Row, rows: Sequence[Row]) -> Row | None:
-    """Returns whom `row`, if it is ours, is held against: the best of the others in its case."""
+    """Returns the row to compare a kclient row with: the best other client of its case."""
     others = [
         one
         for one in rows
@@ -103,16 +103,16 @@ def _cells(row: Row, against: Row | None) -> list[str]:
 
 def _short(runs: Sequence[Run]) -> str:
     if not runs:
-        return ""  # one round is a trial
+        return ""  # a single round is a trial
     seconds = statistics.median(run.seconds for run in runs)
     cpu = statistics.median(run.cpu_seconds for run in runs)
     return f"{seconds:.2f} s, {cpu:.2f} CPU s"
 
 
-def as_json(told: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: Outcome) -> str:
+def as_json(spark: str, connector: Sequence[str], kafka: str, plan: Plan, outcome: Outcome) -> str:
     return json.dumps(
         {
-            "spark": told,
+            "spark": spark,
             "connector": list(connector),
             "kafka": kafka,
             "python": platform.python_version(),

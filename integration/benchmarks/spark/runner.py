@@ -1,4 +1,4 @@
-"""The order of things: a small round that is looked at closely, warm-up, counted rounds."""
+"""The runner: a small round with checked values, warm-up, counted rounds."""
 
 import os
 import time
@@ -17,8 +17,8 @@ class Run:
     """One measurement.
 
     Attributes:
-        cpu_seconds: of driver, JVM and Python processes, without the broker.
-        broker_cpu_seconds: of the broker; 0 where it is not ours.
+        cpu_seconds: CPU time of driver, JVM and Python processes, without the broker.
+        broker_cpu_seconds: CPU time of the broker; 0 for an external one.
     """
 
     rows: int
@@ -32,7 +32,7 @@ class Run:
 
     @property
     def per_cpu_second(self) -> float:
-        # Of a run too short for the kernel's clock no more is known than that it took no tick.
+        # A run shorter than a clock tick counts as one tick.
         return self.rows / max(self.cpu_seconds, 0.01)
 
 
@@ -41,10 +41,9 @@ class Row:
     """The measurements of a contender, one per round.
 
     Attributes:
-        warm: of full rounds that do not count, but for the first one, which tells what a job costs
-            that runs once.
-        runs: of those that count.
-        small: of a few rows, at the end.
+        warm: full rounds that do not count; the first one measures a job that runs once.
+        runs: full rounds that count.
+        small: rounds with few rows, at the end.
     """
 
     contender: Contender
@@ -60,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All measurements, and the least and the most load of the machine in what counts."""
+    """All measurements, and the minimum and maximum load during the counted rounds."""
 
     rows: list[Row]
     load: tuple[float, float]
@@ -84,12 +83,12 @@ class Runner:
     def run(self, contenders: Sequence[Contender]) -> Outcome:
         """Returns the measurements.
 
-        The warm-up goes through all operations, as they share what the JVM compiles. What counts is
-        measured one operation after the other, each after one more round of it: Spark ends Python
-        workers that had nothing to do for a minute, and chance would decide who finds some.
+        The warm-up runs all operations, because they share compiled code of the JVM. The counted
+        rounds run one operation after the other, each after one more warm-up round: Spark kills
+        idle Python workers after a minute, and each contender should find them running.
 
         Raises:
-            CellError: when a single record is missing, repeated or wrong.
+            CellError: a record is missing, duplicated or wrong.
         """
         plan, rows = self._bench.plan, [Row(one) for one in contenders]
         self._bench.fill(sorted({plan.small, plan.rows}))
@@ -110,7 +109,7 @@ class Runner:
             self._round(rows, "small", _small, small=True)
 
     def _round(self, rows: Sequence[Row], title: str, use: Use, *, small: bool = False) -> None:
-        """Runs every contender; every other round in reverse order, against drift."""
+        """Runs every contender; every other round in reverse order, to compensate drift."""
         for row in rows if self._rounds % 2 == 0 else rows[::-1]:
             plan, from_topic = self._bench.plan, row.contender.operation.from_topic
             count = plan.small if small else plan.rows_of(from_topic=from_topic)
@@ -130,8 +129,8 @@ class Runner:
             raise CellError(f"{name}: {error}") from error
         if writes:
             self._bench.kafka.delete_topic(topic)
-        told = f"{run.seconds:.2f} s, {run.cpu_seconds:.2f} CPU s"
-        self._progress(f"{title}, {name}: {told}, load {os.getloadavg()[0]:.1f}")
+        measured = f"{run.seconds:.2f} s, {run.cpu_seconds:.2f} CPU s"
+        self._progress(f"{title}, {name}: {measured}, load {os.getloadavg()[0]:.1f}")
 
     def _timed(self, contender: Contender, count: int, topic: str) -> Run:
         kafka = self._bench.kafka
@@ -145,7 +144,7 @@ class Runner:
         self._loads.append(os.getloadavg()[0])
 
     def _check_values(self, _: Row, run: Run, topic: str) -> None:
-        if topic:  # a job that only reads has compared what it saw
+        if topic:  # a job that only reads has checked its rows
             self._bench.check_values(topic, run.rows)
 
 

@@ -1,4 +1,4 @@
-"""The Spark session that everything is measured in."""
+"""The Spark session of the benchmark."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ _PROJECT = Path(__file__).parents[3]
 
 @contextmanager
 def spark_session(jars: Sequence[Path], directory: Path) -> Iterator[tuple[SparkSession, str]]:
-    """Yields a local session with `jars`, and a line on Spark, Java and the interpreter."""
-    # Workers import the sinks of the benchmark by name.
+    """Yields a local session with `jars`, and a description of Spark, Java and the interpreter."""
+    # Workers import the sinks of the benchmark.
     path = [str(_PROJECT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     chosen = prepare_local_session()

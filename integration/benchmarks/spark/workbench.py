@@ -1,4 +1,4 @@
-"""What a job of the benchmark works with: session, addresses, rows and topics to read."""
+"""The workbench of the jobs: session, Kafka, rows and topics to read."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from integration.benchmarks.spark.plan import Plan
 from integration.harness.running_kafka import RunningKafka
 from tests.support.clients.foreign_confluent import ConfluentClient
 
-_PATIENCE = 120
+_FLUSH_TIMEOUT = 120
 
 
 class Workbench:
-    """One per run of the benchmark."""
+    """Session, Kafka, rows and topics of one run of the benchmark."""
 
     def __init__(
         self, spark: SparkSession, kafka: RunningKafka, plan: Plan, directory: Path
@@ -29,7 +29,7 @@ class Workbench:
         self._sources: dict[int, str] = {}
 
     def rows(self, count: int) -> DataFrame:
-        """Returns `count` rows with the column `value`: their numbers, filled up with zeros."""
+        """Returns `count` rows with the column `value`: their zero-padded numbers."""
         number = f.col("id").cast("string")
         value = f.lpad(number, self.plan.size, "0").cast("binary").alias("value")
         return self.spark.range(0, count, 1, self.plan.partitions).select(value)
@@ -43,14 +43,14 @@ class Workbench:
         return tempfile.mkdtemp(dir=self._directory, prefix="checkpoint-")
 
     def source(self, count: int) -> str:
-        """Returns the topic that `fill` made for `count` rows."""
+        """Returns the topic that `fill` created for `count` rows."""
         return self._sources[count]
 
     def fill(self, counts: Sequence[int]) -> None:
-        """Makes a topic for each count that holds so many rows, the same as `rows` has.
+        """Creates a topic for each count, with the same rows as `rows` returns.
 
         Raises:
-            CellError: when a topic does not hold them afterwards.
+            CellError: a topic does not have that many records afterwards.
         """
         servers = {"bootstrap.servers": self.kafka.bootstrap}
         producer = Producer({**servers, "queue.buffering.max.messages": 500_000})
@@ -58,7 +58,7 @@ class Workbench:
             topic = self._sources[count] = self.kafka.create_topic(self.plan.partitions)
             for number in range(count):
                 self._send(producer, topic, number)
-            producer.flush(_PATIENCE)
+            producer.flush(_FLUSH_TIMEOUT)
             self.check_count(topic, count)
 
     def _send(self, producer: Producer, topic: str, number: int) -> None:
@@ -70,10 +70,10 @@ class Workbench:
                 producer.poll(0.05)
 
     def check_count(self, topic: str, count: int) -> None:
-        """Asks the broker.
+        """Checks the number of records on the broker.
 
         Raises:
-            CellError: when `topic` does not hold `count` records.
+            CellError: `topic` does not have `count` records.
         """
         stored = sum(end_offsets(self.kafka.bootstrap, topic, self.plan.partitions).values())
         if stored != count:
@@ -81,10 +81,10 @@ class Workbench:
             raise CellError(msg)
 
     def check_values(self, topic: str, count: int) -> None:
-        """Reads `topic` with another client.
+        """Checks the values of `topic` with another client.
 
         Raises:
-            CellError: when it does not hold the values of `count` rows, each of them once.
+            CellError: it does not have the values of `count` rows, each of them once.
         """
         stored = ConfluentClient(self.kafka.bootstrap).read_all(topic)
         expected = [self.value(number) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Tries everything on workers that lack something, and tells as JSON what each try came to.
+"""Tries all operations on workers that lack something, and prints the outcomes as JSON.
 
 python -m integration.spark.programs.lacking_workers MASTER_URL BOOTSTRAP TOPIC DIRECTORY
 """
@@ -19,11 +19,11 @@ from kclient.spark import (
 )
 
 
-def came_to(attempt: Callable[[], object]) -> list[str]:
-    """Return the name of the error and its text."""
+def outcome_of(attempt: Callable[[], object]) -> list[str]:
+    """Return the type and the message of the error."""
     try:
         done = attempt()
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is what the test asks for)
+    except Exception as error:  # noqa: BLE001 (the test checks the type)
         return [type(error).__name__, str(error)]
     return ["", str(done)]
 
@@ -50,10 +50,10 @@ def attempts(spark: SparkSession, bootstrap: str, topic: str) -> dict[str, Calla
 def main() -> None:
     master, bootstrap, topic, directory = sys.argv[1:]
     prepare_local_session()
-    # What is lacking will be lacking at the next attempt, too.
+    # A retry would fail, too.
     spark = built(master, Path(directory), {"spark.task.maxFailures": "1"})
     spark.sparkContext.setLogLevel("FATAL")
-    found = {name: came_to(one) for name, one in attempts(spark, bootstrap, topic).items()}
+    found = {name: outcome_of(one) for name, one in attempts(spark, bootstrap, topic).items()}
     print(json.dumps(found))
     spark.stop()
 

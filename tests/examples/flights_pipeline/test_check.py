@@ -1,4 +1,4 @@
-"""The check of the flights pipeline finds what is wrong, and nothing else."""
+"""The check of the flights pipeline reports wrong figures only."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,19 +34,19 @@ def expected() -> Statistics:
     return expected_statistics(table)
 
 
-def test_what_pandas_finds_in_the_source(expected: Statistics) -> None:
+def test_expected_statistics_of_the_source(expected: Statistics) -> None:
     assert expected == {
         UA: Figures(4, 1, 1, 28, 16, 28 / 3),
         HA: Figures(1, 1, 0, 0, None, None),
     }
 
 
-def test_nothing_differs_from_the_same(expected: Statistics) -> None:
+def test_equal_statistics_have_no_differences(expected: Statistics) -> None:
     assert differences(dict(expected), expected) == []
-    assert verdict(expected, []) == "all 2 statistics are what pandas finds in the source"
+    assert verdict(expected, []) == "all 2 statistics match the source"
 
 
-def test_a_mean_may_differ_as_much_as_the_order_of_adding_makes(expected: Statistics) -> None:
+def test_means_are_compared_with_a_tolerance(expected: Statistics) -> None:
     nearly = replace(expected[UA], delay_mean=28 / 3 * (1 + 1e-12))
     assert differences({**expected, UA: nearly}, expected) == []
 
@@ -65,7 +65,7 @@ def test_a_mean_may_differ_as_much_as_the_order_of_adding_makes(expected: Statis
         ({"delay_mean": None}, f"2013-01-01 UA EWR: delay_mean: got None, expected {28 / 3}"),
     ],
 )
-def test_a_wrong_figure_is_named(
+def test_wrong_figure_is_named(
     expected: Statistics, change: dict[str, int | None], line: str
 ) -> None:
     found = {**expected, UA: replace(expected[UA], **change)}  # type: ignore[arg-type]  # by name
@@ -73,7 +73,7 @@ def test_a_wrong_figure_is_named(
     assert differences(found, expected) == [line]
 
 
-def test_what_is_missing_or_too_much_is_named(expected: Statistics) -> None:
+def test_missing_and_extra_statistics_are_named(expected: Statistics) -> None:
     found = {UA: expected[UA], Cell("2014-01-01", "AA", "LGA"): Figures(7, 0, 0, 0, 0, 0.0)}
 
     lines = differences(found, expected)
@@ -83,13 +83,13 @@ def test_what_is_missing_or_too_much_is_named(expected: Statistics) -> None:
         "2014-01-01 AA LGA: got 7 flights, expected nothing",
     ]
     assert verdict(found, lines).splitlines() == [
-        "figures that are NOT those of the source: 2",
+        "figures that do NOT match the source: 2",
         *lines,
     ]
 
 
-def test_a_long_list_is_cut_and_counted(expected: Statistics) -> None:
+def test_long_list_of_differences_is_shortened(expected: Statistics) -> None:
     shown = verdict(expected, [f"line {number}" for number in range(25)]).splitlines()
 
-    assert shown[0] == "figures that are NOT those of the source: 25"
+    assert shown[0] == "figures that do NOT match the source: 25"
     assert shown[-2:] == ["line 9", "... and 15 more"]

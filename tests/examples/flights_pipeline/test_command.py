@@ -1,4 +1,4 @@
-"""The command line of the flights pipeline: what it takes, and the exit status it ends with."""
+"""The command line of the flights pipeline: its options and its exit status."""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ from examples.flights_pipeline.pipeline_settings import PipelineSettings
 from kclient.errors import ConfigError
 
 
-def test_what_it_can_be_told() -> None:
+def test_options_are_parsed() -> None:
     given = "--bootstrap k:9092 --master spark://s:7077 --flights 500 --report r.html --prefix two-"
     settings = command.parse([*given.split(), "--checkpoint", "hdfs://h/c", "--conf", "a.b=c=d"])
 
@@ -35,7 +35,7 @@ def test_what_it_can_be_told() -> None:
         (["--conf", "nothing"], "--conf: got ['nothing'], expected KEY=VALUE"),
     ],
 )
-def test_what_it_refuses(
+def test_wrong_options_fail(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -48,7 +48,7 @@ def result(*differences: str) -> PipelineResult:
 
 
 @pytest.mark.parametrize(("differences", "status"), [((), 0), (("one figure",), 1)])
-def test_the_exit_status_says_whether_the_figures_are_right(
+def test_exit_status_depends_on_the_figures(
     differences: tuple[str, ...], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run", lambda _: result(*differences))
@@ -63,7 +63,7 @@ def test_the_exit_status_says_whether_the_figures_are_right(
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_how_it_ends_early(
+def test_exit_status_of_errors_and_interrupts(
     error: BaseException,
     status: int,
     text: str,
@@ -79,7 +79,7 @@ def test_how_it_ends_early(
     assert text in capsys.readouterr().err
 
 
-def test_without_java_two_ways_to_get_one_are_told_and_nothing_is_left(
+def test_missing_java_is_reported_and_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

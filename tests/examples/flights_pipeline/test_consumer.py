@@ -1,4 +1,4 @@
-"""The consumer of the flights pipeline: in the file first, committed then, the last value wins."""
+"""The consumer of the flights pipeline: it stores records before it commits them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +67,7 @@ def ends(desk: Desk, settings: PipelineSettings) -> dict[int, int]:
     return {one.partition: offset for one, offset in found.items()}
 
 
-def test_all_is_read_and_committed_and_the_last_value_of_a_key_wins(
+def test_all_records_are_read_and_the_last_value_is_stored(
     desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
     keys = [f"2013-01-{day:02} UA EWR" for day in range(1, 31)]
@@ -85,7 +85,7 @@ def test_all_is_read_and_committed_and_the_last_value_of_a_key_wins(
     }
 
 
-def test_the_next_run_goes_on_where_this_one_ended(
+def test_next_run_continues_from_the_commit(
     desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
     send([("2013-01-01 UA EWR", 1)])
@@ -98,18 +98,18 @@ def test_the_next_run_goes_on_where_this_one_ended(
 
 
 class PowerLostError(Exception):
-    """Stands for the end of the process."""
+    """Simulates a crash of the process."""
 
 
 class MortalTable(ResultTable):
-    """A table whose process dies when the records are in the file and not committed yet."""
+    """A table whose process crashes after storing records, before the commit."""
 
     def put(self, records: Iterable[tuple[str, str]]) -> None:
         super().put(records)
         raise PowerLostError
 
 
-def test_what_was_not_committed_is_read_again_and_counts_once(
+def test_uncommitted_records_are_read_again_and_count_once(
     desk: Desk, settings: PipelineSettings, send: Send, tmp_path: Path
 ) -> None:
     send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 11))
@@ -119,14 +119,14 @@ def test_what_was_not_committed_is_read_again_and_counts_once(
     assert committed(desk, settings) == {}
 
     with ResultTable(file) as table:
-        assert len(table) > 0  # it had come that far
+        assert len(table) > 0  # the records were stored
         assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 10
         found = sorted(each.flights for each in table.statistics().values())
 
     assert found == list(range(1, 11))
 
 
-def test_topics_with_other_records_are_refused(desk: Desk, settings: PipelineSettings) -> None:
+def test_existing_topics_fail(desk: Desk, settings: PipelineSettings) -> None:
     check_topics(desk.bootstrap, PipelineSettings(prefix="new-"))
 
     with pytest.raises(ConfigError) as caught:
@@ -137,9 +137,7 @@ def test_topics_with_other_records_are_refused(desk: Desk, settings: PipelineSet
     assert f"another --prefix, or kclient topics delete {' '.join(names)}" in str(caught.value)
 
 
-def test_only_the_last_value_of_a_key_needs_to_be_kept(
-    desk: Desk, settings: PipelineSettings
-) -> None:
+def test_statistics_topic_is_compacted(desk: Desk, settings: PipelineSettings) -> None:
     configs = desk.admin().describe_topic_configs(settings.statistics_topic)
 
     assert configs["cleanup.policy"].value == "compact"

@@ -5,7 +5,7 @@ import pandas as pd
 from examples.flights_pipeline.flights import months, read_flights
 
 
-def test_every_flight_is_there_once_and_in_order() -> None:
+def test_flights_are_unique_and_in_order() -> None:
     flights = read_flights(1_000_000)  # more than there are
 
     assert len(flights) == 336_776
@@ -22,7 +22,7 @@ def test_every_flight_is_there_once_and_in_order() -> None:
     }
 
 
-def test_a_few_flights_are_of_the_whole_year() -> None:
+def test_few_flights_are_spread_over_the_year() -> None:
     flights = read_flights(120)
 
     assert len(flights) == 120

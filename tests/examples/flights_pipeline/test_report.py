@@ -55,7 +55,7 @@ def test_sums_of_the_whole_year_are_those_of_the_source() -> None:
     assert len(summary.days) == 365
 
 
-def test_the_terminal_shows_tables_with_bars() -> None:
+def test_text_report_has_tables_with_bars() -> None:
     shown = list(text_report(Summary.of(STATISTICS), NAMES))
 
     (united,) = [line for line in shown if line.startswith("  UA")]
@@ -73,12 +73,12 @@ def test_the_terminal_shows_tables_with_bars() -> None:
     assert any("2013-01-30 to 2013-02-01" in line for line in shown)
 
 
-def test_nothing_at_all_can_be_shown() -> None:
+def test_empty_statistics_can_be_shown() -> None:
     assert list(text_report(Summary(), {}))
     assert "<svg" in html_report(Summary(), {}, "nothing")
 
 
-def test_bars_and_blocks_are_as_high_as_their_values() -> None:
+def test_bars_and_blocks_are_proportional() -> None:
     assert bar(5.0, 10.0) == "█" * 15
     assert bar(-5.0, 10.0) == bar(0.0, 0.0) == ""
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
@@ -89,7 +89,7 @@ def shapes(svg: str, name: str) -> list[ET.Element]:
     return list(ET.fromstring(svg).iter(name))  # noqa: S314 (our own text)
 
 
-def test_bars_are_drawn_to_scale_on_both_sides_of_zero() -> None:
+def test_bars_have_the_same_scale_on_both_sides_of_zero() -> None:
     bars = shapes(bars_by_carrier(Summary.of(STATISTICS).carriers, NAMES), "rect")
 
     united, hawaiian = bars  # the slowest first
@@ -100,7 +100,7 @@ def test_bars_are_drawn_to_scale_on_both_sides_of_zero() -> None:
     assert "8.0 min late on average" in "".join(united.itertext())
 
 
-def test_the_line_rises_with_the_delay() -> None:
+def test_line_follows_the_delay() -> None:
     (line,) = shapes(line_by_day(Summary.of(STATISTICS).days), "polyline")
 
     points = [tuple(map(float, point.split(","))) for point in str(line.get("points")).split(" ")]
@@ -111,7 +111,7 @@ def test_the_line_rises_with_the_delay() -> None:
     assert heights[0] > heights[1] > heights[2]
 
 
-def test_the_map_is_the_darker_the_longer_the_delay() -> None:
+def test_longer_delays_are_darker_on_the_map() -> None:
     days = {
         **STATISTICS,
         Cell("2013-02-01", "HA", "JFK"): Figures(1, 0, 1, 40, 40, 40.0),
@@ -148,7 +148,7 @@ class Page(HTMLParser):
         self.text += data + "\n"
 
 
-def test_the_page_needs_nothing_else_and_escapes_what_it_shows() -> None:
+def test_page_is_self_contained_and_escaped() -> None:
     text = html_report(Summary.of(STATISTICS), NAMES, "2 figures are <NOT> right")
     page = Page()
     page.feed(text)

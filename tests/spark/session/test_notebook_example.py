@@ -20,4 +20,4 @@ def test_notebook_runs_to_its_last_cell(
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
         spark.sparkContext.setLogLevel("FATAL")
-    assert capsys.readouterr().out.endswith("every cell is as it should be\n")
+    assert capsys.readouterr().out.endswith("all cells passed\n")

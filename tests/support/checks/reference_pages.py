@@ -193,11 +193,11 @@ def spark_page() -> str:
     parts = [
         "# Spark options\n",
         (
-            'Options of `format("kclient")`, under the names of Spark\'s own Kafka connector where'
-            " it has them. They count\nin any case. An unknown option is refused, with the nearest"
-            " known one. Options of Kafka's clients are given as\n`kafka.<key>`; they are in the"
-            " [configuration reference](configuration.md). `groupIdPrefix` is taken and\nmeans"
-            " nothing: the source joins no group.\n"
+            'Options of `format("kclient")`, with the names of Spark\'s own Kafka connector where'
+            " it has them. Names are\ncase-insensitive; an unknown option is an error that suggests"
+            " a known one. Options of Kafka clients are\nwritten `kafka.<key>`; see the"
+            " [configuration reference](configuration.md). `groupIdPrefix` has no effect:\nthe"
+            " source joins no group.\n"
         ),
     ]
     for title, table, client, owned, defaults in (
@@ -207,8 +207,8 @@ def spark_page() -> str:
         parts.append(f"## {title}\n")
         parts.append(config_table(table.rows.values()))
         others = ", ".join(f"`kafka.{key}` = `{value}`" for key, value in defaults.items())
-        parts.append(f"Keys of {client} with another default here: {others}.\n")
-        parts.append(f"These keys of {client} are not to be set:\n")
+        parts.append(f"Keys of {client} with other defaults here: {others}.\n")
+        parts.append(f"Keys of {client} that cannot be set:\n")
         parts.append("| key | why |\n|---|---|")
         parts.append("\n".join(f"| `kafka.{key}` | {cell(why)} |" for key, why in owned.items()))
         parts.append("")
