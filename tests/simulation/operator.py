@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.classic_group import ClassicGroup
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.partition import Partition
 from kclient.broker.server.broker_config import BrokerConfig
@@ -140,8 +141,9 @@ class Operator:
         """Return whether the broker waits for a client to join with the member id it was given."""
         if self.server is None:
             return False
-        group = self.server.services.groups._groups.get(group_id)
-        return group is not None and bool(group.pending_members)
+        shards = self.server.services.groups._runtime.shards()
+        groups = [shard._groups.get(group_id) for shard in shards]
+        return any(isinstance(each, ClassicGroup) and each.pending_members for each in groups)
 
     def stop(self) -> None:
         """Stop the broker in order; whatever keeps it from ending, it is killed then."""
@@ -203,7 +205,10 @@ class Operator:
         """
         if self.server is None or not self.server.is_running:
             return
-        groups = self.server.services.groups._store._groups
+        shards = self.server.services.groups._runtime.shards()
+        groups = {
+            group: offsets for shard in shards for group, offsets in shard._offsets._groups.items()
+        }
         if self._fresh:
             self._fresh = False
             self._check_positions(groups)

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.coordinator.group.rebalance import Rebalancer
+from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from kclient.broker.log import log_validator
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_appender import LogAppender
@@ -230,10 +230,10 @@ def _commit_ahead(replace: Replace) -> None:
 
 
 def _forget_positions(replace: Replace) -> None:
-    def load(self: GroupCoordinator) -> None:
-        self._loaded = True
+    def load_nothing(_self: CoordinatorRuntime[Any], _partition: int, shard: Any) -> None:
+        shard.on_loaded()
 
-    replace(GroupCoordinator, "load", load)
+    replace(CoordinatorRuntime, "_replay_log", load_nothing)
 
 
 def _trust_requests(replace: Replace) -> None:
@@ -283,14 +283,15 @@ def _forget_topic_ids(replace: Replace) -> None:
 
 
 def _take_any_generation(replace: Replace) -> None:
-    check = Membership.check_member
+    check = Membership.check_commit
 
     def check_any(
-        self: Membership, group: Any, member_id: str, instance_id: str | None, _generation: int
+        self: Membership, group: Any, member_id: str, instance_id: str | None, generation: int
     ) -> None:
-        check(self, group, member_id, instance_id, group.generation)
+        assumed = generation if generation < 0 else group.generation
+        check(self, group, member_id, instance_id, assumed)
 
-    replace(Membership, "check_member", check_any)
+    replace(Membership, "check_commit", check_any)
 
 
 def _wait_without_heartbeats(replace: Replace) -> None:

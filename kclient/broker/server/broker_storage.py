@@ -12,9 +12,9 @@ from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS, MetadataImage, TopicImage
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
-from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.offsets_topic import OffsetsTopic
+from kclient.broker.coordinator.runtime.partition_log import ReplicatedLog
 from kclient.broker.log.log_cleaner import CleanerSettings
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_manager import LogManager, LogManagerSettings
@@ -150,16 +150,27 @@ def _groups(
         planned: int = config["offsets.topic.num.partitions"]
         return planned
 
-    log = OffsetsTopic(replicas, runtime.clock, count_partitions)
+    log = ReplicatedLog(CONSUMER_OFFSETS, replicas, runtime.clock, count_partitions)
     groups = GroupCoordinator(_group_config(config), log, runtime)
     groups.load()
 
-    def publish(delta: MetadataDelta, _image: MetadataImage) -> None:
+    def publish(delta: MetadataDelta, image: MetadataImage) -> None:
+        if CONSUMER_OFFSETS in delta.created_topics or CONSUMER_OFFSETS in delta.changed_topics:
+            _follow_leaders(groups, config.node_id, image.topics[CONSUMER_OFFSETS])
         if delta.deleted_topics:
             groups.on_topics_deleted({topic.name for topic in delta.deleted_topics})
 
     controller.add_publisher(publish)
     return groups
+
+
+def _follow_leaders(groups: GroupCoordinator, node_id: int, topic: TopicImage) -> None:
+    """Load the partitions of the group coordinator that this broker leads; unload the others."""
+    for number, registration in enumerate(topic.partitions):
+        if registration.leader == node_id:
+            groups.load_partition(number)
+        else:
+            groups.unload_partition(number)
 
 
 def _group_config(config: BrokerConfig) -> GroupConfig:

@@ -17,7 +17,7 @@ def test_max_groups() -> None:
     assert world.commit(1, group_id="d") == code_of(e.PolicyViolationError)
     assert world.commit(2, group_id="c") == NONE
     assert len(world.coordinator.list_groups()) == 3
-    world.coordinator.delete_group("c")
+    assert world.delete_group("c") is None
     assert world.join(group_id="d")[0].error_code == NONE
 
 

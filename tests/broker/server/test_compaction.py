@@ -10,7 +10,7 @@ import pytest
 from kclient import Consumer, Producer
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_plans import TopicRequest
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_server import BrokerServer
@@ -49,11 +49,12 @@ class Broker:
     def commit(self, group: str, offset: int) -> None:
         position = CommittedOffset(offset, -1, "committed by the group", 0, None)
         positions = {TopicPartition("topic", number): position for number in range(PARTITIONS)}
-        codes = self.server.services.groups.commit_offsets(group, ("", None, -1), positions)
+        codes: dict[TopicPartition, int] = {}
+        self.server.services.groups.commit_offsets(group, ("", None, -1), positions, codes.update)
         assert set(codes.values()) == {0}
 
     def offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        return self.server.services.groups._store.of_group(group)
+        return self.server.services.groups.fetch_offsets(group)
 
     @property
     def log(self) -> UnifiedLog:

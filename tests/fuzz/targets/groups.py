@@ -4,14 +4,14 @@ The first byte of an input says what it is: a subscription, an assignment, membe
 leader gets it, or keys and values of ``__consumer_offsets`` as the coordinator loads them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_records import Record, group_key, offset_key
-from kclient.broker.coordinator.group.membership import Caller
+from kclient.broker.coordinator.group.membership import RequestContext
+from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
 from kclient.client.consumer_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
@@ -35,8 +35,10 @@ from kclient.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from kclient.protocol.messages.group_records import (
+    GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
+    OffsetCommitKey,
     OffsetCommitValue,
     decode_group_key,
 )
@@ -137,8 +139,14 @@ class _OffsetsLog:
     def __init__(self, records: list[tuple[bytes | None, bytes | None]]) -> None:
         self.records = records
 
-    def append(self, partition: int, records: Iterable[Record]) -> None:
+    def append(
+        self,
+        partition: int,
+        records: Sequence[KeyAndValue],
+        on_done: Callable[[KafkaError | None], None],
+    ) -> None:
         self.records.extend(records)
+        on_done(None)
 
     def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
         return list(self.records)
@@ -190,14 +198,14 @@ def _use(coordinator: GroupCoordinator, name: str) -> None:
             protocol_type=described.protocol_type or "consumer",
             protocols=protocols,
         )
-        coordinator.join_group(join, Caller("c", "/127.0.0.1", 9), answers.append)
+        coordinator.join_group(join, RequestContext("c", "/127.0.0.1", 9), answers.append)
         sync = SyncGroupRequest(group_id=name, generation_id=generation, member_id=member_id)
         coordinator.sync_group(sync, answers.append)
     if described.members:
         leaving = MemberIdentity(member_id=described.members[0].member_id)
-        coordinator.leave_group(LeaveGroupRequest(group_id=name, members=[leaving]), 5)
-    with refusals():
-        coordinator.delete_group(name)
+        request = LeaveGroupRequest(group_id=name, members=[leaving])
+        coordinator.leave_group(request, 5, answers.append)
+    coordinator.delete_group(name, answers.append)
 
 
 # --- inputs
@@ -217,7 +225,13 @@ def seeds() -> Iterator[bytes]:
     yield bytes([_MEMBERS]) + packed([plain, b"", plain])
     for version in range(5):
         yield bytes([_RECORDS]) + packed(_log_of(version, first, second))
-        yield bytes([_RECORDS]) + packed([*_log_of(version, first, second), group_key(GROUP), None])
+        yield bytes([_RECORDS]) + packed(
+            [
+                *_log_of(version, first, second),
+                GroupMetadataKey(group=GROUP).encode_versioned(),
+                None,
+            ]
+        )
 
 
 def _log_of(version: int, subscription: bytes, assignment: bytes) -> list[bytes | None]:
@@ -243,9 +257,11 @@ def _log_of(version: int, subscription: bytes, assignment: bytes) -> list[bytes 
     )
     position = OffsetCommitValue(offset=5, metadata="m", commit_timestamp=1_700_000_000_000)
     return [
-        group_key(GROUP),
+        GroupMetadataKey(group=GROUP).encode_versioned(),
         kept.encode_versioned(version),
-        offset_key(GROUP, _PARTITION),
+        OffsetCommitKey(
+            group=GROUP, topic=_PARTITION.topic, partition=_PARTITION.partition
+        ).encode_versioned(),
         position.encode_versioned(version),
     ]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_plans import TopicRequest
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.replication.fetch_params import (
     AppendResult,
     FetchIsolation,
@@ -125,7 +125,8 @@ class BrokerLife:
     def commit(self, offset: int) -> None:
         where = TopicPartition(KEPT, 0)
         kept = CommittedOffset(offset, -1, "", 0, None)
-        codes = self.services.groups.commit_offsets(GROUP, ("", None, -1), {where: kept})
+        codes: dict[TopicPartition, int] = {}
+        self.services.groups.commit_offsets(GROUP, ("", None, -1), {where: kept}, codes.update)
         if codes[where]:
             raise KafkaError(f"commit: error {codes[where]}")
         self.committed = offset

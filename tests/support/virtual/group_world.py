@@ -1,13 +1,13 @@
 """One group coordinator in virtual time, whose members are driven by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kclient.broker.coordinator.group.group_config import GroupConfig
+from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
-from kclient.broker.coordinator.group.group_records import Record
-from kclient.broker.coordinator.group.membership import Caller
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.coordinator.group.membership import RequestContext
+from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition
@@ -17,7 +17,11 @@ from kclient.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kclient.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kclient.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from kclient.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -29,17 +33,36 @@ TP = TopicPartition("t", 0)
 
 
 class MemoryLog:
-    """``__consumer_offsets`` in a list, which can be told to fail."""
+    """``__consumer_offsets`` in a list, which can fail or withhold the commits.
+
+    Attributes:
+        failure: Error of every append, or None.
+        withheld: Callbacks of appends that are not committed yet; None to commit at once.
+    """
 
     def __init__(self) -> None:
         self.partition_count = 5
-        self.records: dict[int, list[Record]] = {}
+        self.records: dict[int, list[KeyAndValue]] = {}
         self.failure: KafkaError | None = None
+        self.withheld: list[Callable[[KafkaError | None], None]] | None = None
 
-    def append(self, partition: int, records: Iterable[Record]) -> None:
-        if self.failure is not None:
-            raise self.failure
-        self.records.setdefault(partition, []).extend(records)
+    def append(
+        self,
+        partition: int,
+        records: Sequence[KeyAndValue],
+        on_done: Callable[[KafkaError | None], None],
+    ) -> None:
+        if self.failure is None:
+            self.records.setdefault(partition, []).extend(records)
+        if self.failure is None and self.withheld is not None:
+            self.withheld.append(on_done)
+        else:
+            on_done(self.failure)
+
+    def commit(self, error: KafkaError | None = None) -> None:
+        """Complete the oldest withheld append."""
+        assert self.withheld is not None
+        self.withheld.pop(0)(error)
 
     def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
         return list(self.records.get(partition, []))
@@ -64,7 +87,7 @@ class World:
             self.coordinator.step(self.clock.now_ms)
 
     def join(self, member_id: str = "", **options: Any) -> list[JoinGroupResponse]:
-        """Send a JoinGroup; the list gets the answer when there is one."""
+        """Send a JoinGroup; the list receives the response when it is sent."""
         version = options.pop("version", 3)
         metadata = options.pop("metadata", b"m")
         names = options.pop("protocols", ["range"])
@@ -77,15 +100,17 @@ class World:
             protocols=[JoinGroupRequestProtocol(name=n, metadata=metadata) for n in names],
             **options,
         )
-        answers: list[JoinGroupResponse] = []
-        self.coordinator.join_group(request, Caller("c", "/127.0.0.1", version), answers.append)
-        return answers
+        responses: list[JoinGroupResponse] = []
+        self.coordinator.join_group(
+            request, RequestContext("c", "/127.0.0.1", version), responses.append
+        )
+        return responses
 
     def sync(
         self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None
     ) -> list[SyncGroupResponse]:
-        """Send a SyncGroup; the list gets the answer when there is one."""
-        answers: list[SyncGroupResponse] = []
+        """Send a SyncGroup; the list receives the response when it is sent."""
+        responses: list[SyncGroupResponse] = []
         request = SyncGroupRequest(
             group_id="g",
             generation_id=generation,
@@ -95,8 +120,8 @@ class World:
                 for key, value in (assignments or {}).items()
             ],
         )
-        self.coordinator.sync_group(request, answers.append)
-        return answers
+        self.coordinator.sync_group(request, responses.append)
+        return responses
 
     def heartbeat(self, member_id: str, generation: int) -> int:
         return self.coordinator.heartbeat(
@@ -105,7 +130,10 @@ class World:
 
     def leave(self, *members: MemberIdentity) -> list[int]:
         request = LeaveGroupRequest(group_id="g", members=list(members))
-        return [m.error_code for m in self.coordinator.leave_group(request, 5).members]
+        replies: list[LeaveGroupResponse] = []
+        self.coordinator.leave_group(request, 5, replies.append)
+        (response,) = replies
+        return [member.error_code for member in response.members]
 
     def commit(
         self,
@@ -115,9 +143,30 @@ class World:
         metadata: str = "",
         group_id: str = "g",
     ) -> int:
+        (codes,) = self.start_commit(offset, member_id, generation, metadata, group_id)
+        return codes[TP]
+
+    def start_commit(
+        self,
+        offset: int,
+        member_id: str = "",
+        generation: int = -1,
+        metadata: str = "",
+        group_id: str = "g",
+    ) -> list[Mapping[TopicPartition, int]]:
+        """Send an OffsetCommit; the list receives the error codes when they are there."""
+        replies: list[Mapping[TopicPartition, int]] = []
         value = CommittedOffset(offset, -1, metadata, self.clock.wall_ms())
         member = (member_id, None, generation)
-        return self.coordinator.commit_offsets(group_id, member, {TP: value})[TP]
+        self.coordinator.commit_offsets(group_id, member, {TP: value}, replies.append)
+        return replies
+
+    def delete_group(self, group_id: str) -> KafkaError | None:
+        """Delete a group; return the error."""
+        replies: list[KafkaError | None] = []
+        self.coordinator.delete_group(group_id, replies.append)
+        (error,) = replies
+        return error
 
     def stable_pair(self) -> tuple[str, str, int]:
         """Bring two members into a stable generation; return leader, follower, generation."""

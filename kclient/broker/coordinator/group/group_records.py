@@ -4,13 +4,11 @@ Values are written in version 3, the newest without tagged fields, which Kafka 2
 read; all versions are read.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from kclient.broker.coordinator.group.classic_group import ClassicGroup
-from kclient.broker.coordinator.group.group_member import GroupMember
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
-from kclient.common.files import WireBytes
+from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember
+from kclient.broker.coordinator.runtime.coordinator_shard import CoordinatorRecord
 from kclient.common.types import TopicPartition
 from kclient.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -18,35 +16,32 @@ from kclient.protocol.messages.group_records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    decode_group_key,
 )
 from kclient.protocol.messages.join_group import JoinGroupRequestProtocol
 
-GROUP_METADATA_TOPIC = "__consumer_offsets"
 VALUE_VERSION = 3
 EXPIRING_VALUE_VERSION = 1
 
-Record = tuple[bytes, bytes | None]
 
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """Committed offset of a group in a partition.
 
-class OffsetsLog(Protocol):
-    """The partitions of ``__consumer_offsets``."""
+    Attributes:
+        offset: Next offset to read.
+        leader_epoch: Epoch of the last consumed record's leader, or -1.
+        metadata: Metadata of the commit.
+        commit_timestamp_ms: Wall-clock time of the commit.
+        expire_timestamp_ms: Explicit expiration time (request versions 2 to 4), or None for the
+            broker's retention.
+    """
 
-    @property
-    def partition_count(self) -> int:
-        """Number of partitions of the topic, or of the topic to be created."""
-        ...
-
-    def append(self, partition: int, records: Iterable[Record]) -> None:
-        """Append keyed records in one batch.
-
-        Raises:
-            KafkaError: The append failed; nothing was written.
-        """
-        ...
-
-    def read(self, partition: int) -> Iterable[tuple[WireBytes | None, WireBytes | None]]:
-        """Return keys and values of a whole partition, oldest first."""
-        ...
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
@@ -58,23 +53,23 @@ def partition_for(group_id: str, partition_count: int) -> int:
     return (value & 0x7FFFFFFF) % partition_count
 
 
-def offset_key(group_id: str, partition: TopicPartition) -> bytes:
-    """Return the key of a committed offset."""
-    return OffsetCommitKey(
-        group=group_id, topic=partition.topic, partition=partition.partition
-    ).encode_versioned()
-
-
-def offset_value(offset: CommittedOffset) -> bytes:
-    """Return the value of a committed offset."""
+def offset_record(
+    group_id: str, partition: TopicPartition, offset: CommittedOffset | None
+) -> CoordinatorRecord:
+    """Return the record of a committed offset; None deletes it."""
+    key = OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition)
+    if offset is None:
+        return CoordinatorRecord(key)
     expires = offset.expire_timestamp_ms
-    return OffsetCommitValue(
+    value = OffsetCommitValue(
         offset=offset.offset,
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
         commit_timestamp=offset.commit_timestamp_ms,
         expire_timestamp=-1 if expires is None else expires,
-    ).encode_versioned(VALUE_VERSION if expires is None else EXPIRING_VALUE_VERSION)
+    )
+    version = VALUE_VERSION if expires is None else EXPIRING_VALUE_VERSION
+    return CoordinatorRecord(key, value, version)
 
 
 def committed_offset(value: OffsetCommitValue) -> CommittedOffset:
@@ -88,14 +83,21 @@ def committed_offset(value: OffsetCommitValue) -> CommittedOffset:
     )
 
 
-def group_key(group_id: str) -> bytes:
-    """Return the key of a group."""
-    return GroupMetadataKey(group=group_id).encode_versioned()
+def group_tombstone(group_id: str) -> CoordinatorRecord:
+    """Return the record that deletes a group."""
+    return CoordinatorRecord(GroupMetadataKey(group=group_id))
 
 
-def group_value(group: ClassicGroup) -> bytes:
-    """Return the value of a group: generation, members and assignments."""
-    return GroupMetadataValue(
+def group_record(
+    group: ClassicGroup, assignments: Mapping[str, bytes] | None = None
+) -> CoordinatorRecord:
+    """Return the record of a group: generation, members and assignments.
+
+    Args:
+        group: The group.
+        assignments: Assignments by member id, or None for those that the members have.
+    """
+    value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         protocol=group.protocol,
@@ -110,11 +112,14 @@ def group_value(group: ClassicGroup) -> bytes:
                 rebalance_timeout=member.rebalance_timeout_ms,
                 session_timeout=member.session_timeout_ms,
                 subscription=member.metadata(group.protocol),
-                assignment=member.assignment,
+                assignment=member.assignment
+                if assignments is None
+                else assignments.get(member.member_id, b""),
             )
             for member in group.members.values()
         ],
-    ).encode_versioned(VALUE_VERSION)
+    )
+    return CoordinatorRecord(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
 
 
 def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
@@ -139,3 +144,14 @@ def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         )
     group.restore(value.generation, value.protocol, value.leader)
     return group
+
+
+def decode_record(raw_key: bytes, raw_value: bytes | None) -> CoordinatorRecord | None:
+    """Return the record of a key and value, or None if classic groups do not use its type."""
+    key = decode_group_key(raw_key)
+    if key is None:
+        return None
+    if raw_value is None:
+        return CoordinatorRecord(key)
+    kind = OffsetCommitValue if isinstance(key, OffsetCommitKey) else GroupMetadataValue
+    return CoordinatorRecord(key, kind.decode_versioned(raw_value))

@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kclient.broker.coordinator.group.classic_group import ClassicGroup
-from kclient.broker.coordinator.group.group_config import GroupConfig
-from kclient.broker.coordinator.group.group_member import GroupMember, JoinReply, SyncReply
-from kclient.broker.coordinator.group.group_state import GroupState
+from kclient.broker.coordinator.group.classic_group import (
+    ClassicGroup,
+    GroupMember,
+    GroupState,
+    JoinReply,
+    SyncReply,
+)
+from kclient.broker.coordinator.group.group import GroupConfig
+from kclient.broker.coordinator.group.group_records import group_record
 from kclient.broker.coordinator.group.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     Rebalancer,
     sync_response,
 )
-from kclient.broker.coordinator.group.replies import Replies
+from kclient.broker.coordinator.runtime.coordinator_shard import ShardContext
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
@@ -36,7 +41,7 @@ UNKNOWN_MEMBER_ID = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestContext:
     """Client and version of a request.
 
     Attributes:
@@ -53,35 +58,39 @@ class Caller:
 class Membership:
     """Handler of the requests by which members join, stay in and leave a group.
 
-    Every method runs under the coordinator's lock; responses are added to the given replies.
+    Every method runs under the shard's lock; responses are sent after its release.
     """
 
     def __init__(
         self,
         config: GroupConfig,
         rebalancer: Rebalancer,
-        replies: Replies,
+        context: ShardContext,
         new_member_id: Callable[[str], str],
     ) -> None:
         self._config = config
         self._rebalancer = rebalancer
-        self._replies = replies
+        self._context = context
         self._new_member_id = new_member_id
 
     # -- joining ---------------------------------------------------------------------------
 
     def join(
-        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, reply: JoinReply
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        client: RequestContext,
+        reply: JoinReply,
     ) -> None:
         """Add a member to the next generation, or reply with an error."""
         try:
             self._check_join(group, request)
             if request.member_id == UNKNOWN_MEMBER_ID:
-                self._join_as_new(group, request, caller, reply)
+                self._join_as_new(group, request, client, reply)
             else:
-                self._join_again(group, request, caller, reply)
+                self._join_again(group, request, client, reply)
         except KafkaError as problem:
-            self._replies.add(reply, join_failure(problem, request.member_id))
+            self._context.reply(reply, join_failure(problem, request.member_id))
 
     def _check_join(self, group: ClassicGroup, request: JoinGroupRequest) -> None:
         low, high = self._config.min_session_timeout_ms, self._config.max_session_timeout_ms
@@ -107,23 +116,31 @@ class Membership:
             )
 
     def _join_as_new(
-        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, reply: JoinReply
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        client: RequestContext,
+        reply: JoinReply,
     ) -> None:
         instance_id = request.group_instance_id
-        new_id = self._new_member_id(instance_id or caller.client_id)
+        new_id = self._new_member_id(instance_id or client.client_id)
         if instance_id is not None and instance_id in group.static_members:
-            self._replace_static(group, request, new_id, caller, reply)
-        elif instance_id is None and caller.api_version >= 4:
+            self._replace_static(group, request, new_id, client, reply)
+        elif instance_id is None and client.api_version >= 4:
             self._rebalancer.await_first_join(group, new_id, request.session_timeout_ms)
-            self._replies.add(reply, join_failure(MemberIdRequiredError(), new_id))
+            self._context.reply(reply, join_failure(MemberIdRequiredError(), new_id))
         else:
-            self._add(group, request, new_id, caller, reply)
+            self._add(group, request, new_id, client, reply)
 
     def _join_again(
-        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, reply: JoinReply
+        self,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        client: RequestContext,
+        reply: JoinReply,
     ) -> None:
         if request.member_id in group.pending_members and request.group_instance_id is None:
-            self._add(group, request, request.member_id, caller, reply)
+            self._add(group, request, request.member_id, client, reply)
             return
         member = self._member(group, request.member_id, request.group_instance_id)
         unchanged = member.matches(request.protocols)
@@ -133,11 +150,11 @@ class Membership:
             group.state is GroupState.STABLE and unchanged and not leads
         )
         if settled and not waits:
-            self._update(member, request, caller)
-            self._replies.add(reply, self._rebalancer.join_response(group, member))
+            self._update(member, request, client)
+            self._context.reply(reply, self._rebalancer.join_response(group, member))
             self._rebalancer.reset_session(group, member)
             return
-        self._update(member, request, caller)
+        self._update(member, request, client)
         self._await_generation(group, member, reply)
 
     def _add(
@@ -145,14 +162,14 @@ class Membership:
         group: ClassicGroup,
         request: JoinGroupRequest,
         member_id: str,
-        caller: Caller,
+        client: RequestContext,
         reply: JoinReply,
     ) -> None:
         member = GroupMember(
             member_id=member_id,
             group_instance_id=request.group_instance_id,
-            client_id=caller.client_id,
-            client_host=caller.client_host,
+            client_id=client.client_id,
+            client_host=client.client_host,
             rebalance_timeout_ms=_rebalance_timeout_ms(request),
             session_timeout_ms=request.session_timeout_ms,
             protocols=request.protocols,
@@ -168,7 +185,7 @@ class Membership:
     def _await_generation(self, group: ClassicGroup, member: GroupMember, reply: JoinReply) -> None:
         if member.join_reply is not None:
             # The client has abandoned the older request.
-            self._replies.add(
+            self._context.reply(
                 member.join_reply, join_failure(RebalanceInProgressError(), member.member_id)
             )
         member.join_reply = reply
@@ -179,7 +196,7 @@ class Membership:
         group: ClassicGroup,
         request: JoinGroupRequest,
         new_id: str,
-        caller: Caller,
+        client: RequestContext,
         reply: JoinReply,
     ) -> None:
         """Replace a restarted static member; rebalance only if its subscription changed."""
@@ -187,36 +204,42 @@ class Membership:
         self._fence(group.members[old_id])
         member = group.replace_static(old_id, new_id)
         unchanged = member.matches(request.protocols)
-        self._update(member, request, caller)
+        self._update(member, request, client)
         self._rebalancer.drop_session(group, old_id)
         self._rebalancer.reset_session(group, member)
         if group.state is GroupState.STABLE and unchanged:
             # A leader would compute a new assignment; from version 9 on it can skip it.
-            can_skip = caller.api_version >= 9
+            can_skip = client.api_version >= 9
             response = self._rebalancer.join_response(group, member, skip_assignment=can_skip)
             if not can_skip and member.member_id == group.leader:
                 response.leader = old_id
                 response.members = []
-            self._rebalancer.save(group)
-            self._replies.add(reply, response)
+
+            def on_done(error: KafkaError | None) -> None:
+                failure = None if error is None else join_failure(error, request.member_id)
+                self._context.reply(reply, failure or response)
+
+            self._context.write([group_record(group)], on_done, replay=False)
             return
         self._await_generation(group, member, reply)
 
     def _fence(self, member: GroupMember) -> None:
         fenced = FencedInstanceIdError()
         if member.join_reply is not None:
-            self._replies.add(member.join_reply, join_failure(fenced, member.member_id))
+            self._context.reply(member.join_reply, join_failure(fenced, member.member_id))
             member.join_reply = None
         if member.sync_reply is not None:
-            self._replies.add(member.sync_reply, SyncGroupResponse(error_code=code_of(fenced)))
+            self._context.reply(member.sync_reply, SyncGroupResponse(error_code=code_of(fenced)))
             member.sync_reply = None
 
-    def _update(self, member: GroupMember, request: JoinGroupRequest, caller: Caller) -> None:
+    def _update(
+        self, member: GroupMember, request: JoinGroupRequest, client: RequestContext
+    ) -> None:
         member.protocols = request.protocols
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         member.session_timeout_ms = request.session_timeout_ms
-        member.client_id = caller.client_id
-        member.client_host = caller.client_host
+        member.client_id = client.client_id
+        member.client_host = client.client_host
 
     # -- syncing, staying, leaving ---------------------------------------------------------
 
@@ -226,10 +249,10 @@ class Membership:
             member = self._member(group, request.member_id, request.group_instance_id)
             _check_sync(group, request)
         except KafkaError as problem:
-            self._replies.add(reply, SyncGroupResponse(error_code=code_of(problem)))
+            self._context.reply(reply, SyncGroupResponse(error_code=code_of(problem)))
             return
         if group.state is GroupState.STABLE:
-            self._replies.add(reply, sync_response(group, member))
+            self._context.reply(reply, sync_response(group, member))
             self._rebalancer.reset_session(group, member)
             return
         member.sync_reply = reply
@@ -264,18 +287,25 @@ class Membership:
             self._member(group, member_id, identity.group_instance_id)
         self._rebalancer.remove(group, member_id)
 
-    def touch(self, group: ClassicGroup, member_id: str) -> None:
-        """Reset a member's session timeout because of an offset commit."""
-        member = group.members.get(member_id)
-        if member is not None:
-            self._rebalancer.reset_session(group, member)
-
-    def check_member(
+    def check_commit(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int
     ) -> None:
-        """Check that this is a member of the current generation."""
-        self._member(group, member_id, instance_id)
+        """Check that a member may commit offsets, and reset its session timeout.
+
+        A commit without a generation comes from a consumer with manual assignment; it is valid as
+        long as the group has no members.
+        """
+        if group.state is GroupState.DEAD:
+            raise CoordinatorNotAvailableError("the group was deleted")
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return
+        if generation < 0 and not member_id and instance_id is None:
+            raise UnknownMemberIdError("the group has members and the commit has no member id")
+        member = self._member(group, member_id, instance_id)
         self.check_generation(group, generation)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            raise RebalanceInProgressError
+        self._rebalancer.reset_session(group, member)
 
     def check_generation(self, group: ClassicGroup, generation: int) -> None:
         """Raise IllegalGenerationError unless this is the group's current generation."""

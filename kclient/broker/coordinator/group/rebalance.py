@@ -1,18 +1,16 @@
 """Rebalance of classic groups: preparing, completing, expiring.
 
-All methods run under the coordinator's lock, including the actions of timers, which the
-coordinator's step runs.
+All methods run under the shard's lock, including the actions of timers.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 
-from kclient.broker.coordinator.group.classic_group import ClassicGroup
-from kclient.broker.coordinator.group.group_config import GroupConfig
-from kclient.broker.coordinator.group.group_member import GroupMember
-from kclient.broker.coordinator.group.group_state import GroupState
-from kclient.broker.coordinator.group.replies import Replies
-from kclient.broker.coordinator.group.timers import Timers
+from kclient.broker.coordinator.group.classic_group import ClassicGroup, GroupMember, GroupState
+from kclient.broker.coordinator.group.group import GroupConfig
+from kclient.broker.coordinator.group.group_records import group_record
+from kclient.broker.coordinator.runtime.coordinator_shard import ShardContext
 from kclient.common.broker_errors import (
     NONE,
     RebalanceInProgressError,
@@ -37,19 +35,11 @@ _MIN_STATIC_MEMBER_WAIT_MS = 1_000
 class Rebalancer:
     """Rebalances of groups (Kafka: the classic groups of GroupMetadataManager)."""
 
-    def __init__(
-        self,
-        config: GroupConfig,
-        clock: Clock,
-        timers: Timers,
-        replies: Replies,
-        save: Callable[[ClassicGroup], None],
-    ) -> None:
+    def __init__(self, config: GroupConfig, clock: Clock, context: ShardContext) -> None:
         self._config = config
         self._clock = clock
-        self._timers = timers
-        self._replies = replies
-        self._save = save
+        self._context = context
+        self._timers = context.timers
 
     def prepare(self, group: ClassicGroup) -> None:
         """Start a rebalance; members waiting for a SyncGroup response have to rejoin."""
@@ -136,11 +126,12 @@ class Rebalancer:
         )
 
     def _save_empty(self, group: ClassicGroup) -> None:
-        try:
-            self._save(group)
-        except KafkaError as problem:
-            # After a restart the last members are restored until their sessions expire.
-            _log.warning("group %s: cannot store its empty state: %s", group.group_id, problem)
+        def on_done(error: KafkaError | None) -> None:
+            if error is not None:
+                # After a restart the last members are restored until their sessions expire.
+                _log.warning("group %s: cannot store its empty state: %s", group.group_id, error)
+
+        self._context.write([group_record(group)], on_done, replay=False)
 
     def _elect_present_leader(self, group: ClassicGroup) -> None:
         leader = group.members.get(group.leader or "")
@@ -152,7 +143,7 @@ class Rebalancer:
         for member in group.members.values():
             if member.join_reply is not None:
                 reply, member.join_reply = member.join_reply, None
-                self._replies.add(reply, self.join_response(group, member))
+                self._context.reply(reply, self.join_response(group, member))
             self.reset_session(group, member)
 
     def _expire_syncs(self, group: ClassicGroup) -> None:
@@ -193,26 +184,34 @@ class Rebalancer:
         for member in group.members.values():
             if member.sync_reply is not None:
                 reply, member.sync_reply = member.sync_reply, None
-                self._replies.add(reply, SyncGroupResponse(error_code=error_code))
+                self._context.reply(reply, SyncGroupResponse(error_code=error_code))
 
-    def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Store the leader's assignment, write it to the log and complete the SyncGroups."""
-        for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
-        group.transition_to(GroupState.STABLE, self._clock.wall_ms())
-        self._timers.cancel(("sync", group.group_id))
-        try:
-            self._save(group)
-        except KafkaError as problem:
-            for member in group.members.values():
-                member.assignment = b""
-            self.fail_waiting_syncs(group, code_of(problem))
+    def store_assignment(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
+        """Write the leader's assignment; the group is stable when it is committed."""
+        on_done = partial(self._complete_sync, group, group.generation, assignments)
+        self._context.write([group_record(group, assignments)], on_done, replay=False)
+
+    def _complete_sync(
+        self,
+        group: ClassicGroup,
+        generation: int,
+        assignments: Mapping[str, bytes],
+        error: KafkaError | None,
+    ) -> None:
+        """Complete the pending SyncGroups, unless another rebalance has started meanwhile."""
+        if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
+            return
+        if error is not None:
+            self.fail_waiting_syncs(group, code_of(error))
             self.prepare(group)
             return
+        self._timers.cancel(("sync", group.group_id))
+        group.transition_to(GroupState.STABLE, self._clock.wall_ms())
         for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
             if member.sync_reply is not None:
                 reply, member.sync_reply = member.sync_reply, None
-                self._replies.add(reply, sync_response(group, member))
+                self._context.reply(reply, sync_response(group, member))
                 self.reset_session(group, member)
 
     def reset_session(self, group: ClassicGroup, member: GroupMember) -> None:
@@ -256,22 +255,28 @@ class Rebalancer:
             return None
         code = code_of(UnknownMemberIdError)
         if member.join_reply is not None:
-            self._replies.add(
+            self._context.reply(
                 member.join_reply, JoinGroupResponse(error_code=code, member_id=member_id)
             )
             member.join_reply = None
         if member.sync_reply is not None:
-            self._replies.add(member.sync_reply, SyncGroupResponse(error_code=code))
+            self._context.reply(member.sync_reply, SyncGroupResponse(error_code=code))
             member.sync_reply = None
         return member
-
-    def save(self, group: ClassicGroup) -> None:
-        """Write the group's current generation to the log."""
-        self._save(group)
 
     def drop_session(self, group: ClassicGroup, member_id: str) -> None:
         """Cancel the session timeout of a member id."""
         self._timers.cancel(("session", group.group_id, member_id))
+
+    def fail_pending(self, group: ClassicGroup, error: KafkaError) -> None:
+        """Complete every pending JoinGroup and SyncGroup with an error."""
+        code = code_of(error)
+        for member in group.members.values():
+            if member.join_reply is not None:
+                response = JoinGroupResponse(error_code=code, member_id=member.member_id)
+                self._context.reply(member.join_reply, response)
+                member.join_reply = None
+        self.fail_waiting_syncs(group, code)
 
 
 def sync_response(group: ClassicGroup, member: GroupMember) -> SyncGroupResponse:

@@ -3,6 +3,8 @@
 Differences from Apache Kafka: none known.
 """
 
+from functools import partial
+
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi, always
@@ -15,23 +17,41 @@ from kclient.protocol.messages.delete_groups import (
 )
 
 
-def handle(
-    services: BrokerServices, request: Request, body: DeleteGroupsRequest
-) -> DeleteGroupsResponse:
-    """Delete each group; return an error code for each."""
-    return DeleteGroupsResponse(
-        results=[_delete(services, group_id) for group_id in body.groups_names]
+def handle(services: BrokerServices, request: Request, body: DeleteGroupsRequest) -> None:
+    """Delete each group; respond with an error code for each when all are done."""
+    _Deletion(services, request, body.groups_names).start()
+
+
+class _Deletion:
+    """A DeleteGroups request in progress; the lock guards the results."""
+
+    def __init__(self, services: BrokerServices, request: Request, group_ids: list[str]) -> None:
+        self._groups = services.groups
+        self._request = request
+        self._lock = services.runtime.tasks.lock()
+        self._results: list[DeletableGroupResult | None] = [None] * len(group_ids)
+        self._group_ids = group_ids
+
+    def start(self) -> None:
+        if not self._group_ids:
+            self._request.respond(DeleteGroupsResponse(results=[]))
+        for index, group_id in enumerate(self._group_ids):
+            self._groups.delete_group(group_id, partial(self._on_done, index, group_id))
+
+    def _on_done(self, index: int, group_id: str, error: KafkaError | None) -> None:
+        with self._lock:
+            self._results[index] = _result(group_id, error)
+            results = [result for result in self._results if result is not None]
+        if len(results) == len(self._group_ids):
+            self._request.respond(DeleteGroupsResponse(results=results))
+
+
+def _result(group_id: str, error: KafkaError | None) -> DeletableGroupResult:
+    if error is None:
+        return DeletableGroupResult(group_id=group_id, error_code=NONE)
+    return DeletableGroupResult(
+        group_id=group_id, error_code=code_of(error), error_message=str(error) or None
     )
-
-
-def _delete(services: BrokerServices, group_id: str) -> DeletableGroupResult:
-    try:
-        services.groups.delete_group(group_id)
-    except KafkaError as problem:
-        return DeletableGroupResult(
-            group_id=group_id, error_code=code_of(problem), error_message=str(problem) or None
-        )
-    return DeletableGroupResult(group_id=group_id, error_code=NONE)
 
 
 def _failed(body: DeleteGroupsRequest, code: int) -> DeleteGroupsResponse:

@@ -5,7 +5,7 @@ The response is sent when every member has joined or the rebalance timeout has e
 Differences from Apache Kafka: none known.
 """
 
-from kclient.broker.coordinator.group.membership import Caller
+from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
@@ -17,14 +17,14 @@ _NULL_PROTOCOL_NAME = 7
 def handle(services: BrokerServices, request: Request, body: JoinGroupRequest) -> None:
     """Pass the request to the group coordinator."""
     version = request.header.api_version
-    caller = Caller(request.header.client_id or "", f"/{request.client_address}", version)
+    client = RequestContext(request.header.client_id or "", f"/{request.client_address}", version)
 
     def reply(response: JoinGroupResponse) -> None:
         if version < _NULL_PROTOCOL_NAME and response.protocol_name is None:
             response.protocol_name = ""
         request.respond(response)
 
-    services.groups.join_group(body, caller, reply)
+    services.groups.join_group(body, client, reply)
 
 
 API = ServedApi(JoinGroupRequest, handle)

@@ -6,14 +6,12 @@ Differences from Apache Kafka: none known.
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
-from kclient.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kclient.protocol.messages.leave_group import LeaveGroupRequest
 
 
-def handle(
-    services: BrokerServices, request: Request, body: LeaveGroupRequest
-) -> LeaveGroupResponse:
+def handle(services: BrokerServices, request: Request, body: LeaveGroupRequest) -> None:
     """Remove the members."""
-    return services.groups.leave_group(body, request.header.api_version)
+    services.groups.leave_group(body, request.header.api_version, request.respond)
 
 
 API = ServedApi(LeaveGroupRequest, handle)

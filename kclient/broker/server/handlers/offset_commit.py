@@ -5,7 +5,7 @@ Versions 2 to 9 use topic names, version 10 topic ids.
 Differences from Apache Kafka: none known.
 """
 
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi
@@ -27,9 +27,7 @@ from kclient.protocol.messages.offset_commit import (
 _TOPIC_IDS = 10
 
 
-def handle(
-    services: BrokerServices, request: Request, body: OffsetCommitRequest
-) -> OffsetCommitResponse:
+def handle(services: BrokerServices, request: Request, body: OffsetCommitRequest) -> None:
     """Commit the offsets of existing partitions; return an error code for each."""
     by_id = request.header.api_version >= _TOPIC_IDS
     image = services.controller.image
@@ -44,13 +42,15 @@ def handle(
             if name is not None and image.partition(key) is not None:
                 wanted[key] = _position(part, body.retention_time_ms, now_ms)
     member = (body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
-    codes = services.groups.commit_offsets(body.group_id, member, wanted)
-    return OffsetCommitResponse(
-        topics=[
+
+    def on_done(codes: dict[TopicPartition, int]) -> None:
+        topics = [
             _topic_response(topic, name, codes)
             for name, topic in zip(names, body.topics, strict=True)
         ]
-    )
+        request.respond(OffsetCommitResponse(topics=topics))
+
+    services.groups.commit_offsets(body.group_id, member, wanted, on_done)
 
 
 def _position(

@@ -9,7 +9,7 @@ offset commits.
 from collections.abc import Mapping
 
 from kclient.broker.controller.metadata_image import MetadataImage
-from kclient.broker.coordinator.group.offset_store import CommittedOffset
+from kclient.broker.coordinator.group.group_records import CommittedOffset
 from kclient.broker.network.request_channel import Request
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.served_api import ServedApi

@@ -29,6 +29,16 @@ class Timers:
         """Cancel a timer; idempotent."""
         self._live.pop(name, None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no timer is scheduled."""
+        return not self._live
+
+    def clear(self) -> None:
+        """Cancel all timers."""
+        self._live.clear()
+        self._heap.clear()
+
     def has(self, name: Hashable) -> bool:
         """Return whether a timer of this name is scheduled."""
         return name in self._live

@@ -1,0 +1,122 @@
+"""Committed offsets of groups (Kafka: OffsetMetadataManager)."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from kclient.broker.coordinator.group.group import Group, GroupConfig
+from kclient.broker.coordinator.group.group_records import (
+    CommittedOffset,
+    committed_offset,
+    offset_record,
+)
+from kclient.broker.coordinator.runtime.coordinator_shard import CoordinatorRecord, ShardContext
+from kclient.common.broker_errors import (
+    NONE,
+    InvalidCommitOffsetSizeError,
+    OffsetMetadataTooLargeError,
+    RecordTooLargeError,
+    code_of,
+)
+from kclient.common.errors import KafkaError
+from kclient.common.types import TopicPartition
+from kclient.protocol.message import VersionedRecord
+from kclient.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+
+_log = logging.getLogger(__name__)
+
+
+class OffsetMetadataManager:
+    """Committed offsets of a shard; they change only when a record is replayed.
+
+    Every method runs under the shard's lock.
+    """
+
+    def __init__(self, config: GroupConfig, context: ShardContext) -> None:
+        self._config = config
+        self._context = context
+        self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+
+    def replay(self, key: OffsetCommitKey, value: VersionedRecord | None) -> None:
+        """Apply a record; no value deletes the offset."""
+        partition = TopicPartition(key.topic, key.partition)
+        if isinstance(value, OffsetCommitValue):
+            self._groups.setdefault(key.group, {})[partition] = committed_offset(value)
+            return
+        offsets = self._groups.get(key.group)
+        if offsets is not None:
+            offsets.pop(partition, None)
+            if not offsets:
+                del self._groups[key.group]
+
+    def of_group(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+        """Return all offsets of a group."""
+        return dict(self._groups.get(group_id, {}))
+
+    def has_offsets(self, group_id: str) -> bool:
+        """Return whether a group has committed offsets."""
+        return group_id in self._groups
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """Write offsets; reply with an error code for each when they are committed."""
+        limit = self._config.offset_metadata_max_bytes
+        large = {tp for tp, offset in offsets.items() if len(offset.metadata.encode()) > limit}
+        codes = dict.fromkeys(offsets, NONE)
+        codes |= dict.fromkeys(large, code_of(OffsetMetadataTooLargeError))
+        accepted = {tp: offset for tp, offset in offsets.items() if tp not in large}
+
+        def on_done(error: KafkaError | None) -> None:
+            if error is not None:
+                codes.update(dict.fromkeys(accepted, _commit_error_code(error)))
+            self._context.reply(reply, codes)
+
+        records = [offset_record(group_id, tp, offset) for tp, offset in accepted.items()]
+        self._context.write(records, on_done)
+
+    def tombstones(
+        self, group_id: str, partitions: Collection[TopicPartition] | None = None
+    ) -> list[CoordinatorRecord]:
+        """Return the records that delete a group's offsets, by default all of them."""
+        if partitions is None:
+            partitions = self._groups.get(group_id, {}).keys()
+        return [offset_record(group_id, partition, None) for partition in partitions]
+
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """Delete all offsets in topics that were deleted."""
+        for group_id, offsets in self._groups.items():
+            self.delete(
+                group_id,
+                self.tombstones(group_id, [tp for tp in offsets if tp.topic in topics]),
+            )
+
+    def expire(self, group: Group, now_wall_ms: int) -> None:
+        """Delete the offsets of an empty group that have expired."""
+        expired = []
+        for partition, offset in self._groups.get(group.group_id, {}).items():
+            expiry_ms = offset.expire_timestamp_ms
+            if expiry_ms is None:
+                since_ms = max(offset.commit_timestamp_ms, group.state_since_ms)
+                expiry_ms = since_ms + self._config.offsets_retention_ms
+            if now_wall_ms >= expiry_ms:
+                expired.append(partition)
+        self.delete(group.group_id, self.tombstones(group.group_id, expired))
+
+    def delete(self, group_id: str, tombstones: list[CoordinatorRecord]) -> None:
+        """Write tombstones, if any; a failure is logged and the next check retries."""
+
+        def on_done(error: KafkaError | None) -> None:
+            if error is not None:
+                _log.warning("group %s: deletion failed: %s", group_id, error)
+
+        if tombstones:
+            self._context.write(tombstones, on_done)
+
+
+def _commit_error_code(error: KafkaError) -> int:
+    if isinstance(error, RecordTooLargeError):
+        return code_of(InvalidCommitOffsetSizeError)
+    return code_of(error)

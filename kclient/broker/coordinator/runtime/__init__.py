@@ -1,0 +1,1 @@
+"""Runtime of coordinators: shards, their log, timers and pending writes."""
