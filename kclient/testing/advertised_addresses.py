@@ -1,4 +1,4 @@
-"""Puts a proxy's addresses in the place of those that brokers advertise."""
+"""Replacement of the addresses that brokers advertise by those of a proxy."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -16,7 +16,7 @@ from kclient.testing.fault_rule import Delivery
 from kclient.testing.fault_script import edit_response
 
 Translate = Callable[[Address], Address]
-"""Returns where a proxy listens for an address that a broker advertises."""
+"""Returns the address of the proxy for an address that a broker advertises."""
 
 _FIRST_WITH_LEADERS = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
 _NEVER = 1 << 15
@@ -29,10 +29,10 @@ class _Place(Protocol):
 
 
 def rewrite_addresses(delivery: Delivery, translate: Translate) -> None:
-    """Let an answer that names brokers name the proxy instead.
+    """Replace the brokers' addresses in a response by those of the proxy.
 
-    These are Metadata, FindCoordinator, DescribeCluster, and the new leaders in answers to Produce
-    and Fetch (KIP-951).
+    These are Metadata, FindCoordinator, DescribeCluster, and the new leaders in the responses to
+    Produce and Fetch (KIP-951).
     """
     if not _may_name_brokers(delivery.frame):
         return

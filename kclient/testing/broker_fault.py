@@ -1,4 +1,4 @@
-"""One fault of a broker: which calls it strikes, and what it does to them."""
+"""A fault of a broker: the calls that it affects, and its effect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ from kclient.testing.watched_request import Fate
 
 
 class Call(TypedDict, total=False):
-    """Which calls of an API a fault strikes; what is left out does not matter.
+    """Selection of the calls of an API that a fault affects; a missing key selects all.
 
     Attributes:
-        nth: The first call to strike among those that fit, counted from 1.
-        times: How many calls to strike from there on; None for all.
+        nth: First call to affect among those that match, counted from 1.
+        times: Number of calls to affect from there on; None for all.
         client_id: Calls of clients with this ``client.id`` only.
     """
 
@@ -33,10 +33,10 @@ class RequestSeen:
     Attributes:
         api: API.
         version: Version.
-        correlation_id: The client's number for it.
-        client_id: The client's name for itself, or None.
-        connection_id: The broker's name for the connection.
-        body: What was asked for; None for an ApiVersions request of a version not known.
+        correlation_id: Correlation id.
+        client_id: ``client.id`` of the client, or None.
+        connection_id: Id of the connection in the broker.
+        body: The request; None for an ApiVersions request of an unknown version.
     """
 
     api: ApiKey
@@ -49,16 +49,16 @@ class RequestSeen:
 
 @dataclass(slots=True)
 class BrokerFault:
-    """A fault that is set.
+    """A fault that is in force.
 
     Attributes:
-        api: API it strikes.
-        doom: Writes into a call's fate.
-        nth: First call that it strikes among those that fit.
-        times: How many it strikes; None for all from `nth` on.
-        client_id: Client it strikes; None for all.
-        seen: Calls that fitted so far.
-        hits: Calls that it struck so far.
+        api: API that it affects.
+        doom: Sets the fate of a call.
+        nth: First call that it affects among those that match.
+        times: Number of calls that it affects; None for all from `nth` on.
+        client_id: Client that it affects; None for all.
+        seen: Number of calls that matched so far.
+        hits: Number of calls that it affected so far.
     """
 
     api: ApiKey
@@ -78,7 +78,7 @@ class BrokerFault:
             raise InvalidArgumentError(f"times: got {self.times}, expected 1 or more, or None")
 
     def apply(self, request: Request, fate: Fate) -> None:
-        """Strike the call if it is the turn of such a one."""
+        """Affect the call if it is one of those selected."""
         header = request.header
         if header.api_key is not self.api or self.client_id not in (None, header.client_id):
             return

@@ -1,4 +1,4 @@
-"""Lets a broker of a test fail on request: at the n-th call of an API, in a way of one's choice."""
+"""Faults inside the broker of a test, at chosen calls of an API."""
 
 import logging
 from collections import deque
@@ -29,16 +29,16 @@ CarryOut = Callable[[Request], None]
 
 
 class BrokerFaults:
-    """Faults inside the broker of an `EmbeddedCluster`, which hands it out as ``cluster.faults``.
+    """Faults inside the broker of an `EmbeddedCluster`, available as ``cluster.faults``.
 
-    Every method that sets a fault takes ``nth``, ``times`` and ``client_id`` to say which calls
-    are meant, see `Call`, and returns the fault, whose ``hits`` tells how often it struck. Faults
-    outlive a restart of the broker. Methods may be called from any thread.
+    Every method that sets a fault takes ``nth``, ``times`` and ``client_id`` to select calls, see
+    `Call`, and returns the fault, whose ``hits`` counts the calls that it affected. Faults
+    remain in force over a restart of the broker. Methods may be called from any thread.
 
     Attributes:
-        requests: What reached the broker since the faults were first asked for, the last ten
-            thousand requests.
-        failure: What a function given to `edit` raised first; raised when the cluster is closed.
+        requests: Requests that reached the broker since the faults were first used, the last ten
+            thousand.
+        failure: First error of a function given to `edit`; raised when the cluster is closed.
     """
 
     def __init__(self, runtime: Runtime, kill: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class BrokerFaults:
         self.failure: Exception | None = None
         self._runtime = runtime
         self._kill = kill
-        # guards: the faults, what is held back and whether it is
+        # guards: the faults, the requests that are held, and whether requests are held
         self._condition = runtime.tasks.condition()
         self._faults: list[BrokerFault] = []
         self._held: list[Callable[[], None]] = []
@@ -55,11 +55,11 @@ class BrokerFaults:
         self._killing: Task | None = None
 
     def attach(self, broker: BrokerServer) -> None:
-        """Take over the requests of a broker; the cluster calls this."""
+        """Intercept the requests of a broker; the cluster calls this."""
         if self._killing is not None:
-            self._killing.join(_PATIENCE)  # the data directory is in use until it is over
+            self._killing.join(_PATIENCE)  # the broker uses the data directory until then
         with self._condition:
-            self._held.clear()  # it belonged to a broker that is gone
+            self._held.clear()  # requests to the previous broker
         self._broker = broker
         broker.intercept(self.intercept)
 
@@ -73,13 +73,13 @@ class BrokerFaults:
         handled: bool = False,
         **call: Unpack[Call],
     ) -> BrokerFault:
-        """Answer with an error.
+        """Respond with an error.
 
         Args:
             api: API.
             error: Class of the error, or its code.
-            handled: Whether the request takes effect all the same.
-            **call: Which calls; the next one if nothing is said.
+            handled: Whether the request is handled before the error is returned.
+            **call: Calls to affect; by default the next one.
         """
         code = error if isinstance(error, int) else code_of(error)
 
@@ -90,37 +90,37 @@ class BrokerFaults:
         return self._set(api, doom, call)
 
     def delay(
-        self, api: ApiKey, seconds: float, *, answer_only: bool = False, **call: Unpack[Call]
+        self, api: ApiKey, seconds: float, *, response_only: bool = False, **call: Unpack[Call]
     ) -> BrokerFault:
-        """Keep requests back.
+        """Delay requests or their responses.
 
         Args:
             api: API.
-            seconds: How long.
-            answer_only: Whether the request takes effect at once and only its answer waits.
-            **call: Which calls; all if nothing is said.
+            seconds: Duration.
+            response_only: Whether the request is handled at once and only its response is delayed.
+            **call: Calls to affect; by default all.
         """
         if not seconds >= 0:
             raise InvalidArgumentError(f"seconds: got {seconds!r}, expected 0 or more")
 
         def doom(fate: Fate) -> None:
-            if answer_only:
-                fate.answer_delay_ms += 1000.0 * seconds
+            if response_only:
+                fate.response_delay_ms += 1000.0 * seconds
             else:
                 fate.delay_ms += 1000.0 * seconds
 
         return self._set(api, doom, {"times": None, **call})
 
     def drop_response(self, api: ApiKey, **call: Unpack[Call]) -> BrokerFault:
-        """Handle requests, then close their connection instead of answering.
+        """Handle requests, then close their connection instead of responding.
 
         Args:
             api: API.
-            **call: Which calls; the next one if nothing is said.
+            **call: Calls to affect; by default the next one.
         """
 
         def doom(fate: Fate) -> None:
-            fate.is_answer_lost = True
+            fate.is_response_lost = True
 
         return self._set(api, doom, call)
 
@@ -129,7 +129,7 @@ class BrokerFaults:
 
         Args:
             api: API.
-            **call: Which calls; the next one if nothing is said.
+            **call: Calls to affect; by default the next one.
         """
 
         def doom(fate: Fate) -> None:
@@ -140,12 +140,12 @@ class BrokerFaults:
     def edit(
         self, api: ApiKey, change: Callable[[Any], object], **call: Unpack[Call]
     ) -> BrokerFault:
-        """Change answers before they go out.
+        """Change responses before they are sent.
 
         Args:
             api: API.
-            change: Gets the response and changes it in place.
-            **call: Which calls; all if nothing is said.
+            change: Changes the response in place.
+            **call: Calls to affect; by default all.
         """
 
         def doom(fate: Fate) -> None:
@@ -156,12 +156,12 @@ class BrokerFaults:
     def kill(
         self, api: ApiKey | None = None, *, handled: bool = False, **call: Unpack[Call]
     ) -> None:
-        """Kill the broker, as a crash would: at once, or when a request comes.
+        """Kill the broker, as a crash would: at once, or when a request arrives.
 
         Args:
-            api: API whose call is the end of the broker; None for now.
-            handled: Whether that request takes effect, without being answered.
-            **call: Which call; the next one if nothing is said.
+            api: API whose call kills the broker; None to kill it now.
+            handled: Whether that request is handled, without a response.
+            **call: Call to affect; by default the next one.
         """
         if api is None:
             self._kill()
@@ -174,33 +174,33 @@ class BrokerFaults:
         self._set(api, doom, call)
 
     def mute(self) -> None:
-        """Let requests wait, and answers too, as those of a process do that is stopped."""
+        """Hold requests and responses, like a broker whose process is stopped."""
         with self._condition:
             self._muted = True
 
     def unmute(self) -> None:
-        """Handle what waited, in its order, and answer."""
+        """Handle the held requests in their order, and send the held responses."""
         with self._condition:
             self._muted = False
             held, self._held = self._held, []
-        for go_on in held:
-            go_on()
+        for proceed in held:
+            proceed()
 
     def remove(self, fault: BrokerFault) -> None:
-        """Take one fault back; no error if it was taken back before."""
+        """Remove one fault. Idempotent."""
         with self._condition:
             self._faults = [known for known in self._faults if known is not fault]
 
     def heal(self) -> None:
-        """Take every fault back; what waits goes on."""
+        """Remove all faults; held requests and responses proceed."""
         with self._condition:
             self._faults = []
         self.unmute()
 
-    # --- requests on their way
+    # --- requests in flight
 
     def intercept(self, request: Request, carry_out: CarryOut) -> None:
-        """Apply the faults to a request; `attach` makes the broker call this for each request."""
+        """Apply the faults to a request; the broker calls this for each request after `attach`."""
         header = request.header
         self.requests.append(
             RequestSeen(
@@ -220,12 +220,12 @@ class BrokerFaults:
             self._faults = [*self._faults, fault]
         return fault
 
-    def _unless_muted(self, go_on: Callable[[], None]) -> None:
+    def _unless_muted(self, proceed: Callable[[], None]) -> None:
         with self._condition:
             if self._muted:
-                self._held.append(go_on)
+                self._held.append(proceed)
                 return
-        go_on()
+        proceed()
 
     def _judge(self, request: Request, carry_out: CarryOut) -> None:
         fate = Fate()
@@ -240,43 +240,47 @@ class BrokerFaults:
         elif fate.kills and not fate.is_handled:
             self._kill_soon()
         elif fate.error_code is not None and not fate.is_handled and request.body is not None:
-            self._give(request, _error_answer(request.body, fate.error_code), None)
+            self._send(request, _error_response(request.body, fate.error_code), None)
         else:
-            carry_out(WatchedRequest(request, fate, self._answer))
+            carry_out(WatchedRequest(request, fate, self._respond))
             return
         request.release()
 
-    def _answer(
+    def _respond(
         self, request: WatchedRequest, message: ResponseMessage, version: int | None
     ) -> None:
         fate, original = request.fate, request.original
         if fate.kills:
             self._kill_soon()
             return
-        answer = None if fate.is_answer_lost else self._changed(request, message)
+        response = None if fate.is_response_lost else self._changed(request, message)
         self._after(
-            fate.answer_delay_ms,
-            lambda: self._unless_muted(lambda: self._give(original, answer, version)),
+            fate.response_delay_ms,
+            lambda: self._unless_muted(lambda: self._send(original, response, version)),
         )
 
-    def _changed(self, request: WatchedRequest, answer: ResponseMessage) -> ResponseMessage | None:
+    def _changed(
+        self, request: WatchedRequest, response: ResponseMessage
+    ) -> ResponseMessage | None:
         fate = request.fate
         if fate.error_code is not None and request.body is not None:
-            return _error_answer(request.body, fate.error_code)
+            return _error_response(request.body, fate.error_code)
         try:
             for change in fate.changes:
-                change(answer)
+                change(response)
         except Exception as error:  # noqa: BLE001 (raised when the cluster is closed)
-            _log.exception("%r: a change to its answer failed", request.original)
+            _log.exception("%r: a change to its response failed", request.original)
             self.failure = self.failure or error
             return None
-        return answer
+        return response
 
-    def _give(self, request: Request, answer: ResponseMessage | None, version: int | None) -> None:
-        if answer is None:
+    def _send(
+        self, request: Request, response: ResponseMessage | None, version: int | None
+    ) -> None:
+        if response is None:
             request.close_connection()
         else:
-            request.respond(answer, version)
+            request.respond(response, version)
 
     def _after(self, delay_ms: float, act: Callable[[], None]) -> None:
         broker = self._broker
@@ -288,7 +292,7 @@ class BrokerFaults:
         timer.add(_Later(self._runtime.tasks.condition(), due_ms, act))
 
     def _kill_soon(self) -> None:
-        """Kill the broker from outside of its own threads, which it waits for."""
+        """Kill the broker from a thread that is not its own, since `kill` joins those."""
 
         def step() -> bool:
             self._kill()
@@ -298,23 +302,23 @@ class BrokerFaults:
 
 
 class _Later(DelayedOperation):
-    """Something that waits for its time only."""
+    """A delayed action that completes at its deadline only."""
 
     def __init__(self, lock: Condition, deadline_ms: float, act: Callable[[], None]) -> None:
         super().__init__(lock, deadline_ms)
         self._act = act
 
     def try_complete(self) -> bool:
-        """Wait on: nothing but the time completes it."""
+        """Return False: only the deadline completes it."""
         return False
 
     def on_complete(self) -> None:
-        """Do what was waited for."""
+        """Run the action."""
         self._act()
 
 
-def _error_answer(body: RequestMessage, code: int) -> ResponseMessage | None:
-    """Return the answer that tells an error; None where the connection is closed instead."""
+def _error_response(body: RequestMessage, code: int) -> ResponseMessage | None:
+    """Return an error response; None if the connection is closed instead."""
     if isinstance(body, ProduceRequest) and body.acks == 0:
         return None
     return API_TABLE[body.api_key].error_response(body, code)

@@ -1,4 +1,4 @@
-"""A broker inside the running process, for tests and for programs that bring their own."""
+"""A broker inside the running process, for tests and for programs that embed a broker."""
 
 import tempfile
 import warnings
@@ -18,9 +18,9 @@ from kclient.network.system_runtime import system_runtime
 from kclient.testing.broker_faults import BrokerFaults
 
 _DEFAULTS: Mapping[str, object] = {
-    # Waiting for more members makes sense where consumers start on many machines at once.
+    # Waiting for more members is useful where consumers start on many machines at once.
     "group.initial.rebalance.delay.ms": 0,
-    # One broker does not spread groups over others.
+    # One broker does not distribute groups.
     "offsets.topic.num.partitions": 4,
 }
 
@@ -29,17 +29,17 @@ class EmbeddedCluster(ProcessBound):
     """A cluster that lives as long as a ``with`` block.
 
     It speaks the Kafka protocol on a loopback port, so that any client can use it. Without a
-    `data_dir` its data lies in a temporary directory, which is removed at the end; with one, the
-    next cluster that is started on it goes on where this one ended.
+    `data_dir` its data is in a temporary directory, which is removed at the end; with one, the
+    next cluster that is started on it continues with the data.
 
     Args:
         brokers: Number of brokers; one, at present.
-        data_dir: Where the data lies; a temporary directory if None.
+        data_dir: Directory of the data; a temporary directory if None.
         config: Broker settings by Kafka's dotted names, such as ``num.partitions``.
-        runtime: The doors to the world; the machine's own if None.
+        runtime: Clock, tasks, network and files; those of the machine if None.
 
     Raises:
-        ConfigError: A setting is unknown, or has a value that cannot be used.
+        ConfigError: A setting is unknown, or its value is invalid.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class EmbeddedCluster(ProcessBound):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The ``host:port`` to give to clients; it stays the same over restarts.
+        """The ``host:port`` for clients; it stays the same over restarts.
 
         Raises:
             IllegalStateError: The cluster is not running.
@@ -76,7 +76,7 @@ class EmbeddedCluster(ProcessBound):
 
     @property
     def data_dir(self) -> Path:
-        """Where the data lies.
+        """Directory of the data.
 
         Raises:
             IllegalStateError: The cluster was not started.
@@ -100,7 +100,7 @@ class EmbeddedCluster(ProcessBound):
 
     @property
     def faults(self) -> BrokerFaults:
-        """Faults of the broker, to be set at any time; they outlive a restart."""
+        """Faults of the broker; they remain in force over a restart."""
         if self._faults is None:
             self._faults = BrokerFaults(self._runtime, self.kill)
             if self._broker is not None:
@@ -128,18 +128,18 @@ class EmbeddedCluster(ProcessBound):
             broker.start()
         except BaseException:
             if self._broker is None:
-                self._end()  # nobody closes what was never opened
+                self._end()  # close() is not called for a cluster that did not start
             raise
         self._broker = broker
         self._listener = broker.endpoint.address
 
     def stop(self) -> None:
-        """Stop as a broker does that is told to; the data stays. Idempotent."""
+        """Stop in an orderly way; the data is kept. Idempotent."""
         if self._broker is not None:
             self._broker.stop()
 
     def kill(self) -> None:
-        """Stop as a broker does that crashes; the data stays as it happens to be."""
+        """Stop like a broker that crashes; the data is kept as it is."""
         self.broker.kill()
 
     def restart(self) -> None:
@@ -150,11 +150,11 @@ class EmbeddedCluster(ProcessBound):
     def close(self) -> None:
         """Stop and remove the temporary directory; idempotent.
 
-        A child of the process that started the cluster only forgets it: the parent goes on.
+        In a child of the process that started the cluster this has no effect on the parent.
 
         Raises:
-            Exception: What a function given to `BrokerFaults.edit` has raised; a test must not pass
-                for want of its fault.
+            Exception: Error of a function given to `BrokerFaults.edit`; a test must not pass
+                without its fault.
         """
         self._end()
         if self._faults is not None and self._faults.failure is not None:
@@ -195,6 +195,6 @@ class EmbeddedCluster(ProcessBound):
 
 
 def _remove(runtime: Runtime, directory: Path, made_in: int) -> None:
-    """Remove a cluster's directory, in the process that made it."""
+    """Remove a cluster's directory, in the process that created it."""
     if runtime.tasks.process_id() == made_in:
         runtime.files.remove_tree(directory)

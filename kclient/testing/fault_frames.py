@@ -1,4 +1,4 @@
-"""Finds Kafka's frames in what passes through a proxy, and tells what each is about."""
+"""Kafka frames in the byte stream of a proxied connection, and their API and version."""
 
 import enum
 import struct
@@ -14,7 +14,7 @@ _MOST_ASKED = 10_000
 
 
 class Direction(enum.Enum):
-    """Which way bytes go."""
+    """Direction of a byte stream."""
 
     TO_BROKER = "to broker"
     TO_CLIENT = "to client"
@@ -22,15 +22,15 @@ class Direction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a proxy saw of one frame.
+    """Description of a frame that passed a proxy.
 
     Attributes:
-        connection: Number of the connection, the first being 1.
-        direction: Which way it went.
-        api: API of the request, or of the request that it answers; None where it is no frame of
-            Kafka's, or an API of no known number.
-        version: Version of request and response; -1 where `api` is None.
-        correlation_id: Correlation id; -1 where there is none.
+        connection: Number of the connection, from 1.
+        direction: Its direction.
+        api: API of the request or the response; None if it is not a Kafka frame or the API is
+            unknown.
+        version: Version of request and response; -1 if `api` is None.
+        correlation_id: Correlation id; -1 if there is none.
         size: Bytes on the wire, size prefix included.
     """
 
@@ -43,10 +43,10 @@ class Frame:
 
 
 class FrameSplitter:
-    """Cuts a stream into frames.
+    """Splits a stream into frames.
 
-    A stream that turns out not to be Kafka's, by a size that no frame has, is passed on as it
-    comes from there on.
+    A stream that is not Kafka's, which an invalid size shows, is passed on unchanged from there
+    on.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class FrameSplitter:
         self._is_kafka = True
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
-        """Take in bytes; return the frames they complete, each with its size prefix."""
+        """Add bytes; return the frames that they complete, each with its size prefix."""
         self._pending += data
         frames: list[bytes] = []
         position = 0
@@ -74,21 +74,21 @@ class FrameSplitter:
         return frames
 
     def rest(self) -> bytes:
-        """Return what is no whole frame yet, and forget it."""
+        """Return the bytes of an incomplete frame, and discard them."""
         rest = bytes(self._pending)
         self._pending.clear()
         return rest
 
 
 class Conversation:
-    """Names the frames of one connection; an answer is known by its question."""
+    """Matches the responses of one connection with its requests, to describe its frames."""
 
     def __init__(self, connection: int) -> None:
         self._connection = connection
         self._asked: dict[int, tuple[ApiKey | None, int]] = {}
 
     def name(self, direction: Direction, data: bytes) -> Frame:
-        """Return what a frame is about."""
+        """Return the description of a frame."""
         if direction is Direction.TO_BROKER:
             return self._request(data)
         return self._response(data)
@@ -102,7 +102,7 @@ class Conversation:
         except ValueError:
             return self._nameless(Direction.TO_BROKER, data)
         self._asked[correlation_id] = api, version
-        if len(self._asked) > _MOST_ASKED:  # the oldest was one that gets no answer, as with acks=0
+        if len(self._asked) > _MOST_ASKED:  # the oldest has no response, as with acks=0
             del self._asked[next(iter(self._asked))]
         return Frame(self._connection, Direction.TO_BROKER, api, version, correlation_id, len(data))
 

@@ -1,4 +1,4 @@
-"""One proxied connection: a client's socket, a broker's socket, and what passes between them."""
+"""A proxied connection: a client's socket, a broker's socket, and the frames between them."""
 
 import errno
 import logging
@@ -13,22 +13,22 @@ _log = logging.getLogger(__name__)
 
 _READ = 64 * 1024
 _ENOUGH = 1024 * 1024
-"""Bytes that may wait in one direction before reading pauses, as in a kernel's buffers."""
+"""Bytes that may wait in one direction before reading pauses, like a kernel's buffer."""
 
 Shape = Callable[[Delivery], None]
-"""Lets the rules change a frame."""
+"""Applies the rules to a frame."""
 
 
 class Side:
-    """One end: a socket, the frames that come from it and the bytes that wait to go to it.
+    """One end: a socket, the frames read from it and the bytes to be written to it.
 
     Attributes:
-        link: The connection it is an end of.
-        direction: Which way goes what comes from it.
-        socket: The socket; None once it is closed, or while there is none yet.
+        link: Its connection.
+        direction: Direction of the frames read from it.
+        socket: The socket; None before it is open and after it is closed.
         is_connected: Whether bytes can flow.
-        splitter: Makes frames of what comes.
-        pipe: What is to go out here.
+        splitter: Splits the bytes read from it into frames.
+        pipe: Bytes to be written to it.
     """
 
     def __init__(self, link: "FaultLink", direction: Direction, poller: Poller) -> None:
@@ -42,12 +42,12 @@ class Side:
         self._watched = -1
 
     def open(self, stream: StreamSocket, *, connected: bool) -> None:
-        """Take a socket."""
+        """Use a socket."""
         self.socket = stream
         self.is_connected = connected
 
     def watch(self, events: int) -> None:
-        """Ask the poller for these events."""
+        """Watch the socket for these events."""
         if self.socket is None or events == self._watched:
             return
         if self._watched < 0:
@@ -72,11 +72,11 @@ class Side:
 
 
 class FaultLink:
-    """Reads frames on one side, has them shaped, and writes them on the other.
+    """Reads frames on one side, applies the rules to them, and writes them on the other.
 
     Attributes:
-        number: Which connection of the proxy it is, from 1 on.
-        is_over: Whether nothing is left of it.
+        number: Number of the connection, from 1.
+        is_over: Whether both sides are closed.
         is_silent: Whether it swallows whatever comes.
         is_held: Whether nothing moves at present.
         dies_at_ms: When it ends by itself.
@@ -100,7 +100,7 @@ class FaultLink:
         host, port = target
         try:
             addresses = net.resolve(host, port)
-            # "localhost" may stand for ::1 as well; brokers of tests mostly listen on IPv4.
+            # "localhost" may resolve to ::1 first; brokers of tests mostly listen on IPv4.
             address = min(addresses, key=lambda found: ":" in found[0])
             self._broker.open(net.connect(address, -1, -1), connected=False)
         except OSError as error:
@@ -161,7 +161,7 @@ class FaultLink:
         failure = stream.connect_error()
         if failure:
             name = errno.errorcode.get(failure, str(failure))
-            _log.info("connection %d: the broker cannot be reached: %s", self.number, name)
+            _log.info("connection %d: could not connect to the broker: %s", self.number, name)
             self.end(Ending.RESET)
         else:
             side.is_connected = True
@@ -188,7 +188,7 @@ class FaultLink:
         self._other(side).pipe.put(delivery, now_ms)
 
     def _ended(self, side: Side, ending: Ending, now_ms: float) -> None:
-        """Let one side's end come out at the other, behind what is still under way."""
+        """Propagate the end of one side to the other, after the bytes that still wait."""
         rest = side.splitter.rest()
         side.end(ending)
         if side is self._client and (self.is_silent or self._broker.socket is None):

@@ -1,4 +1,4 @@
-"""The moving part of a fault proxy: its ports, its connections, and the loop that serves them."""
+"""Loop of a fault proxy: its ports, its connections, and the polling of their sockets."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ class Door:
     """A port of the proxy.
 
     Attributes:
-        target: The broker behind it.
-        address: Where clients reach it.
-        listener: What accepts; None while it refuses.
+        target: The broker that its connections lead to.
+        address: Address for clients.
+        listener: The listening socket; None while connections are refused.
     """
 
     target: Address
@@ -31,15 +31,15 @@ class Door:
 
 
 class FaultLoop:
-    """Accepts, reads, shapes and writes. Everything but `wakeup` is for one thread.
+    """Accepts connections, and reads, shapes and writes frames. Thread-safe: `wakeup` only.
 
     Attributes:
         links: Open connections.
-        accepted: How many connections were taken so far.
-        is_swallowing: Whether new connections lead nowhere.
-        is_held: Whether nothing moves.
-        lifetime_ms: Returns how long a new connection is to live.
-        failure: What a fault raised first, of all that did.
+        accepted: Number of connections accepted so far.
+        is_swallowing: Whether new connections are black holes.
+        is_held: Whether no bytes are passed on.
+        lifetime_ms: Returns the lifetime of a new connection.
+        failure: First error of a fault.
     """
 
     def __init__(self, runtime: Runtime, shape: Shape, host: str) -> None:
@@ -56,7 +56,7 @@ class FaultLoop:
         self._doors: list[Door] = []
 
     def turn(self, timeout_ms: float = _IDLE_MS) -> None:
-        """Do what is due, then wait for the next thing to happen, and take note of it."""
+        """Write what is due, then wait for the next event and process it."""
         now_ms = self._runtime.clock.monotonic_ms()
         wait_ms = timeout_ms
         for link in self.links:
@@ -72,14 +72,14 @@ class FaultLoop:
                 self._accept(source, now_ms)
 
     def wakeup(self) -> None:
-        """End the present wait; may be called by any thread."""
+        """End the current wait; thread-safe."""
         self._poller.wakeup()
 
     def open_door(self, target: Address, port: int = 0) -> Door:
         """Listen for a broker.
 
         Raises:
-            OSError: The address is taken, or not one of this machine's.
+            OSError: The address is in use, or not one of this machine's.
         """
         door = Door(target, (self._host, port))
         self._listen(door)
@@ -87,7 +87,7 @@ class FaultLoop:
         return door
 
     def address_for(self, broker: Address) -> Address:
-        """Return where clients reach a broker; opens a door to it where there is none."""
+        """Return the address for clients of a broker; opens a port if it has none."""
         for door in self._doors:
             if broker in (door.target, door.address):
                 return door.address
@@ -102,7 +102,7 @@ class FaultLoop:
                 listener.close()
 
     def hold(self, *, held: bool) -> None:
-        """Let nothing move, or let everything go on."""
+        """Pass no bytes on, or continue to do so."""
         self.is_held = held
         for link in self.links:
             link.is_held = held
@@ -114,13 +114,13 @@ class FaultLoop:
             link.is_silent = True
 
     def end_all(self, ending: Ending) -> None:
-        """End every connection there is."""
+        """End every connection."""
         for link in self.links:
             link.end(ending)
         self.links = [link for link in self.links if not link.is_over]
 
     def heal(self) -> None:
-        """Take back every fault of connections."""
+        """Remove every fault of connections."""
         self.lifetime_ms = lambda: float("inf")
         self.is_swallowing = False
         self.hold(held=False)
@@ -150,11 +150,11 @@ class FaultLoop:
 
     @contextmanager
     def _surviving(self, link: FaultLink) -> Iterator[None]:
-        """Let a fault whose own function fails cost its connection only."""
+        """Close only the connection of a fault whose function raises."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 (raised when the proxy is closed)
-            _log.exception("connection %d: a fault failed; it is reset", link.number)
+            _log.exception("connection %d: a fault failed; the connection is reset", link.number)
             self.failure = self.failure or error
             link.end(Ending.RESET)
 
@@ -164,7 +164,7 @@ class FaultLoop:
         try:
             client = door.listener.accept()
         except OSError as error:
-            _log.info("a connection was not taken: %s", error)
+            _log.info("could not accept a connection: %s", error)
             return
         self._take(client, door.target, now_ms)
 

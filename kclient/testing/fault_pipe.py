@@ -1,4 +1,4 @@
-"""One direction of a proxied connection: bytes that wait for their time to go out."""
+"""One direction of a proxied connection: bytes that wait for the time to be written."""
 
 import math
 from collections import deque
@@ -10,7 +10,7 @@ from kclient.testing.fault_rule import Delivery, Ending
 
 @dataclass(slots=True)
 class _Waiting:
-    """Bytes that go out together, from `due_ms` on."""
+    """Bytes that are written together, from `due_ms` on."""
 
     due_ms: float
     data: memoryview
@@ -20,11 +20,11 @@ class _Waiting:
 
 
 class FaultPipe:
-    """Writes in the order of arrival, each frame when it is due and as fast as it may.
+    """Writes frames in the order of arrival, each when it is due and at its rate.
 
     Attributes:
-        backlog: Bytes that wait.
-        is_blocked: Whether the socket takes no more at present.
+        backlog: Number of bytes that wait.
+        is_blocked: Whether the socket's buffer is full.
     """
 
     def __init__(self) -> None:
@@ -33,21 +33,21 @@ class FaultPipe:
         self._queue: deque[_Waiting] = deque()
 
     def put(self, delivery: Delivery, now_ms: float) -> None:
-        """Queue a frame as the rules have shaped it."""
+        """Queue a frame that the rules have shaped."""
         data = memoryview(b"".join(delivery.pieces))
         due_ms = now_ms + delivery.delay_ms
         self._queue.append(_Waiting(due_ms, data, delivery.chunk, delivery.gap_ms, delivery.ending))
         self.backlog += len(data)
 
     def put_end(self, ending: Ending, now_ms: float) -> None:
-        """Let the connection end after what waits."""
+        """End the connection after the bytes that wait."""
         self._queue.append(_Waiting(now_ms, memoryview(b""), 0, 0.0, ending))
 
     def write(self, target: StreamSocket, now_ms: float) -> Ending | None:
         """Write what is due.
 
         Returns:
-            How the connection is to end, once it is time for that.
+            How to end the connection, once that is due; otherwise None.
 
         Raises:
             OSError: The connection broke.
@@ -67,7 +67,7 @@ class FaultPipe:
         return None
 
     def wait_ms(self, now_ms: float) -> float:
-        """Return in how many milliseconds there is something to write."""
+        """Return the milliseconds until something is due."""
         if not self._queue or self.is_blocked:
             return math.inf
         return max(0.0, self._queue[0].due_ms - now_ms)
@@ -84,6 +84,6 @@ class FaultPipe:
         self.backlog -= taken
 
     def _keep_back(self, due_ms: float) -> None:
-        """Let what comes next keep the pace of what went before."""
+        """Delay later frames to the rate of those before."""
         if self._queue:
             self._queue[0].due_ms = max(self._queue[0].due_ms, due_ms)

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a broker that knows Kafka's frames and does harm on request."""
+"""A TCP proxy between clients and brokers that parses Kafka's frames and injects faults."""
 
 import logging
 from collections import deque
@@ -28,27 +28,27 @@ _REMEMBERED = 10_000
 
 
 class FaultProxy(FaultScript):
-    """Stands between clients and brokers and breaks what it is told to break.
+    """Proxy between clients and brokers that injects faults on request.
 
-    Without a fault it passes everything on, each frame once it is complete. Faults that strike
-    frames are described at `FaultScript`: `delay`, `stall`, `limit_rate`, `chunk`, `cut`, `drop`,
+    Without a fault it passes everything on, each frame once it is complete. Faults of frames are
+    described at `FaultScript`: `delay`, `stall`, `limit_rate`, `chunk`, `cut`, `drop`,
     `drop_response`, `duplicate`, `corrupt`, `replace`, `edit`. Faults of whole connections are
-    here. All can be set while connections are open, from any thread; `heal` takes them back.
+    here. All can be set while connections are open, from any thread; `heal` removes them.
 
-    Every broker that an answer names gets a port of its own, so that the clients of a cluster of
-    several brokers stay behind the proxy too. Any Kafka client and any Kafka broker will do.
+    Every broker that a response names gets a port of its own, so that the clients of a cluster of
+    several brokers stay behind the proxy. It works with any Kafka client and broker.
 
     Args:
-        target: The broker, ``host:port``; the name is looked up at each connection.
+        target: The broker, ``host:port``; the name is resolved for each connection.
         seed: Makes random choices repeatable.
-        advertise: Whether answers that name brokers are rewritten to name the proxy. Without it
-            clients leave the proxy as soon as they know the brokers, unless these advertise it.
-        listen: Where to listen, ``host:port``; port 0 takes a free one. The host is what the proxy
-            advertises.
-        runtime: The doors to the world; the machine's own if None.
+        advertise: Whether responses that name brokers are rewritten to name the proxy. Without it
+            clients connect to the brokers directly, unless the brokers advertise the proxy.
+        listen: Address to listen on, ``host:port``; port 0 for any free one. The proxy advertises
+            its host.
+        runtime: Clock, tasks, network and files; those of the machine if None.
 
     Attributes:
-        frames: What came by, the last ten thousand frames.
+        frames: Frames that passed, the last ten thousand.
 
     Raises:
         ConfigError: An address is not of the form ``host:port``.
@@ -69,8 +69,8 @@ class FaultProxy(FaultScript):
         self._host, self._port = _parse_listen(listen)
         self._advertise = advertise
         self._runtime = system_runtime() if runtime is None else runtime
-        # guards: the commands, the number of those carried out and the error of the last one;
-        # notified when they were
+        # guards: the commands, the number of completed ones and the error of the last one;
+        # notified when that number changes
         self._condition = self._runtime.tasks.condition()
         self._commands: deque[Callable[[], object]] = deque()
         self._obeyed = 0
@@ -78,7 +78,7 @@ class FaultProxy(FaultScript):
         self._loop: FaultLoop | None = None
         self._task: Task | None = None
 
-    # --- life
+    # --- life cycle
 
     @property
     def address(self) -> Address:
@@ -92,7 +92,7 @@ class FaultProxy(FaultScript):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The ``host:port`` to give to clients.
+        """The ``host:port`` for clients.
 
         Raises:
             IllegalStateError: The proxy was not started.
@@ -102,19 +102,19 @@ class FaultProxy(FaultScript):
 
     @property
     def connections(self) -> int:
-        """How many connections are open, as clients see it."""
+        """Number of open connections of clients."""
         return len(self._running().links)
 
     @property
     def accepted(self) -> int:
-        """How many connections were taken since the start."""
+        """Number of connections accepted since the start."""
         return self._running().accepted
 
     def start(self) -> None:
-        """Start listening; the broker need not be there yet.
+        """Start listening; the broker may be started later.
 
         Raises:
-            OSError: The address to listen on is taken, or not one of this machine's.
+            OSError: The address is in use, or not one of this machine's.
             IllegalStateError: It is running already.
         """
         if self._loop is not None:
@@ -132,15 +132,15 @@ class FaultProxy(FaultScript):
         """Reset every connection and stop listening; idempotent.
 
         Raises:
-            Exception: What a function given to `edit` or `replace` has raised, or a fault that
-                could not be done; a test must not pass for want of its fault.
+            Exception: Error of a function given to `edit` or `replace`, or a fault that could not
+                be applied, so that a test does not pass without its fault.
         """
         failure = self._end()
         if failure is not None:
             raise failure
 
     def _end(self) -> Exception | None:
-        """Close; return what a fault raised."""
+        """Close; return the error of a fault."""
         loop, self._loop = self._loop, None
         if loop is None or self._task is None:
             return None
@@ -168,10 +168,10 @@ class FaultProxy(FaultScript):
     # --- faults of connections; each is in force when its method returns
 
     def kill_connections(self, ending: Ending = Ending.RESET) -> None:
-        """End every connection there is; new ones are taken as before.
+        """End every open connection; new ones are accepted.
 
         With `Ending.SILENCE` they are left half-open: the broker sees them end, their clients do
-        not, and get no answer any more.
+        not, and get no response any more.
         """
         loop = self._running()
         self._order(lambda: loop.end_all(ending))
@@ -180,8 +180,8 @@ class FaultProxy(FaultScript):
         """Reset each connection that is opened from now on after a random time.
 
         Args:
-            shortest: Seconds that each one lives at least.
-            longest: Seconds that each one lives at most.
+            shortest: Shortest lifetime in seconds.
+            longest: Longest lifetime in seconds.
         """
         if not 0 <= shortest <= longest:
             raise InvalidArgumentError(
@@ -190,26 +190,26 @@ class FaultProxy(FaultScript):
         self._running().lifetime_ms = lambda: 1000.0 * self._random.uniform(shortest, longest)
 
     def refuse(self) -> None:
-        """Refuse new connections, as a port does where nobody listens."""
+        """Refuse new connections, like a port without a listener."""
         self._order(self._running().refuse)
 
     def black_hole(self) -> None:
-        """Accept connections and swallow all that comes, on those that exist as well."""
+        """Accept connections and discard all bytes, on open connections as well."""
         self._order(self._running().swallow)
 
     def hold(self) -> None:
-        """Let nothing move: what is sent waits, in the proxy and in front of it, until `heal`."""
+        """Hold all bytes, in the proxy and in the kernel's buffers, until `heal`."""
         loop = self._running()
         self._order(lambda: loop.hold(held=True))
 
     def heal(self) -> None:
-        """Take back every fault.
+        """Remove every fault.
 
-        What was held goes on. Connections that were left half-open or in a black hole are reset,
-        since what they have swallowed is lost.
+        Held bytes are sent. Connections that were left half-open or in a black hole are reset,
+        since bytes of them are lost.
 
         Raises:
-            OSError: After `refuse`, somebody else took the port.
+            OSError: After `refuse`, the port is used by another process.
         """
         self._rules.clear()
         self._order(self._running().heal)
@@ -222,13 +222,13 @@ class FaultProxy(FaultScript):
         return self._loop
 
     def _order(self, command: Callable[[], object]) -> None:
-        """Carry a command out in the loop, and wait for that."""
+        """Run a command in the loop, and wait until it is done."""
         with self._condition:
             self._commands.append(command)
             number = self._obeyed + len(self._commands)
             self._running().wakeup()
             if not self._condition.wait_for(lambda: self._obeyed >= number, _PATIENCE):
-                raise KafkaTimeoutError("the proxy did not answer; has its loop ended?")
+                raise KafkaTimeoutError("the proxy did not respond; its loop may have ended")
             refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise refusal

@@ -1,4 +1,4 @@
-"""One fault of a proxy: which frames it strikes, and what it does to them."""
+"""A fault of a proxy: the frames that it affects, and its effect."""
 
 import enum
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from kclient.testing.fault_frames import Direction, Frame
 
 
 class Ending(enum.Enum):
-    """How a connection ends.
+    """End of a connection.
 
     Attributes:
-        CLOSE: As a peer ends it that is done: an end of the stream (FIN).
-        RESET: As a peer ends it that has crashed: a reset (RST).
-        SILENCE: Not at all, as the client sees it: the broker's side is closed, the client's
-            stays open and nothing comes any more (half-open).
+        CLOSE: The peer closes it: end of the stream (FIN).
+        RESET: The peer crashes: reset (RST).
+        SILENCE: Half-open: the broker's side is closed, the client's side stays open and gets no
+            more bytes.
     """
 
     CLOSE = "close"
@@ -26,16 +26,16 @@ class Ending(enum.Enum):
 
 
 class Delivery:
-    """A frame on its way out of the proxy, as rules shape it.
+    """A frame that the proxy is about to write, as rules shape it.
 
     Attributes:
-        frame: What it is about.
-        data: Its bytes as they came, size prefix included.
-        pieces: What goes out instead; `data` where no rule says otherwise.
-        delay_ms: How long it is kept back, in milliseconds.
+        frame: Description of the frame.
+        data: Its bytes as received, size prefix included.
+        pieces: Bytes to write instead; `data` unless a rule changes it.
+        delay_ms: Delay before the write, in milliseconds.
         chunk: Most bytes written at a time; 0 for all at once.
-        gap_ms: Wait between two chunks, in milliseconds.
-        ending: What becomes of the connection after the last byte, if anything.
+        gap_ms: Time between two chunks, in milliseconds.
+        ending: How the connection ends after the last byte; None if it stays open.
     """
 
     __slots__ = ("chunk", "data", "delay_ms", "ending", "frame", "gap_ms", "pieces")
@@ -51,16 +51,16 @@ class Delivery:
 
 
 Act = Callable[[Delivery], None]
-"""Changes what becomes of a frame."""
+"""Changes the delivery of a frame."""
 
 
 class Turn(TypedDict, total=False):
-    """Which of the frames that fit a fault strikes; what is left out does not matter.
+    """Selection of the frames that a fault affects; a missing key selects all.
 
     Attributes:
-        connection: Frames of this connection only; the first one that was accepted is 1.
-        nth: The first frame to strike among those that fit, counted from 1.
-        times: How many frames to strike from there on; None for all.
+        connection: Frames of this connection only, numbered from 1.
+        nth: First frame to affect among those that match, counted from 1.
+        times: Number of frames to affect from there on; None for all.
     """
 
     connection: int
@@ -69,11 +69,11 @@ class Turn(TypedDict, total=False):
 
 
 class Where(Turn, total=False):
-    """Which frames a fault strikes; what is left out does not matter.
+    """Selection of the frames that a fault affects; a missing key selects all.
 
     Attributes:
         api: Requests and responses of this API only.
-        direction: Frames that go this way only.
+        direction: Frames of this direction only.
     """
 
     api: ApiKey
@@ -82,17 +82,17 @@ class Where(Turn, total=False):
 
 @dataclass(slots=True, eq=False)
 class FaultRule:
-    """A fault that is set.
+    """A fault that is in force.
 
     Attributes:
-        act: What it does.
-        api: API it strikes; None for any.
-        direction: Direction it strikes; None for both.
-        connection: Connection it strikes; None for all.
-        nth: First frame that it strikes among those that fit.
-        times: How many it strikes; None for all from `nth` on.
-        seen: Frames that fitted so far.
-        hits: Frames that it struck so far.
+        act: Its effect.
+        api: API that it affects; None for any.
+        direction: Direction that it affects; None for both.
+        connection: Connection that it affects; None for all.
+        nth: First frame that it affects among those that match.
+        times: Number of frames that it affects; None for all from `nth` on.
+        seen: Number of frames that matched so far.
+        hits: Number of frames that it affected so far.
     """
 
     act: Act
@@ -111,7 +111,7 @@ class FaultRule:
             raise InvalidArgumentError(f"times: got {self.times}, expected 1 or more, or None")
 
     def fits(self, frame: Frame) -> bool:
-        """Return whether the frame is of the kind that the rule is about."""
+        """Return whether the rule's selection matches the frame."""
         return (
             self.api in (None, frame.api)
             and self.direction in (None, frame.direction)
@@ -119,7 +119,7 @@ class FaultRule:
         )
 
     def apply(self, delivery: Delivery) -> None:
-        """Strike the frame if it is the turn of such a one."""
+        """Affect the frame if it is one of those selected."""
         if not self.fits(delivery.frame):
             return
         self.seen += 1

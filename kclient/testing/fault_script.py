@@ -1,4 +1,4 @@
-"""The faults of a proxy that strike frames: what may be asked for, and in which order they act."""
+"""The faults of a proxy that affect frames, and their order."""
 
 import logging
 import random
@@ -24,8 +24,8 @@ _CORRELATION_END = 8
 class FaultScript:
     """Faults by frame. Every method sets one that holds until `heal`, or for `times` frames.
 
-    Each takes the same words to say which frames are meant, see `Where`: ``api``, ``direction``,
-    ``connection``, ``nth`` and ``times``. Faults act in the order in which they were set. Methods
+    Each takes the same keywords to select frames, see `Where`: ``api``, ``direction``,
+    ``connection``, ``nth`` and ``times``. Faults apply in the order in which they were set. Methods
     may be called from any thread, at any time.
 
     Args:
@@ -33,16 +33,16 @@ class FaultScript:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._rules: list[FaultRule] = []  # any thread changes it, by single calls of its methods
+        self._rules: list[FaultRule] = []  # changed by any thread, by single calls of its methods
         self._random = random.Random(seed)  # noqa: S311 (repeatable on purpose)
 
     def delay(self, seconds: float, jitter: float = 0.0, **where: Unpack[Where]) -> FaultRule:
-        """Keep frames back, and with them whatever follows on the same connection.
+        """Delay frames, and those after them on the same connection.
 
         Args:
-            seconds: How long.
-            jitter: Up to so many seconds more, differently for each frame.
-            **where: Which frames; all in both directions if nothing is said.
+            seconds: Delay.
+            jitter: Greatest additional delay in seconds, random for each frame.
+            **where: Frames to affect; by default all, in both directions.
         """
         _check_not_negative("seconds", seconds)
         _check_not_negative("jitter", jitter)
@@ -53,12 +53,12 @@ class FaultScript:
         return self._set(act, where)
 
     def stall(self, seconds: float, probability: float, **where: Unpack[Where]) -> FaultRule:
-        """Keep some frames back, picked at random.
+        """Delay random frames.
 
         Args:
-            seconds: How long.
-            probability: Of each frame to be picked, 0 to 1.
-            **where: Which frames; all in both directions if nothing is said.
+            seconds: Delay.
+            probability: Probability of each frame to be delayed, 0 to 1.
+            **where: Frames to affect; by default all, in both directions.
         """
         _check_not_negative("seconds", seconds)
         if not 0 <= probability <= 1:
@@ -71,11 +71,11 @@ class FaultScript:
         return self._set(act, where)
 
     def limit_rate(self, bytes_per_second: float, **where: Unpack[Where]) -> FaultRule:
-        """Let frames through slowly, as over a thin line.
+        """Limit the bandwidth.
 
         Args:
-            bytes_per_second: Pace of each direction of each connection.
-            **where: Which frames; all in both directions if nothing is said.
+            bytes_per_second: Rate of each direction of each connection.
+            **where: Frames to affect; by default all, in both directions.
         """
         if not bytes_per_second > 0:
             raise InvalidArgumentError(
@@ -83,7 +83,7 @@ class FaultScript:
             )
 
         def act(delivery: Delivery) -> None:
-            # A hundred steps a second look like a slow line and cost little.
+            # A hundred steps per second are smooth enough and cheap.
             delivery.chunk = max(1, int(bytes_per_second / 100))
             delivery.gap_ms = 1000.0 * delivery.chunk / bytes_per_second
 
@@ -95,7 +95,7 @@ class FaultScript:
         Args:
             size: Most bytes at a time, down to 1.
             gap: Seconds between two pieces.
-            **where: Which frames; all in both directions if nothing is said.
+            **where: Frames to affect; by default all, in both directions.
         """
         if size < 1:
             raise InvalidArgumentError(f"size: got {size!r}, expected 1 or more bytes")
@@ -115,10 +115,10 @@ class FaultScript:
         """End the connection at a frame.
 
         Args:
-            after_bytes: How many bytes of the frame still go through, its size prefix included;
+            after_bytes: Number of bytes of the frame that are still sent, its size prefix included;
                 the whole frame if None.
             ending: How the connection ends.
-            **where: Which frames; the next one in either direction if nothing is said.
+            **where: Frames to affect; by default the next one in either direction.
         """
         if after_bytes is not None:
             _check_not_negative("after_bytes", after_bytes)
@@ -131,7 +131,7 @@ class FaultScript:
         return self._set(act, {"times": 1, **where})
 
     def drop(self, **where: Unpack[Where]) -> FaultRule:
-        """Swallow frames; the connection stays."""
+        """Discard frames; the connection stays open."""
 
         def act(delivery: Delivery) -> None:
             delivery.pieces = []
@@ -141,17 +141,17 @@ class FaultScript:
     def drop_response(
         self, api: ApiKey, ending: Ending = Ending.RESET, **turn: Unpack[Turn]
     ) -> FaultRule:
-        """Let a request through, lose its answer, and end the connection.
+        """Pass a request on, discard its response, and end the connection.
 
         Args:
             api: API of the request.
             ending: How the connection ends.
-            **turn: Which of the answers; the next one if nothing is said.
+            **turn: Responses to affect; by default the next one.
         """
         return self.cut(0, ending, api=api, direction=Direction.TO_CLIENT, **turn)
 
     def duplicate(self, **where: Unpack[Where]) -> FaultRule:
-        """Send frames twice, the one right behind the other."""
+        """Send frames twice in a row."""
 
         def act(delivery: Delivery) -> None:
             delivery.pieces = [*delivery.pieces, *delivery.pieces]
@@ -159,12 +159,12 @@ class FaultScript:
         return self._set(act, {"times": 1, **where})
 
     def corrupt(self, at: int | None = None, **where: Unpack[Where]) -> FaultRule:
-        """Turn one bit of a frame over.
+        """Flip one bit of a frame.
 
         Args:
-            at: Which byte, counted from the size prefix on, or from the frame's end if negative;
-                a random one behind the correlation id if None.
-            **where: Which frames; the next one in either direction if nothing is said.
+            at: Position of the byte, from the size prefix on, or from the frame's end if negative;
+                a random one after the correlation id if None.
+            **where: Frames to affect; by default the next one in either direction.
         """
 
         def act(delivery: Delivery) -> None:
@@ -182,11 +182,11 @@ class FaultScript:
         return self._set(act, {"times": 1, **where})
 
     def replace(self, data: bytes | Callable[[bytes], bytes], **where: Unpack[Where]) -> FaultRule:
-        """Put other bytes in the place of a frame.
+        """Replace a frame by other bytes.
 
         Args:
-            data: The bytes to send, or what makes them of the frame's; size prefix included.
-            **where: Which frames; the next one in either direction if nothing is said.
+            data: The bytes to send, or a function that returns them; size prefix included.
+            **where: Frames to affect; by default the next one in either direction.
         """
 
         def act(delivery: Delivery) -> None:
@@ -198,15 +198,15 @@ class FaultScript:
     def edit(
         self, api: ApiKey, change: Callable[[Response], object], **turn: Unpack[Turn]
     ) -> FaultRule:
-        """Decode answers, let `change` change them, and send what they have become.
+        """Decode responses, change them by `change`, and send the result.
 
         Args:
-            api: API, one of those that kclient speaks.
-            change: Gets the response and changes it in place.
-            **turn: Which of the answers; all if nothing is said.
+            api: API, one that kclient supports.
+            change: Changes the response in place.
+            **turn: Responses to affect; by default all.
         """
         if api not in REQUESTS:
-            raise InvalidArgumentError(f"api: got {api!r}, expected one that kclient speaks")
+            raise InvalidArgumentError(f"api: got {api!r}, expected one that kclient supports")
 
         def act(delivery: Delivery) -> None:
             edited = edit_response(delivery, change)
@@ -216,7 +216,7 @@ class FaultScript:
         return self._set(act, {"api": api, "direction": Direction.TO_CLIENT, **turn})
 
     def remove(self, rule: FaultRule) -> None:
-        """Take one fault back; no error if it was taken back before."""
+        """Remove one fault. Idempotent."""
         with suppress(ValueError):
             self._rules.remove(rule)
 
@@ -231,14 +231,14 @@ class FaultScript:
 
 
 def edit_response(delivery: Delivery, change: Callable[[Response], object]) -> bytes | None:
-    """Return an answer as a frame, changed; None where `change` returned False.
+    """Return the frame of a changed response; None if `change` returned False.
 
-    A version that is not spoken here is left alone, with a warning.
+    A response of an unknown version is not changed, with a warning.
     """
     frame = delivery.frame
     request = REQUESTS.get(frame.api) if frame.api is not None else None
     if request is None or frame.version not in request.response_type.valid_versions:
-        _log.warning("%s is passed on as it is: its version is not known", frame)
+        _log.warning("%s is passed on unchanged: its version is unknown", frame)
         return None
     payload = memoryview(b"".join(delivery.pieces))[_PREFIX:]
     correlation_id, response = decode_response(payload, request.response_type, frame.version)

@@ -1,4 +1,4 @@
-"""A request whose answer passes through the hands of `BrokerFaults`."""
+"""A request whose response passes through `BrokerFaults`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,40 +9,40 @@ from kclient.protocol.message import Response as ResponseMessage
 
 @dataclass(slots=True)
 class Fate:
-    """What is to become of one request.
+    """Effects of the faults on one request.
 
     Attributes:
-        delay_ms: How long it waits before it is handled.
-        answer_delay_ms: How long its answer waits.
-        error_code: What it is answered with; None for what the handler says.
-        is_handled: Whether it takes effect though it is answered with an error.
-        is_answer_lost: Whether the connection is closed in place of the answer.
-        is_refused: Whether the connection is closed at once, without effect.
-        kills: Whether the broker is killed in place of the answer, or at once where the request
+        delay_ms: Delay before it is handled.
+        response_delay_ms: Delay of its response.
+        error_code: Error code of the response; None for the handler's response.
+        is_handled: Whether it is handled although an error is returned.
+        is_response_lost: Whether the connection is closed instead of responding.
+        is_refused: Whether the connection is closed at once, without handling the request.
+        kills: Whether the broker is killed instead of responding, or at once if the request
             is not handled.
-        changes: What is done to the answer.
+        changes: Changes of the response.
     """
 
     delay_ms: float = 0.0
-    answer_delay_ms: float = 0.0
+    response_delay_ms: float = 0.0
     error_code: int | None = None
     is_handled: bool = True
-    is_answer_lost: bool = False
+    is_response_lost: bool = False
     is_refused: bool = False
     kills: bool = False
     changes: list[Callable[[ResponseMessage], object]] = field(default_factory=list)
 
 
 class WatchedRequest(Request):
-    """Stands for a request while it is handled; tells of the answer instead of giving it."""
+    """A request during its handling; it passes the response to a callback instead of sending it."""
 
-    __slots__ = ("_original", "_told", "fate")
+    __slots__ = ("_on_response", "_original", "fate")
 
     def __init__(
         self,
         original: Request,
         fate: Fate,
-        told: Callable[["WatchedRequest", ResponseMessage, int | None], None],
+        on_response: Callable[["WatchedRequest", ResponseMessage, int | None], None],
     ) -> None:
         self.connection_id = original.connection_id
         self.client_address = original.client_address
@@ -51,30 +51,30 @@ class WatchedRequest(Request):
         self.received_ms = original.received_ms
         self.fate = fate
         self._original = original
-        self._told = told
+        self._on_response = on_response
 
     @property
     def original(self) -> Request:
-        """The request as it came."""
+        """The request as received."""
         return self._original
 
     def respond(self, message: ResponseMessage, version: int | None = None) -> None:
-        """Tell of the answer."""
-        self._told(self, message, version)
+        """Pass the response to the callback."""
+        self._on_response(self, message, version)
 
     def complete_without_response(self) -> None:
-        """Answer a request that asks for no response."""
+        """Complete a request that has no response."""
         self._original.complete_without_response()
 
     def close_connection(self) -> None:
-        """Close the connection the request came over."""
+        """Close the connection of the request."""
         self._original.close_connection()
 
     def release(self) -> None:
-        """Give the request's memory back."""
+        """Free the request's memory."""
         self._original.release()
 
     @property
     def is_completed(self) -> bool:
-        """Whether an answer was given."""
+        """Whether the request was completed."""
         return self._original.is_completed

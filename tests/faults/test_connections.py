@@ -316,7 +316,7 @@ def test_an_answer_that_comes_late_is_mistaken_for_no_other(
 
     producer = desk.producer(**BRISK)
     producer.send(topic, b"0", on_delivery=told(0)).result(10)
-    late = cluster.faults.delay(ApiKey.PRODUCE, 1.0, answer_only=True, times=2)
+    late = cluster.faults.delay(ApiKey.PRODUCE, 1.0, response_only=True, times=2)
     futures = [producer.send(topic, b"1", on_delivery=told(1))]
     wait_until(lambda: late.hits, "the first is with the broker")
     futures.append(producer.send(topic, b"2", on_delivery=told(2)))

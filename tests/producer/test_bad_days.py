@@ -160,7 +160,7 @@ def test_lost_or_late_responses_cause_no_duplicates(
 ) -> None:
     sending = make(batch_size=100, request_timeout_ms=300)
     cluster.faults.drop_response(ApiKey.PRODUCE, nth=1, times=2)
-    late = cluster.faults.delay(ApiKey.PRODUCE, 0.6, answer_only=True, nth=5, times=1)
+    late = cluster.faults.delay(ApiKey.PRODUCE, 0.6, response_only=True, nth=5, times=1)
     futures = sending.send(20)
     assert [future.result(20).offset for future in futures] == list(range(1, 21))
     wait_until(lambda: late.hits == 1, "a response was late")

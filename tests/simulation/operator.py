@@ -17,12 +17,12 @@ from kclient.common.errors import KafkaError
 from kclient.common.types import TopicPartition
 from kclient.protocol.api_keys import ApiKey
 from kclient.testing.broker_faults import BrokerFaults
-from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 from kclient.testing.virtual.virtual_process import VirtualProcess
 from tests.simulation.application import Stage
 from tests.simulation.history import CommitSeen, Fault
 from tests.simulation.scenario import BROKER, TOPIC
 from tests.simulation.traffic import Traffic
+from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles, Half
 
 Positions = dict[str, dict[TopicPartition, CommittedOffset]]
 

@@ -88,17 +88,17 @@ def test_a_request_that_wants_no_answer_fails_by_the_end_of_its_connection(
     assert cluster.faults.requests[-1].api is ApiKey.PRODUCE
 
 
-@pytest.mark.parametrize("answer_only", [False, True])
+@pytest.mark.parametrize("response_only", [False, True])
 def test_requests_or_only_their_answers_wait(
-    cluster: EmbeddedCluster, wire: Wire, answer_only: bool
+    cluster: EmbeddedCluster, wire: Wire, response_only: bool
 ) -> None:
     with Wire(cluster.bootstrap_servers) as other:
         before = end(other)
-        fault = cluster.faults.delay(ApiKey.PRODUCE, 0.4, answer_only=answer_only)
+        fault = cluster.faults.delay(ApiKey.PRODUCE, 0.4, response_only=response_only)
         started = time.monotonic()
         sent = wire.send(produce_request(), 9)
         wait_until(lambda: fault.hits, "the request has come")
-        assert end(other) == before + answer_only
+        assert end(other) == before + response_only
         assert wire.receive(ProduceResponse, 9)[0] == sent
         assert 0.4 <= time.monotonic() - started < 5
         assert end(other) == before + 1

@@ -1,7 +1,7 @@
-"""A world in one thread: real clients and brokers on a simulated network, in virtual time.
+"""Simulation in one thread: real clients and brokers on a simulated network, in virtual time.
 
-Nothing in it is random but by the seed, and nothing waits: time passes when all tasks wait. The
-clients and brokers are those of production; only their `Runtime` is another.
+All randomness follows from a seed, and nothing blocks: time passes when all tasks wait. The
+clients and brokers are those of production; only their `Runtime` is a different one.
 
     with VirtualWorld(seed=1) as world:
         broker = VirtualBroker(world)
@@ -9,25 +9,25 @@ clients and brokers are those of production; only their `Runtime` is another.
         task = process.spawn("main", lambda: my_application(process.runtime))
         world.run(until=lambda: task.over)
 
-What may go wrong, whenever you like:
+Faults that a test can inject at any time:
 
-- the broker: `kill`, `stop`, `start`, `power_cut`, and `faults` of its answers
-- a process: `kill` (kill -9), `pause` and `resume` (SIGSTOP), `exit`; from within, too
-- a machine: `power_cut` (its disk forgets what was not flushed) and `power_on`; its calendar, by
+- the broker: `kill`, `stop`, `start`, `power_cut`, and `faults` of its responses
+- a process: `kill` (kill -9), `pause` and `resume` (SIGSTOP), `exit`; by its own tasks as well
+- a machine: `power_cut` (the disk loses what was not flushed) and `power_on`; its wall clock, by
   `clock.wall_shift_ms`
-- a link: `net.partition`, `heal`, `slow`, `rechunk`, `refuse`, `cut` (in the middle of what is on
-  its way; reset or end), `half_open`, `hold` (what it carries arrives late); each
+- a link: `net.partition`, `heal`, `slow`, `rechunk`, `refuse`, `cut` (in the middle of bytes in
+  flight; reset or end), `half_open`, `hold` (bytes arrive late); each
   direction by `net.link(a, b)`, with its latency and its `damage` (`DamagedBatches`)
 - names and addresses: `net.names`, `net.black_holes`; scripted peers: `net.peers`
 - limits of a process: `net.socket_limit`, `net.resolve_ms`, `files.open_limit`
 
-A task gives way where a thread would wait, and by lot at every lock and file operation; which one
-goes on is drawn by lot. A task that neither waits nor locks is never interrupted: a loop that
-only looks at a flag or at the clock never ends.
+A task yields where a thread would wait, and at random at every lock and file operation; the next
+task is random. A task that neither waits nor locks is never interrupted: a loop that only reads a
+flag or the clock never ends.
 
-`world.run` raises what ended a task. Its own verdicts, and those about dead processes, derive from
-`SimulationError`, which is no `Exception`: the code under test does not swallow it. Waiting in the
-main program (a client called directly by the test) lets the world go on meanwhile.
+`world.run` raises what ended a task. Its own errors, and those about dead processes, derive from
+`SimulationError`, which is not an `Exception`, so that the code under test does not catch it. While
+the main program (a client that the test calls directly) waits, the simulation continues.
 """
 
 from kclient.testing.virtual.damaged_batches import DamagedBatches

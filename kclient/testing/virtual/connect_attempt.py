@@ -1,4 +1,4 @@
-"""An attempt to connect, from the first packet to the end of the caller's patience."""
+"""An attempt to connect, with its retransmissions and its timeout."""
 
 import errno
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ from kclient.testing.virtual.virtual_socket import VirtualSocket
 if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_net import Peer, VirtualNet
 
-_PACKETS = 7  # after 0, 1, 3, 7, 15, 31 and 63 seconds; given up after 127, as Linux does
+_PACKETS = 7  # after 0, 1, 3, 7, 15, 31 and 63 seconds; timeout after 127, as in Linux
 _FIRST_RETRY_MS = 1000.0
 
 
 class ConnectAttempt:
-    """Sends the first packet of a connection until it is answered.
+    """Retransmits the first packet of a connection until the peer responds.
 
-    It is lost where the address is a black hole, the machine has no power, the way is blocked in
+    It is lost if the address is a black hole, the machine has no power, the link is blocked in
     either direction, or too many connections wait to be accepted.
     """
 
@@ -34,7 +34,7 @@ class ConnectAttempt:
         self._left = _PACKETS
 
     def begin(self) -> None:
-        """Send the packet for the first or the next time."""
+        """Send the packet."""
         if self._near.closed:
             return
         if self._left:
@@ -73,7 +73,7 @@ class ConnectAttempt:
 
 
 def serve(far: VirtualSocket, peer: "Peer") -> None:
-    """Let a scripted peer have one end of a connection."""
+    """Connect a scripted peer to one end of a connection."""
 
     def arrival() -> None:
         if far.incoming:

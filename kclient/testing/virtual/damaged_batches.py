@@ -1,4 +1,4 @@
-"""Bits that flip in record batches on their way, where nothing but their checksum tells."""
+"""Flipped bits in record batches in transit, which only the checksum of the batch detects."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -19,17 +19,17 @@ _MOST_FLIPS = 3
 
 
 class DamagedBatches:
-    """Flips up to three bits of a record batch, as a link does whose own checksums miss it.
+    """Flips up to three bits of a record batch, like a link whose own checksums miss it.
 
-    It is the `damage` of a `VirtualLink`. Only what a batch's checksum covers is touched, and the
-    checksum itself: that so few flipped bits there are always found is what CRC-32C promises. No
+    It is the `damage` of a `VirtualLink`. Only bytes that the batch's checksum covers are changed,
+    and the checksum itself: CRC-32C detects so few flipped bits always. No
     checksum covers a request's other fields, nor the offset, length, leader epoch and magic of a
-    batch, so that no peer could tell. A batch has to be whole in one write.
+    batch, so that no peer could detect it. A batch has to be whole in one write.
 
     Args:
-        lot: Draws the batches and the bits.
-        chance: How likely each write with a batch in it is damaged.
-        on_damage: Called each time that happens.
+        lot: Random choice of the batches and the bits.
+        chance: Probability that a write with a batch in it is damaged.
+        on_damage: Called for each damaged batch.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class DamagedBatches:
         self._on_damage = on_damage
 
     def __call__(self, data: bytes) -> bytes:
-        """Return the bytes as they arrive."""
+        """Return the bytes as received."""
         batches = list(_batches(data))
         if not batches or self._lot.random() >= self._chance:
             return data
@@ -55,7 +55,7 @@ class DamagedBatches:
 
 
 def _batches(data: bytes) -> Iterator[range]:
-    """Yield where whole batches lie; their checksums leave no doubt that they are some."""
+    """Yield the positions of whole batches, which valid checksums identify."""
     magic_at = data.find(MAGIC, MAGIC_AT)
     while magic_at >= 0:
         start = magic_at - MAGIC_AT
@@ -66,7 +66,7 @@ def _batches(data: bytes) -> Iterator[range]:
 
 
 def _end_of_batch(data: bytes, start: int) -> int:
-    """Return where the batch that begins here ends, or 0 where none begins."""
+    """Return the end of the batch at this position, or 0 if there is none."""
     if start + RECORD_BATCH_OVERHEAD > len(data):
         return 0
     end = start + LOG_OVERHEAD + OFFSET_AND_LENGTH.unpack_from(data, start)[1]

@@ -1,4 +1,4 @@
-"""The one place that knows the greenlet package, which only those need who simulate."""
+"""Import of the greenlet package, which only simulations need."""
 
 try:
     from greenlet import GreenletExit, getcurrent, greenlet

@@ -1,4 +1,4 @@
-"""What happened in a virtual world, as a running hash and, on request, in words."""
+"""Trace of the events of a simulation, as a running hash and, on request, as text."""
 
 import hashlib
 import struct
@@ -8,17 +8,17 @@ _TURN = struct.Struct("<dI")
 
 
 class Trace:
-    """Everything that tells one run from another: who ran, when, and what went over the network.
+    """All events that distinguish two runs: turns of tasks, and bytes on the network.
 
-    Two runs with one seed have the same `digest`. Where they have not, `lines` of both show the
+    Two runs with the same seed have the same `digest`. If they differ, `lines` of both show the
     first difference.
 
     Args:
-        keep_lines: Whether to keep a line for each event; it costs time and memory.
+        keep_lines: Whether to keep a line for each event, which costs time and memory.
 
     Attributes:
-        lines: One for each event; empty unless they are kept.
-        events: How many there were.
+        lines: A line for each event; empty unless they are kept.
+        events: Number of events.
     """
 
     def __init__(self, *, keep_lines: bool = False) -> None:
@@ -28,13 +28,13 @@ class Trace:
         self._hash = hashlib.sha256()
 
     def note(self, now_ms: float, kind: str, who: str, data: bytes | memoryview = b"") -> None:
-        """Take down one event.
+        """Add an event.
 
         Args:
-            now_ms: When it happened.
-            kind: What happened, in a word.
-            who: To whom.
-            data: What is worth comparing besides.
+            now_ms: Its time.
+            kind: Its kind.
+            who: The task, machine or socket.
+            data: Bytes to compare.
         """
         self.events += 1
         self._hash.update(_TIME.pack(now_ms))
@@ -45,11 +45,11 @@ class Trace:
             self.lines.append(f"{now_ms:.6f} {kind} {who}{size}")
 
     def turn(self, now_ms: float, number: int, name: str) -> None:
-        """Take down that it was a task's turn."""
+        """Add the turn of a task."""
         self._hash.update(_TURN.pack(now_ms, number))
         if self._keep_lines:
             self.lines.append(f"{now_ms:.6f} turn {name}")
 
     def digest(self) -> str:
-        """Return the hash of everything so far, in hexadecimal digits."""
+        """Return the hash of all events so far, in hexadecimal digits."""
         return self._hash.hexdigest()

@@ -1,31 +1,31 @@
-"""How a virtual world ends when something is wrong with what runs in it.
+"""Errors that end a simulation.
 
-None of them is an `Exception`: they pass through the code under test, which must not take them for
-errors of its own and go on.
+None of them is an `Exception`, so that the code under test does not handle them as errors of its
+own.
 """
 
 from kclient.common.runtime import EndOfTaskError
 
 
 class SimulationError(EndOfTaskError):
-    """The world cannot go on."""
+    """The simulation cannot continue."""
 
 
 class DeadlockError(SimulationError):
-    """Tasks wait for each other, or for something that never comes."""
+    """Tasks wait for each other, or for an event that never happens."""
 
 
 class LivelockError(SimulationError):
-    """Tasks run and run, and time does not pass."""
+    """Tasks run without end while time does not pass."""
 
 
 class TimeIsUpError(SimulationError):
-    """What `VirtualWorld.run` waited for did not come about in time."""
+    """The condition that `VirtualWorld.run` waited for did not hold in time."""
 
 
 class TaskFailedError(SimulationError):
-    """A task ended by an exception while the main program waited; the cause says which."""
+    """An exception ended a task while the main program waited; it is the cause."""
 
 
 class ProcessKilledError(SimulationError):
-    """A process that was killed tried to have an effect."""
+    """A killed process tried to have an effect."""

@@ -1,4 +1,4 @@
-"""A companion broker on a machine of its own in a virtual world."""
+"""A companion broker on its own machine of a simulation."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from kclient.testing.virtual.virtual_process import VirtualProcess
 from kclient.testing.virtual.virtual_world import VirtualWorld
 
 _DEFAULTS: Mapping[str, object] = {
-    "allow.unauthenticated.listeners": True,  # nobody is on this network but the test
+    "allow.unauthenticated.listeners": True,  # only the test is on this network
     "offsets.topic.num.partitions": 1,
 }
 
 
 class VirtualBroker:
-    """A broker that can be stopped, killed and started again; its disk outlives it.
+    """A broker that can be stopped, killed and started again; its disk is kept.
 
-    It is started and stopped by the main program, which waits meanwhile, and killed by anybody.
+    The main program starts and stops it, and waits for that; any task may kill it.
 
     Args:
-        world: Where it is to live.
+        world: Its simulation.
         config: Broker settings by Kafka's dotted names, as for `EmbeddedCluster`.
         name: Name of its machine; it listens on port 9092.
 
@@ -44,12 +44,12 @@ class VirtualBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The ``host:port`` to give to clients."""
+        """The ``host:port`` for clients."""
         return self._address
 
     @property
     def process(self) -> VirtualProcess:
-        """The process it runs in, or ran in last."""
+        """Its current or its last process."""
         if self._process is None:
             self._process = self.machine.process("broker")
         return self._process
@@ -60,24 +60,24 @@ class VirtualBroker:
         return self._embedded().faults
 
     def start(self) -> None:
-        """Start it, or start it again, in a new process; return when it serves."""
+        """Start it in a new process; return when it serves requests."""
         if self._process is None or not self._process.alive:
             self._process = self._cluster = None
         started = self.process.spawn("start", self._embedded().start)
         self._world.run(until=lambda: started.over)
 
     def stop(self) -> None:
-        """Stop it in order; return when it has ended."""
+        """Stop it in an orderly way; return when it has ended."""
         stopped = self.process.spawn("stop", self._embedded().stop)
         self._world.run(until=lambda: stopped.over)
         self.process.kill()
 
     def kill(self) -> None:
-        """Kill its process, as kill -9 does: what it gave to the system to write is there."""
+        """Kill its process, as kill -9 does: bytes written to the system are kept."""
         self.process.kill()
 
     def power_cut(self) -> None:
-        """Cut its machine's power: what was not flushed to the disk is lost, or part of it."""
+        """Cut its machine's power: all or some of the bytes not flushed to the disk are lost."""
         self.machine.power_cut()
 
     def _embedded(self) -> EmbeddedCluster:

@@ -1,4 +1,4 @@
-"""Time that passes only when nobody has anything to do, and what is to happen in it."""
+"""Virtual time, which passes only while no task can run, and timers."""
 
 import heapq
 import itertools
@@ -6,20 +6,20 @@ import math
 from collections.abc import Callable
 
 START_MS = 1000.0
-"""Monotonic time at which a world begins."""
+"""Monotonic time at the start of a simulation."""
 
 WALL_START_MS = 1_700_000_000_000
-"""What its calendars show then: 14 November 2023, 22:13:20 UTC."""
+"""Wall clock time at the start: 14 November 2023, 22:13:20 UTC."""
 
 _COMPACT_AT = 4096
 
 
 class Timer:
-    """Something that is to happen once.
+    """An action at a given time.
 
     Attributes:
-        due_ms: When.
-        action: What; None after it happened or was called off.
+        due_ms: The time.
+        action: The action; None after it ran or was cancelled.
     """
 
     __slots__ = ("action", "due_ms")
@@ -30,10 +30,10 @@ class Timer:
 
 
 class VirtualClock:
-    """The one time of a world, and a calendar that starts at `WALL_START_MS`.
+    """The time of a simulation, and a wall clock that starts at `WALL_START_MS`.
 
     Attributes:
-        now_ms: The present, on the monotonic clock.
+        now_ms: The current monotonic time.
     """
 
     def __init__(self) -> None:
@@ -55,28 +55,28 @@ class VirtualClock:
         return self.wall_ms() * 1_000_000
 
     def after(self, delay_ms: float, action: Callable[[], None]) -> Timer:
-        """Let something happen in `delay_ms` milliseconds.
+        """Run an action in `delay_ms` milliseconds.
 
-        It happens between the turns of the tasks, so it must not wait for anything.
+        It runs between the turns of the tasks, so it must not wait.
         """
         timer = Timer(self.now_ms + max(0.0, delay_ms), action)
         heapq.heappush(self._timers, (timer.due_ms, next(self._order), timer))
         return timer
 
     def call_off(self, timer: Timer) -> None:
-        """Let it not happen; harmless if it has."""
+        """Cancel a timer. Idempotent."""
         if timer.action is None:
             return
         timer.action = None
         self._called_off += 1
         if self._called_off > _COMPACT_AT and self._called_off * 2 > len(self._timers):
-            # In place: it may be in the middle of `run_due`.
+            # In place: the list may be in use by `run_due`.
             self._timers[:] = [entry for entry in self._timers if entry[2].action is not None]
             heapq.heapify(self._timers)
             self._called_off = 0
 
     def next_due_ms(self) -> float:
-        """Return when the next thing happens; infinity if nothing will."""
+        """Return the time of the next timer; infinity if there is none."""
         timers = self._timers
         while timers and timers[0][2].action is None:
             heapq.heappop(timers)
@@ -84,7 +84,7 @@ class VirtualClock:
         return timers[0][0] if timers else math.inf
 
     def run_due(self) -> None:
-        """Let everything happen whose time has come."""
+        """Run all actions that are due."""
         while self.next_due_ms() <= self.now_ms:
             timer = heapq.heappop(self._timers)[2]
             action, timer.action = timer.action, None
@@ -93,10 +93,10 @@ class VirtualClock:
 
 
 class MachineClock:
-    """The clock of one machine: the virtual time, less the time for which it was stopped.
+    """The clock of one machine: the virtual time, less the time it was suspended.
 
     Attributes:
-        wall_shift_ms: How far the wall clock is wrong; a test may change it at any time.
+        wall_shift_ms: Error of the wall clock; a test may change it at any time.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -123,8 +123,8 @@ class MachineClock:
         if self._stopped_at_ms is None:
             self._stopped_at_ms = self._clock.now_ms
 
-    def go_on(self) -> None:
-        """Let the monotonic clock go on where it was stopped."""
+    def resume(self) -> None:
+        """Continue the monotonic clock where it stopped."""
         if self._stopped_at_ms is not None:
             self._behind_ms += self._clock.now_ms - self._stopped_at_ms
             self._stopped_at_ms = None

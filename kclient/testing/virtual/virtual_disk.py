@@ -1,7 +1,7 @@
-"""A disk in memory that forgets, at a power cut, what nobody flushed.
+"""A disk in memory that loses unflushed data at a power cut.
 
-It promises what POSIX promises and no more: the contents of a file are on the disk when the file
-was flushed, and its name is when its directory was. What lies between is kept, lost or torn.
+It guarantees no more than POSIX: the contents of a file are on the disk when the file was
+flushed, and its name when its directory was. Unflushed data is kept, lost or torn.
 """
 
 import errno
@@ -17,7 +17,7 @@ _Effect = tuple["VirtualDirectory", str, "Node | None"]
 
 
 class VirtualDirectory:
-    """Names, as they are now and as they are on the disk."""
+    """Directory entries, as they are now and as they are on the disk."""
 
     __slots__ = ("durable", "entries")
 
@@ -33,14 +33,14 @@ class VirtualDisk:
     """The disk of one machine; it outlives the machine's processes.
 
     Args:
-        clock: Tells when files are written.
+        clock: Clock for modification times.
         capacity: Bytes it holds; None for no limit. Files take whole pages of 4 KiB.
 
     Attributes:
         capacity: As given; may be changed while the disk is in use.
-        refused: How often there was no page left (``"pages"``), or no descriptor for one of its
-            files (``"descriptors"``).
-        locks: The files that are locked, each with its holder's descriptor.
+        refused: Number of operations for which there was no page left (``"pages"``), or no
+            descriptor (``"descriptors"``).
+        locks: The locked files, each with its holder's descriptor.
     """
 
     def __init__(self, clock: Clock, capacity: int | None = None) -> None:
@@ -55,11 +55,11 @@ class VirtualDisk:
 
     @property
     def used(self) -> int:
-        """Bytes taken, in whole pages."""
+        """Bytes in use, in whole pages."""
         return self._used_pages * PAGE_BYTES
 
     def take_page(self) -> bool:
-        """Take a page; return whether there was one."""
+        """Allocate a page; return False if the disk is full."""
         if self.capacity is not None and self.used + PAGE_BYTES > self.capacity:
             self.refused["pages"] += 1
             return False
@@ -67,16 +67,16 @@ class VirtualDisk:
         return True
 
     def give_back(self, pages: int) -> None:
-        """Give pages back."""
+        """Free pages."""
         self._used_pages -= pages
 
     def next_number(self) -> int:
-        """Return a number for a file that is opened; no other gets the same."""
+        """Return a unique number for an open file."""
         self._numbers += 1
         return self._numbers
 
     def find(self, path: Path) -> Node | None:
-        """Return what has a name, or None.
+        """Return the file or directory of a path, or None.
 
         Raises:
             NotADirectoryError: One of its parents is a file.
@@ -94,7 +94,7 @@ class VirtualDisk:
         """Return a directory.
 
         Raises:
-            FileNotFoundError: There is nothing of that name.
+            FileNotFoundError: The path does not exist.
             NotADirectoryError: It is a file.
         """
         node = self.find(path)
@@ -108,7 +108,7 @@ class VirtualDisk:
         """Return a file.
 
         Raises:
-            FileNotFoundError: There is nothing of that name.
+            FileNotFoundError: The path does not exist.
             IsADirectoryError: It is a directory.
         """
         node = self.find(path)
@@ -119,13 +119,13 @@ class VirtualDisk:
         return node
 
     def create(self, path: Path) -> VirtualInode:
-        """Make an empty file, or return the one that is there."""
+        """Create an empty file, or return the existing one."""
         if self.find(path) is None:
             self.change((self.directory(path.parent), path.name, self._new_file()))
         return self.file(path)
 
     def change(self, *effects: _Effect) -> None:
-        """Give and take names in one step; a flush of their directory brings them to the disk."""
+        """Add and remove names atomically; a flush of their directory writes them to the disk."""
         gone = [directory.entries.get(name) for directory, name, _ in effects]
         come = [node for _, _, node in effects]
         for effect in effects:
@@ -137,7 +137,7 @@ class VirtualDisk:
         self._unflushed.append(_Change(effects, [node for node in (*gone, *come) if node]))
 
     def flush_directory(self, directory: VirtualDirectory) -> None:
-        """Bring a directory's names to the disk."""
+        """Write a directory's entries to the disk."""
         changes, self._unflushed = self._unflushed, []
         for change in changes:
             if change.touches(directory):
@@ -146,13 +146,13 @@ class VirtualDisk:
                 self._unflushed.append(change)
 
     def lose_unflushed(self, rng: random.Random) -> None:
-        """Let the power fail: of what was not flushed, a part is kept, by chance.
+        """Cut the power: a random part of the unflushed data is kept.
 
-        Nothing may be open: the machine's processes ended first.
+        No file may be open: the machine's processes ended before.
         """
         lost: list[Node] = []
         for change in self._unflushed:
-            # What was done to a file after a change that is lost cannot be there either.
+            # Changes of a file after a change that is lost are lost as well.
             if rng.random() < 0.5 or any(node in lost for node in change.nodes):
                 lost += change.nodes
             else:
@@ -177,7 +177,7 @@ class VirtualDisk:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Names that were given and taken in one step, and what they stand for."""
+    """Names that were added and removed atomically, and their files."""
 
     effects: tuple[_Effect, ...]
     nodes: list[Node]

@@ -1,7 +1,7 @@
-"""The files of one process on a virtual disk: what the operating system does for it.
+"""The files of one process on a virtual disk, in the place of the operating system.
 
-Every call behaves as the one of `kclient.common.system_files`, errors included; a test puts both
-side by side. There are no symbolic links on a virtual disk.
+Every call behaves like the one of `kclient.common.system_files`, errors included, which a test
+compares. There are no symbolic links on a virtual disk.
 """
 
 import errno
@@ -17,12 +17,12 @@ _OPEN_FILES = 1024
 
 
 class VirtualFiles:
-    """A process's door to its machine's disk.
+    """File access of a process to its machine's disk.
 
     Args:
         disk: The machine's disk.
-        gate: Called before every operation; whatever it raises keeps the operation from happening.
-        open_limit: How many files may be open at once; more fail with EMFILE.
+        gate: Called before every operation; an exception prevents the operation.
+        open_limit: Number of files that may be open at once; more fail with EMFILE.
 
     Attributes:
         open_limit: As given; may be changed.
@@ -40,16 +40,16 @@ class VirtualFiles:
         self._open: dict[int, tuple[Path, VirtualInode]] = {}
 
     def open_files(self) -> list[str]:
-        """Return the paths that are open, each as often as it was opened."""
+        """Return the paths of all open files, with repetitions."""
         return sorted(str(path) for path, _ in self._open.values())
 
     def end(self) -> None:
-        """Close everything, as the operating system does for a process that ended."""
+        """Close all files, as the operating system does at the end of a process."""
         for number in list(self._open):
             self.give_back(number)
 
     def take(self, path: Path, inode: VirtualInode) -> int:
-        """Take a descriptor; the number is no descriptor of the real system.
+        """Allocate a descriptor; the number is not a descriptor of the real system.
 
         Raises:
             OSError: There is none left (EMFILE).
@@ -61,14 +61,14 @@ class VirtualFiles:
         return number
 
     def give_back(self, number: int) -> None:
-        """Close a descriptor; one that is closed already is no error."""
+        """Close a descriptor. Idempotent."""
         _, inode = self._open.pop(number, (None, None))
         if inode is not None:
             self.disk.locks.discard((number, inode))
             inode.refer(-1)
 
     def inode(self, number: int, path: Path) -> VirtualInode:
-        """Return the file a descriptor stands for.
+        """Return the file of a descriptor.
 
         Raises:
             OSError: It was closed (EBADF).
@@ -123,7 +123,7 @@ class VirtualFiles:
             self.disk.change((self.disk.directory(path.parent), path.name, None))
 
     def remove_tree(self, path: Path) -> None:
-        """Delete a directory with all it holds; absent is no error."""
+        """Delete a directory and its contents; absent is no error."""
         self.gate()
         if self.disk.find(path) is None:
             return
@@ -175,7 +175,7 @@ class VirtualFiles:
         """Take an exclusive lock on a file, held until the context ends or the process does.
 
         Raises:
-            BlockingIOError: Another holder has it.
+            BlockingIOError: The file is locked.
         """
         file = self._opened(path, create=True)
         inode = self.disk.file(path)
@@ -191,7 +191,7 @@ class VirtualFiles:
             raise failure(errno.EMFILE, path)
 
     def _open_directory(self, path: Path, others: int = 0) -> VirtualDirectory:
-        """Return a directory, for which a descriptor is needed besides `others` for a moment."""
+        """Return a directory, which needs a descriptor in addition to `others` for a moment."""
         self._check_limit(path, others)
         return self.disk.directory(path)
 
@@ -243,7 +243,7 @@ class VirtualFile:
         self._inode().flush()
 
     def flush_fails(self) -> None:
-        """Let a flush fail: what was written is readable, and never reaches the disk."""
+        """Fail a flush: written data is readable, and never reaches the disk."""
         self._inode().flush_fails()
 
     def fileno(self) -> int:

@@ -1,4 +1,4 @@
-"""A place on the network: an address, and what listens there."""
+"""A host of the network: an address and its listeners."""
 
 from kclient.common.runtime import Address
 from kclient.testing.virtual.virtual_socket import VirtualListener
@@ -10,13 +10,13 @@ ANY = "0.0.0.0"  # noqa: S104 (an address to recognise, not one to bind)
 
 
 class VirtualHost:
-    """What the network knows of a machine.
+    """A machine as the network sees it.
 
     Attributes:
         name: Name that resolves to it.
         ip: Its address.
         up: Whether it has power.
-        listeners: What listens, by address.
+        listeners: Listeners by address.
     """
 
     def __init__(self, name: str, ip: str) -> None:
@@ -27,11 +27,11 @@ class VirtualHost:
         self._next_port = _FIRST_EPHEMERAL_PORT
 
     def has_address(self, ip: str) -> bool:
-        """Return whether something may listen there."""
+        """Return whether the address is one of this host."""
         return ip in {self.ip, LOOPBACK, ANY}
 
     def free_port(self) -> int:
-        """Return a port that nothing listens on and no connection began at lately."""
+        """Return a port that is neither listened on nor recently used."""
         while True:
             port = self._next_port
             self._next_port += 1
@@ -41,12 +41,12 @@ class VirtualHost:
                 return port
 
     def is_taken(self, address: Address) -> bool:
-        """Return whether something listens where this address would."""
+        """Return whether a listener already uses the address."""
         ip, port = address
         return any(
             taken == port and (ip == other or ANY in (ip, other)) for other, taken in self.listeners
         )
 
     def listener(self, address: Address) -> VirtualListener | None:
-        """Return what listens at an address, if anything does."""
+        """Return the listener at an address, or None."""
         return self.listeners.get(address) or self.listeners.get((ANY, address[1]))

@@ -1,4 +1,4 @@
-"""A file's contents: what the operating system holds in its page cache, and what is on the disk."""
+"""A file's contents: in the page cache of the operating system, and on the disk."""
 
 import errno
 import os
@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from typing import Protocol
 
 PAGE_BYTES = 4096
-"""What is written back, kept or lost as a whole."""
+"""Unit that is written back, kept or lost."""
 
 SECTOR_BYTES = 512
-"""What a disk writes as a whole: where a page tears, it tears between sectors, in any order."""
+"""Unit that a disk writes atomically: a torn page is torn between sectors, in any order."""
 
 
 class Space(Protocol):
-    """Room on a disk."""
+    """Free pages of a disk."""
 
     def take_page(self) -> bool:
-        """Take a page; return whether there was one."""
+        """Allocate a page; return False if the disk is full."""
         ...
 
     def give_back(self, pages: int) -> None:
-        """Give pages back."""
+        """Free pages."""
         ...
 
 
 class VirtualInode:
-    """One file, whatever its names.
+    """One file, independent of its names.
 
     Attributes:
-        data: What readers see.
-        modified_ms: When it was last written, milliseconds since the epoch.
-        uses: How many names and open files refer to it; with the last one its room is free.
+        data: Contents in the page cache.
+        modified_ms: Time of the last write, milliseconds since the epoch.
+        uses: Number of names and open files that refer to it; its pages are freed at 0.
     """
 
     def __init__(self, space: Space, now_ms: int) -> None:
@@ -51,7 +51,7 @@ class VirtualInode:
         return bytes(self.data[position : position + length])
 
     def write(self, position: int, data: memoryview, now_ms: int) -> None:
-        """Write all of `data`; where the disk is full, what fits.
+        """Write all of `data`, or as much as fits on the disk.
 
         Raises:
             OSError: The disk is full (ENOSPC), or the position is negative (EINVAL).
@@ -60,18 +60,18 @@ class VirtualInode:
             raise failure(errno.EINVAL)
         if not data:
             return
-        room = self._allocate(position, len(data))
-        end = position + room
-        if room:
+        fitting = self._allocate(position, len(data))
+        end = position + fitting
+        if fitting:
             if len(self.data) < end:
                 self.data.extend(bytes(end - len(self.data)))
-            self.data[position:end] = data[:room]
+            self.data[position:end] = data[:fitting]
             self._touch(position, end, now_ms)
-        if room < len(data):
+        if fitting < len(data):
             raise failure(errno.ENOSPC)
 
     def truncate(self, length: int, now_ms: int) -> None:
-        """Cut or extend the file; an extension takes no room until it is written."""
+        """Cut or extend the file; an extension allocates no pages until it is written."""
         if length < 0:
             raise failure(errno.EINVAL)
         before = len(self.data)
@@ -80,26 +80,26 @@ class VirtualInode:
             self._free_behind(length)
             self._touch(length, before, now_ms)
         else:
-            # What is added is a hole: nothing is to be written for it.
+            # The extension is a hole, which needs no page.
             self.data.extend(bytes(length - before))
             self.modified_ms = now_ms
 
     def flush(self) -> None:
-        """Bring to the disk what was written since the last flush."""
+        """Write to the disk what changed since the last flush."""
         for page in sorted(self._dirty):
             self._settle(page)
         self._dirty.clear()
         self._durable_size = len(self.data)
 
     def flush_fails(self) -> None:
-        """Do as Linux does at a failed flush: what was written stays readable and off the disk.
+        """Fail a flush like Linux: written data stays readable and is not on the disk.
 
-        The pages count as clean from then on, so that the next flush succeeds without them.
+        The pages count as clean from then on, so that the next flush succeeds.
         """
         self._dirty.clear()
 
     def lose_unflushed(self, rng: random.Random) -> None:
-        """Let the power fail: each page that was not flushed is kept, lost or torn."""
+        """Cut the power: each page that was not flushed is kept, lost or torn."""
         size = self._surviving_size(rng)
         content = bytearray(size)
         for page in sorted(self._dirty | self._durable.keys()):
@@ -114,7 +114,7 @@ class VirtualInode:
         self._restore(content)
 
     def refer(self, count: int) -> None:
-        """Note that there is one more, or one less, name or open file."""
+        """Add to the number of names and open files."""
         self.uses += count
         if not self.uses:
             self._free_behind(0)
@@ -140,7 +140,7 @@ class VirtualInode:
             self._durable.pop(page, None)
 
     def _allocate(self, position: int, length: int) -> int:
-        """Return how many of the bytes there is room for."""
+        """Return how many of the bytes fit on the disk."""
         for page in _pages(position, position + length):
             if page not in self._allocated:
                 if not self._space.take_page():
@@ -165,7 +165,7 @@ class VirtualInode:
 
 
 def failure(code: int, path: object = None) -> OSError:
-    """Return the exception the operating system would raise."""
+    """Return the exception of the operating system for an errno."""
     return OSError(code, os.strerror(code), *(() if path is None else (str(path),)))
 
 

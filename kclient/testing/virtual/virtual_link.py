@@ -1,4 +1,4 @@
-"""The way from one machine to another: how long it takes, and what is wrong with it."""
+"""A link from one machine to another: its latency and its faults."""
 
 import random
 from collections.abc import Callable
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_stream import VirtualStream
 
 Latency = tuple[float, float] | Callable[[random.Random], float]
-"""Milliseconds: the least and the most, evenly distributed, or a function that draws one."""
+"""Milliseconds: the least and the most, uniformly distributed, or a function that draws one."""
 
 Damage = Callable[[bytes], bytes]
-"""Returns what becomes of bytes on their way; as many as there were."""
+"""Returns the bytes as received; of the same length."""
 
 _RETRANSMISSION_MS = (200.0, 1600.0)
 
 
 class VirtualLink:
-    """One direction between two machines. All faults may be set and taken back at any time.
+    """One direction between two machines. All faults may be set and removed at any time.
 
     Attributes:
-        latency_ms: How long a segment is on its way.
-        bytes_per_second: How much goes through; None for any amount.
-        chunk_bytes: The least and the most bytes that one read or write moves; None for no limit.
-        refusing: Whether new connections are refused, as by a firewall that says so.
-        damage: What becomes of the bytes of each write on their way, as by `DamagedBatches`.
+        latency_ms: Latency of a segment.
+        bytes_per_second: Bandwidth; None for no limit.
+        chunk_bytes: The least and the most bytes of one read or write; None for no limit.
+        refusing: Whether new connections are refused, like by a firewall that rejects.
+        damage: Changes the bytes of each write, such as `DamagedBatches`.
     """
 
     def __init__(self, clock: VirtualClock, lot: random.Random, latency_ms: Latency) -> None:
@@ -43,7 +43,7 @@ class VirtualLink:
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing gets through; senders are not told, and try again."""
+        """Whether all segments are lost; senders are not notified, and retransmit."""
         return self._blocked
 
     @blocked.setter
@@ -53,7 +53,7 @@ class VirtualLink:
             self.resume()
 
     def delay_ms(self) -> float:
-        """Draw how long the next segment takes."""
+        """Draw the latency of the next segment."""
         latency = self.latency_ms
         if callable(latency):
             return latency(self._lot)
@@ -61,7 +61,7 @@ class VirtualLink:
         return least if least == most else least + (most - least) * self._lot.random()
 
     def chunk(self) -> int:
-        """Draw how many bytes the next read or write moves at most."""
+        """Draw the greatest number of bytes of the next read or write."""
         if self.chunk_bytes is None:
             return 1 << 30
         least, most = self.chunk_bytes
@@ -72,26 +72,26 @@ class VirtualLink:
         return self._lot.randint(0, most)
 
     def hold(self, stream: "VirtualStream") -> None:
-        """Let nothing of one connection through until `heal`; the others are not touched."""
+        """Block one connection until `heal`; the others are not affected."""
         self._held[stream] = None
 
     def lets_through(self, stream: "VirtualStream") -> bool:
-        """Return whether what a connection carries arrives."""
+        """Return whether segments of a connection arrive."""
         return not self._blocked and stream not in self._held
 
     def heal(self) -> None:
-        """Take all faults back, but for the latency."""
+        """Remove all faults, except for the latency."""
         self.refusing = False
         self.bytes_per_second = self.chunk_bytes = self.damage = None
         self._held.clear()
         self.blocked = False
 
     def stall(self, stream: "VirtualStream") -> None:
-        """Keep what cannot get through until it can."""
+        """Queue a stream that is blocked until the link is not."""
         self._stalled[stream] = None
 
     def resume(self) -> None:
-        """Let through what was kept, each when its sender happens to try again."""
+        """Resume the queued streams, each when its sender happens to retransmit."""
         stalled, self._stalled = self._stalled, {}
         least, most = _RETRANSMISSION_MS
         for stream in stalled:

@@ -1,4 +1,4 @@
-"""Locks and conditions between tasks; they block as those of threads do."""
+"""Locks and conditions of tasks; they block like those of threads."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class VirtualLock:
-    """A re-entrant lock, as `threading.RLock`; it may be a point where tasks change.
+    """A re-entrant lock, as `threading.RLock`; a task may yield when it acquires it.
 
     Attributes:
-        owner: The task that holds it, if one does.
-        depth: How often it does.
+        owner: The task that holds it, or None.
+        depth: How many times the owner has acquired it.
     """
 
     __slots__ = ("_process", "_scheduler", "_waiting", "depth", "owner")
@@ -34,7 +34,7 @@ class VirtualLock:
         return f"a lock of {self._process.name} held by {self.owner}"
 
     def __enter__(self) -> bool:
-        """Take the lock, waiting for as long as another task holds it."""
+        """Acquire the lock, waiting until no other task holds it."""
         if not self._process.alive:
             self._process.refuse()
         scheduler = self._scheduler
@@ -58,7 +58,7 @@ class VirtualLock:
         trace: TracebackType | None,
         /,
     ) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         scheduler = self._scheduler
         if not self._process.alive:
             return
@@ -82,7 +82,7 @@ class VirtualLock:
         self.depth = 1
 
     def _check_circle(self, task: VirtualTask) -> None:
-        """Raise if whoever holds the lock waits, in the end, for the task that wants it."""
+        """Raise if the holder of the lock waits, directly or indirectly, for the task."""
         holder = self.owner
         while holder is not None and isinstance(holder.waits_for, VirtualLock):
             holder = holder.waits_for.owner
@@ -112,7 +112,7 @@ class VirtualCondition(VirtualLock):
         self._sleepers: deque[_Sleeper] = deque()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock, wait for a notification or for `timeout` seconds, take the lock."""
+        """Release the lock, wait for a notification or for `timeout` seconds, reacquire it."""
         if not self._process.alive:
             self._process.refuse()
         scheduler = self._scheduler

@@ -1,4 +1,4 @@
-"""One machine of a virtual world: an address, a clock, a disk, and processes."""
+"""One machine of a simulation: an address, a clock, a disk, and processes."""
 
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ class VirtualMachine:
     """A machine.
 
     Attributes:
-        name: Its name, which resolves to its address.
+        name: Its host name.
         ip: Its address.
-        host: Itself as the network knows it.
-        clock: Its clock, whose calendar may be set wrong.
-        disk: Its disk, which outlives its processes.
-        processes: Those that run.
+        host: The machine as the network sees it.
+        clock: Its clock, whose wall clock may be set wrong.
+        disk: Its disk, which is kept when its processes end.
+        processes: Its running processes.
     """
 
     def __init__(self, world: "VirtualWorld", host: VirtualHost) -> None:
@@ -37,7 +37,7 @@ class VirtualMachine:
 
     @property
     def processes(self) -> list[VirtualProcess]:
-        """The processes that run, the oldest first."""
+        """The running processes, the oldest first."""
         self._processes = [process for process in self._processes if process.alive]
         return list(self._processes)
 
@@ -49,10 +49,10 @@ class VirtualMachine:
         return made
 
     def suspend(self, *, stops_clock: bool = True) -> None:
-        """Stop all its processes until `resume`, as a laptop does when its lid is closed.
+        """Suspend all its processes until `resume`, like a laptop whose lid is closed.
 
         Args:
-            stops_clock: Whether the monotonic clock stops as long, as on Linux. Otherwise
+            stops_clock: Whether the monotonic clock stops meanwhile, as in Linux. Otherwise
                 it jumps forward, as on other systems.
         """
         self._world.note("suspend", self.name)
@@ -62,14 +62,14 @@ class VirtualMachine:
             process.pause()
 
     def resume(self) -> None:
-        """Resume the machine after `suspend`; timers that became due since then run now."""
+        """Resume the machine after `suspend`; timers that became due meanwhile run now."""
         self._world.note("resume", self.name)
-        self.clock.go_on()
+        self.clock.resume()
         for process in self.processes:
             process.resume()
 
     def power_cut(self) -> None:
-        """Kill every process and lose what the disk was not told to keep; nobody is told.
+        """Kill every process and lose unflushed data; peers are not notified.
 
         Does not return to a caller that is a task of one of these processes.
         """
@@ -77,13 +77,13 @@ class VirtualMachine:
         self.host.up = False
         dead = self.processes
         for process in dead:
-            process.die(told=False)
+            process.die(notify=False)
         self.disk.lose_unflushed(self._world.random(f"power cut of {self.name}"))
         for process in dead:
             process.leave()
 
     def power_on(self) -> None:
-        """Give the machine power again; what is sent to connections of before is now refused."""
+        """Restore the power; segments of earlier connections are now refused."""
         if not self.host.up:
             self._world.note("power on", self.name)
             self.host.up = True

@@ -1,4 +1,4 @@
-"""The network of a virtual world: names, addresses, what answers there, and what goes wrong."""
+"""The network of a simulation: names, addresses, connections, and faults."""
 
 import errno
 import random
@@ -16,30 +16,30 @@ from kclient.testing.virtual.virtual_stream import VirtualStream
 
 
 class Peer(Protocol):
-    """A scripted far end of a connection, told of each arrival; it runs between the tasks."""
+    """A scripted peer of a connection, called at each arrival; it runs between the tasks."""
 
     def connected(self, end: VirtualSocket, /) -> None:
-        """Hear of a new connection."""
+        """Accept a new connection."""
         ...
 
     def received(self, end: VirtualSocket, data: bytes, /) -> None:
-        """Hear of bytes; answer by the socket's `deliver` and `end`."""
+        """Process bytes; respond by the socket's `deliver` and `end`."""
         ...
 
 
 class VirtualNet:
-    """Names, addresses, connections, and the links they go over.
+    """Names, addresses, connections, and links.
 
-    Machines are named in faults by name, by IP address, or by themselves.
+    Faults take machines by name, by IP address, or as objects.
 
     Attributes:
         names: IP addresses by host name.
         peers: Makers of scripted peers by address.
-        black_holes: Addresses that answer nothing, not even that there is nobody.
+        black_holes: Addresses that do not respond, not even with a refusal.
         connects: Every attempt to connect, with its time.
-        resolved: Every name that was looked up.
-        sendmsg_calls: How many writes there were.
-        open_sockets: How many sockets are open, far ends included.
+        resolved: Every resolved name.
+        sendmsg_calls: Number of writes.
+        open_sockets: Number of open sockets, those of peers included.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class VirtualNet:
 
     @property
     def open_sockets(self) -> int:
-        """How many sockets are open, far ends included."""
+        """Number of open sockets, those of peers included."""
         return len(self._open)
 
     @property
     def latency_ms(self) -> Latency:
-        """How long a segment takes, unless its link says otherwise; set, it is so for all links."""
+        """Latency of a segment, unless its link has another; setting it changes all links."""
         return self._latency_ms
 
     @latency_ms.setter
@@ -82,7 +82,7 @@ class VirtualNet:
     # --- faults
 
     def link(self, source: object, target: object) -> VirtualLink:
-        """Return the way from one machine to another, to set what is wrong with it."""
+        """Return the link from one machine to another, to set its faults."""
         key = (self._ip(source), self._ip(target))
         found = self._links.get(key)
         if found is None:
@@ -91,42 +91,42 @@ class VirtualNet:
         return found
 
     def partition(self, a: object, b: object, *, one_way: bool = False) -> None:
-        """Let nothing through from `a` to `b`, nor back unless it is `one_way`; nobody is told."""
+        """Lose all segments from `a` to `b`, and back unless `one_way`, without notification."""
         self.note("partition", f"{self._ip(a)} {self._ip(b)}")
         for link in self._both(a, b, one_way=one_way):
             link.blocked = True
 
     def heal(self, a: object = None, b: object = None) -> None:
-        """Undo what is wrong with the links between two machines, or with all; not the latency."""
+        """Remove the faults of the links between two machines, or of all; the latency stays."""
         self.note("heal", "all" if a is None or b is None else f"{self._ip(a)} {self._ip(b)}")
         links = list(self._links.values()) if a is None or b is None else list(self._both(a, b))
         for link in links:
             link.heal()
 
     def slow(self, a: object, b: object, bytes_per_second: float) -> None:
-        """Let only so much through, each way."""
+        """Limit the bandwidth in both directions."""
         for link in self._both(a, b):
             link.bytes_per_second = bytes_per_second
 
     def rechunk(self, a: object, b: object, least: int = 1, most: int = 1) -> None:
-        """Let each read and write between two machines move only so many bytes, each way."""
+        """Limit the bytes of each read and write between two machines, in both directions."""
         for link in self._both(a, b):
             link.chunk_bytes = (least, most)
 
     def refuse(self, a: object, b: object) -> None:
-        """Turn away new connections from `a` to `b`; those that exist live on."""
+        """Refuse new connections from `a` to `b`; open ones are not affected."""
         self.link(a, b).refusing = True
 
     def cut(self, a: object, b: object, *, reset: bool = True) -> int:
-        """End all connections between two machines, in the middle of what is on its way.
+        """End all connections between two machines, in the middle of bytes in flight.
 
         Args:
             a: A machine.
             b: Another.
-            reset: Whether both ends see a reset, or an orderly end where none was meant.
+            reset: Whether both ends see a reset, or an orderly end.
 
         Returns:
-            How many there were.
+            Number of connections.
         """
         self.note("cut", f"{self._ip(a)} {self._ip(b)}")
         streams = list(self._streams(a, b))
@@ -135,10 +135,10 @@ class VirtualNet:
         return len(streams) // 2
 
     def half_open(self, a: object, b: object) -> int:
-        """Let all present connections between two machines die without anybody being told.
+        """Lose all segments of the open connections between two machines, without notification.
 
         Returns:
-            How many there were.
+            Number of connections.
         """
         self.note("half-open", f"{self._ip(a)} {self._ip(b)}")
         streams = list(self._streams(a, b))
@@ -147,13 +147,13 @@ class VirtualNet:
         return len(streams) // 2
 
     def hold(self, a: object, b: object) -> int:
-        """Let what present connections between two machines carry arrive late, after `heal`.
+        """Delay the segments of the open connections between two machines until `heal`.
 
-        Whoever waits for it takes the connection for dead; a new one is not touched. What was sent
-        arrives all the same, even when its sender has closed the connection meanwhile.
+        A peer that waits for them closes the connection; a new one is not affected. Segments
+        arrive later even if their sender has closed the connection meanwhile.
 
         Returns:
-            How many there were.
+            Number of connections.
         """
         self.note("hold", f"{self._ip(a)} {self._ip(b)}")
         streams = list(self._streams(a, b))
@@ -162,7 +162,7 @@ class VirtualNet:
         return len(streams) // 2
 
     def stop(self, address: Address) -> None:
-        """Let what answers at an address end, as a process does that is killed."""
+        """End the listener and the connections at an address, like those of a killed process."""
         self.peers.pop(address, None)
         host = self._hosts.get(address[0])
         listener = host.listeners.get(address) if host is not None else None
@@ -175,7 +175,7 @@ class VirtualNet:
     # --- for machines and their processes
 
     def add_host(self, name: str, ip: str | None = None) -> VirtualHost:
-        """Add a machine; without an address it takes the next of 10.0.0.0/16 that is free."""
+        """Add a machine; without an address it gets the next free one of 10.0.0.0/16."""
         if name in self.names:
             raise ValueError(f"name: got {name!r}, expected one that no machine has")
         if ip is None:
@@ -198,7 +198,7 @@ class VirtualNet:
         return [(ip, port) for ip in known]
 
     def open(self, host: VirtualHost, address: Address) -> VirtualSocket:
-        """Return a socket that begins to connect."""
+        """Return a socket that starts to connect."""
         self.connects.append((self.clock.now_ms, address))
         ip = LOOPBACK if address[0] == LOOPBACK else host.ip
         near = VirtualSocket(self, host, (ip, host.free_port()), address)
@@ -208,7 +208,7 @@ class VirtualNet:
         return near
 
     def accept(self, host: VirtualHost, near: VirtualSocket, address: Address) -> VirtualSocket:
-        """Return the far end of a connection, connected with the near one."""
+        """Return the peer's end of a connection, connected with the near end."""
         far = VirtualSocket(self, host, address, near.local_address())
         self._open[far] = None
         there, back = self.link(near.host, host), self.link(host, near.host)
@@ -218,21 +218,21 @@ class VirtualNet:
         return far
 
     def host_at(self, ip: str) -> VirtualHost | None:
-        """Return the machine with this address, if there is one."""
+        """Return the machine with this address, or None."""
         return self._hosts.get(ip)
 
     def note(self, kind: str, who: str, data: bytes = b"") -> None:
-        """Take something down in the trace."""
+        """Add an event to the trace."""
         self._trace.note(self.clock.now_ms, kind, who, data)
 
     def reachable_again(self, host: VirtualHost) -> None:
-        """Let through what was sent to a machine while it had no power."""
+        """Resume segments to a machine that had no power."""
         for (_, target), link in self._links.items():
             if target == host.ip and not link.blocked:
                 link.resume()
 
     def closed(self, end: VirtualSocket) -> None:
-        """Hear that a socket was closed."""
+        """Note that a socket was closed."""
         self._open.pop(end, None)
         self.note("closed", repr(end))
 

@@ -1,4 +1,4 @@
-"""Waits for readiness of sockets of a virtual network."""
+"""Readiness of the sockets of a virtual network."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ Source = VirtualSocket | VirtualListener
 class VirtualPoller:
     """Readiness of many virtual sockets.
 
-    They are told in any order, as real ones are; without lots, as they were registered.
+    They are returned in random order, like real ones; in the order of registration without a seed.
     """
 
     def __init__(self, process: "VirtualProcess", scheduler: VirtualScheduler) -> None:
@@ -52,7 +52,7 @@ class VirtualPoller:
         known.pollers.pop(self, None)
 
     def poll(self, timeout_ms: float | None) -> list[tuple[object, int]]:
-        """Return (data, ready events) pairs, waiting at most `timeout_ms`; None waits for ever."""
+        """Return (data, ready events) pairs, waiting at most `timeout_ms`; None for no limit."""
         self._process.gate()
         ready = self._ready()
         if not ready and not self._woken:
@@ -67,19 +67,19 @@ class VirtualPoller:
         return ready
 
     def wakeup(self) -> None:
-        """Make the present or the next `poll` return at once."""
+        """Make the current or the next `poll` return at once."""
         if self._process.alive:
             self._woken = True
             self._wake()
 
     def close(self) -> None:
-        """Watch nothing any more; idempotent."""
+        """Stop watching all sources; idempotent."""
         for source in self._watched:
             source.pollers.pop(self, None)
         self._watched.clear()
 
     def ring(self, source: Source) -> None:
-        """Hear that the readiness of a source may have changed."""
+        """Check a source whose readiness may have changed."""
         if self._waiting:
             self._ring_if_ready(source, self._watched[source][0])
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class VirtualProcess:
-    """A process: give `runtime` to the clients and brokers that are to live in it.
+    """A process; pass its `runtime` to the clients and brokers that run in it.
 
     Attributes:
-        name: For people.
-        id: Unique in the world, unlike the name.
-        machine: Where it runs.
-        alive: Whether it runs.
-        runtime: Its doors to the world.
+        name: Its name, for messages.
+        id: Its process id, unique in the simulation.
+        machine: Its machine.
+        alive: Whether it is running.
+        runtime: Its clock, tasks, network and files.
         net: Its network, to set limits and delays.
         files: Its files.
     """
@@ -72,7 +72,7 @@ class VirtualProcess:
         return task
 
     def sleep(self, seconds: float) -> None:
-        """Let the calling task do nothing for a while."""
+        """Wait in the calling task."""
         self.gate()
         self._scheduler.park(max(0.0, seconds * 1000.0), f"{seconds} s to pass")
 
@@ -81,25 +81,25 @@ class VirtualProcess:
 
         Does not return to a caller that is one of its own tasks.
         """
-        self.die(told=True)
+        self.die(notify=True)
         self.leave()
 
     def exit(self) -> None:
-        """End it as a Python program ends: first what was to be done at the exit, then `kill`.
+        """End it like a Python program: run its exit callbacks, then `kill`.
 
-        It has to be called by a task, or by the main program, since that may wait.
+        Only a task or the main program may call it, since the callbacks may wait.
         """
         self._tasks.run_exits()
         self.kill()
 
     def pause(self) -> None:
-        """Stop it, as SIGSTOP does, until `resume`: its peers see nothing but silence."""
+        """Stop it, as SIGSTOP does, until `resume`; its peers are not notified."""
         self._paused = True
         for task in self._live:
             self._scheduler.pause(task)
 
     def resume(self) -> None:
-        """Let it go on after `pause`; whatever was due meanwhile is due now."""
+        """Continue it after `pause`; timers that became due meanwhile run now."""
         self._paused = False
         for task in self._live:
             self._scheduler.resume(task)
@@ -109,10 +109,10 @@ class VirtualProcess:
         return task in self._live
 
     def gate(self) -> None:
-        """Let an effect pass while the process is alive.
+        """Raise if the process is dead, so that it has no effect.
 
         Raises:
-            ProcessKilledError: It is not.
+            ProcessKilledError: It is dead.
         """
         if not self.alive:
             self.refuse()
@@ -126,15 +126,15 @@ class VirtualProcess:
         """Raise that the process is dead."""
         raise ProcessKilledError(f"{self!r} was killed")
 
-    def die(self, *, told: bool) -> None:
-        """End it; `told` says whether its peers hear of it."""
+    def die(self, *, notify: bool) -> None:
+        """End it; `notify` selects whether its sockets are reset."""
         if not self.alive:
             return
         self.alive = False
         self._world.note("die", self.name)
         for task in self._live:
             task.kill()
-        self.net.end(told=told)
+        self.net.end(notify=notify)
         self.files.end()
         self._world.bury(self._live)
 

@@ -1,4 +1,4 @@
-"""The network as one process has it: its sockets end with it."""
+"""The network as seen by one process; its sockets end with the process."""
 
 import errno
 import math
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class VirtualProcessNet:
-    """Opens and watches connections for one process.
+    """Opens and polls the connections of one process.
 
     Attributes:
-        socket_limit: How many sockets it may have; more fail with EMFILE. None for no limit.
-        resolve_ms: How long a name look-up takes; infinity for a resolver that never responds.
+        socket_limit: Number of sockets it may have; more fail with EMFILE. None for no limit.
+        resolve_ms: Duration of a name look-up; infinity for a resolver that never responds.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class VirtualProcessNet:
         return self._net.resolve(host, port)
 
     def look_up(self, host: str, port: int, on_done: Callable[[], None]) -> LookUp:
-        """Start to look a name up; an IP address needs no resolver."""
+        """Start a name look-up; an IP address needs no resolver."""
         self._process.gate()
         if self.resolve_ms <= 0.0 or host[:1].isdigit():
             return NameLookUp.ended(host, port, self._outcome(host, port))
@@ -66,7 +66,7 @@ class VirtualProcessNet:
         return look_up
 
     def connect(self, address: Address, send_buffer: int, receive_buffer: int) -> StreamSocket:
-        """Start connecting; the result turns writable when the attempt has ended."""
+        """Start to connect; the socket becomes writable when the attempt has ended."""
         self._process.gate()
         self._check_limit()
         made = self._net.open(self._host, address)
@@ -78,7 +78,7 @@ class VirtualProcessNet:
         """Bind and listen; port 0 takes a free port.
 
         Raises:
-            OSError: The address is taken, or not one of this machine's.
+            OSError: The address is in use, or not one of this machine's.
         """
         self._process.gate()
         self._check_limit()
@@ -105,14 +105,14 @@ class VirtualProcessNet:
         """Return the open sockets, the oldest first."""
         return list(self._sockets)
 
-    def end(self, *, told: bool) -> None:
-        """Close everything, as the operating system does; without power nobody is told."""
+    def end(self, *, notify: bool) -> None:
+        """Close all sockets; without power the peers are not notified."""
         for listener in self._listeners:
-            if not told:
+            if not notify:
                 listener.waiting.clear()
             listener.close()
         for end in self.sockets():
-            if told:
+            if notify:
                 end.reset()
             else:
                 end.vanish()

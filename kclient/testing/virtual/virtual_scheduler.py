@@ -1,4 +1,4 @@
-"""Decides which task runs next, and lets time pass when none can."""
+"""Scheduler of the tasks of a simulation; time passes while none can run."""
 
 import math
 import random
@@ -18,7 +18,7 @@ from kclient.testing.virtual.virtual_clock import VirtualClock
 from kclient.testing.virtual.virtual_task import VirtualTask
 
 SPIN_MS = 0.01
-"""What asking in vain costs a task, so that time passes for those who ask again and again."""
+"""Cost in time of a poll without result, so that time passes for tasks that poll in a loop."""
 
 T = TypeVar("T")
 
@@ -26,26 +26,26 @@ _MAX_STEPS_IN_NO_TIME = 200_000
 
 
 class VirtualScheduler:
-    """Runs tasks one at a time in the greenlet of the main program, which is the hub.
+    """Runs tasks one at a time in the greenlet of the main program.
 
-    Which of the tasks that could run does run is drawn by lot; so is whether a task gives way where
-    it could, at its locks. Time moves only when none can run, to the next thing that happens.
+    The next task is a random one of those that can run; whether a task yields at its locks is
+    random as well. Time moves only when none can run, to the next timer.
 
-    The main program is a task like others as far as it waits: while it does, the others run.
+    The main program is a task like others while it waits.
 
     Args:
-        clock: The world's time.
-        lot: Draws the lots.
-        trace: Takes down who ran.
-        switch_probability: How likely a task gives way at a lock that is free.
+        clock: The simulation's time.
+        lot: Source of randomness; None for none.
+        trace: Records the turns.
+        switch_probability: Probability that a task yields at a lock that is free.
 
     Attributes:
-        current: Who runs now.
-        countdown: How many more locks are passed until somebody gives way; the locks count it.
-        on_step: Called between the turns of tasks; must not wait.
-        tasks: All that are not over, the main program among them.
-        steps: How many turns were taken.
-        max_steps_in_no_time: More turns than that, while time stands still, are a livelock.
+        current: The running task.
+        countdown: Number of locks until the next task yields; the locks count it down.
+        on_step: Functions called between the turns of tasks; they must not wait.
+        tasks: All tasks that are not over, the main program included.
+        steps: Number of turns.
+        max_steps_in_no_time: Number of turns without a change of time that are a livelock.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class VirtualScheduler:
         return task
 
     def park(self, timeout_ms: float | None, waits_for: object) -> None:
-        """Let the others run until the current task is woken, or its time is up."""
+        """Run other tasks until the current task is woken, or its timeout expires."""
         task = self.current
         if task is self.between:
             raise SimulationError(
-                f"{task} cannot wait for {waits_for}: the world stands still meanwhile"
+                f"{task} cannot wait for {waits_for}: it runs between the turns of the tasks"
             )
         task.waits_for = waits_for
         if timeout_ms is not None and timeout_ms != math.inf:
@@ -99,13 +99,13 @@ class VirtualScheduler:
             task.timer = None
 
     def pass_by(self) -> None:
-        """Give way if the lot says so."""
+        """Yield at random."""
         self.countdown -= 1
         if self.countdown <= 0:
             self.give_way()
 
     def give_way(self) -> None:
-        """Let others run, and go on when the lot falls on the current task."""
+        """Yield: run other tasks, and continue at a random time."""
         task = self.current
         self.countdown = self._draw_countdown()
         if task is not self.between:
@@ -113,7 +113,7 @@ class VirtualScheduler:
             self._leave(task)
 
     def preempt(self) -> bool:
-        """Let others run in place of the current task, if it is one; return whether it is."""
+        """Run others instead of the current task, if it is a task; return whether it is."""
         task = self.current
         if task is self.between or task is self.main or task.over:
             return False
@@ -121,12 +121,12 @@ class VirtualScheduler:
         return True
 
     def shuffle(self, items: list[T]) -> None:
-        """Put items into any order, where lots are drawn at all."""
+        """Shuffle items, if there is a source of randomness."""
         if self._switch_probability > 0.0:
             self._lot.shuffle(items)
 
     def wake(self, task: VirtualTask) -> None:
-        """Let a task run again when its turn comes."""
+        """Make a task ready to run."""
         if not task.queued and not task.over:
             task.queued = True
             if not task.paused:
@@ -149,13 +149,13 @@ class VirtualScheduler:
     # --- for the world
 
     def run(self, until: Callable[[], bool] | None, timeout_ms: float) -> None:
-        """Let the tasks run until the condition holds; without one, until the time is up.
+        """Run the tasks until the condition holds; without one, until the timeout expires.
 
         Raises:
             TimeIsUpError: The condition does not hold after `timeout_ms`.
-            DeadlockError: It cannot come to hold: nothing will ever happen again.
-            LivelockError: Tasks keep running while no time passes.
-            BaseException: Whatever ended a task.
+            DeadlockError: The condition cannot become true: no task can run and no timer is set.
+            LivelockError: Tasks run without end while time does not pass.
+            BaseException: Error that ended a task.
         """
         self._check_hub()
         deadline_ms = self.clock.now_ms + timeout_ms
@@ -175,18 +175,18 @@ class VirtualScheduler:
             self.current = self.main
 
     def pause(self, task: VirtualTask) -> None:
-        """Keep a task from running for the time being; timers run on, as for a stopped process."""
+        """Stop a task from running; timers continue, as for a stopped process."""
         task.paused = True
         self.forget(task)
 
     def resume(self, task: VirtualTask) -> None:
-        """Let a task run again, if it could."""
+        """Continue a task after `pause`."""
         task.paused = False
         if task.queued and not task.over and task not in self._runnable:
             self._runnable.append(task)
 
     def forget(self, task: VirtualTask) -> None:
-        """Take a task out of the line."""
+        """Remove a task from those that are ready."""
         self._runnable[:] = [other for other in self._runnable if other is not task]
         if task.over:
             self.tasks.pop(task, None)
@@ -194,7 +194,7 @@ class VirtualScheduler:
                 self.clock.call_off(task.timer)
 
     def failed(self, task: VirtualTask) -> None:
-        """Note that an exception ended a task; `run` raises it."""
+        """Note the exception that ended a task; `run` raises it."""
         self._failed.append(task)
 
     def ended(self, task: VirtualTask) -> None:
@@ -202,10 +202,10 @@ class VirtualScheduler:
         self.tasks.pop(task, None)
 
     def stacks(self) -> str:
-        """Return where each task stands and what it waits for."""
+        """Return the stack of each task and what it waits for."""
         parts = [
             f"{task.name}: "
-            + (f"waits for {task.waits_for}\n" if task.waits_for else "could run\n")
+            + (f"waits for {task.waits_for}\n" if task.waits_for else "can run\n")
             + (task.stack() if task is not self.main else "")
             for task in self.tasks
         ]
@@ -216,13 +216,13 @@ class VirtualScheduler:
             raise SimulationError(f"run() was called by {self.current}; only the main program may")
 
     def _run_others(self) -> None:
-        """Let others run until it is the main program's turn."""
+        """Run other tasks until it is the main program's turn."""
         main = self.main
         try:
             while True:
                 task = self._pick(math.inf)
                 if task is None:
-                    raise DeadlockError(f"nothing will ever happen again\n\n{self.stacks()}")
+                    raise DeadlockError(f"no task can run and no timer is set\n\n{self.stacks()}")
                 if task is main:
                     return
                 self._enter(task)
@@ -266,10 +266,10 @@ class VirtualScheduler:
         self._steps_in_no_time += 1
         if self._steps_in_no_time > self.max_steps_in_no_time:
             turns, self._steps_in_no_time = self._steps_in_no_time, 0
-            raise LivelockError(f"{turns} turns and no time has passed\n\n{self.stacks()}")
+            raise LivelockError(f"{turns} turns without a change of time\n\n{self.stacks()}")
 
     def _advance(self, deadline_ms: float) -> bool:
-        """Let the next thing happen; return False if that is after the deadline."""
+        """Run the next timer; return False if that is after the deadline."""
         clock = self.clock
         due_ms = clock.next_due_ms()
         if due_ms > deadline_ms or due_ms == math.inf:
@@ -283,7 +283,7 @@ class VirtualScheduler:
         return True
 
     def raise_failure(self) -> None:
-        """Raise what ended a task, if that was not done yet."""
+        """Raise the error of a task, if that was not done before."""
         if not self._failed:
             return
         task = self._failed.pop(0)
@@ -296,7 +296,7 @@ class VirtualScheduler:
         if until():
             return
         if self.clock.next_due_ms() == math.inf:
-            raise DeadlockError(f"nothing will ever happen again\n\n{self.stacks()}")
+            raise DeadlockError(f"no task can run and no timer is set\n\n{self.stacks()}")
         raise TimeIsUpError(
-            f"what was waited for did not come about in {timeout_ms:.0f} ms\n\n{self.stacks()}"
+            f"the condition did not hold within {timeout_ms:.0f} ms\n\n{self.stacks()}"
         )

@@ -1,4 +1,4 @@
-"""The ends of connections, and where they are accepted."""
+"""Sockets of a virtual network: ends of connections, and listeners."""
 
 import errno
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _LEAST_BUFFER_BYTES = 4096
 
 
 Gate = Callable[[], None]
-"""Lets an effect of a process pass, or raises."""
+"""Raises if the process may not have an effect."""
 
 
 def _open_to_all() -> None: ...
@@ -28,14 +28,14 @@ class VirtualSocket:
     """One end of a connection.
 
     Attributes:
-        host: Whose socket it is.
-        incoming: What has arrived and was not read.
-        ended: How the stream from the peer ended: 0 orderly, else an errno; None while it has not.
+        host: IP address of its machine.
+        incoming: Bytes that have arrived and were not read.
+        ended: End of the peer's stream: 0 for an orderly end, else an errno; None while it is open.
         established: Whether it is connected.
         closed: Whether this end was closed.
-        other: The other end, once connected.
-        capacity: Bytes that may be on their way or unread before a write has to wait.
-        on_arrival: Called when something arrived, for scripted peers.
+        other: The peer's end, once connected.
+        capacity: Bytes in flight or unread at which a write blocks.
+        on_arrival: Called at each arrival, for scripted peers.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class VirtualSocket:
         return f"{self._local[0]}:{self._local[1]}>{self._peer[0]}:{self._peer[1]}"
 
     def establish(self, stream: VirtualStream) -> None:
-        """Connect this end; what it sends goes into the stream."""
+        """Connect this end; bytes are sent into the stream."""
         self.established = True
         self.other = stream.target
         self._stream = stream
@@ -71,17 +71,17 @@ class VirtualSocket:
 
     @property
     def stream(self) -> VirtualStream:
-        """The way to the other end.
+        """The stream to the other end.
 
         Raises:
-            OSError: There is none (ENOTCONN).
+            OSError: It is not connected (ENOTCONN).
         """
         if self._stream is None:
             raise failure(errno.ENOTCONN)
         return self._stream
 
     def set_buffers(self, send_bytes: int, receive_bytes: int) -> None:
-        """Set how much fits on its way; -1 keeps the default."""
+        """Set the capacity of the connection; -1 for the default."""
         sizes = (DEFAULT_BUFFER_BYTES if size < 0 else size for size in (send_bytes, receive_bytes))
         self.capacity = sum(max(size, _LEAST_BUFFER_BYTES) for size in sizes)
 
@@ -90,7 +90,7 @@ class VirtualSocket:
         return -1
 
     def readiness(self) -> int:
-        """Return what can be done at once, as READABLE and WRITABLE."""
+        """Return the ready events, as READABLE and WRITABLE."""
         ready = 0
         if self.established and (self.incoming or self.ended is not None):
             ready = READABLE
@@ -117,14 +117,14 @@ class VirtualSocket:
         return len(taken)
 
     def take_incoming(self) -> bytes:
-        """Read everything that has arrived, for scripted peers."""
+        """Read all bytes that have arrived, for scripted peers."""
         data = bytes(self.incoming)
         self.incoming.clear()
         self._read(len(data))
         return data
 
     def sendmsg(self, buffers: Sequence[bytes | bytearray | memoryview], /) -> int:
-        """Write from the buffers in order; return how many bytes were taken."""
+        """Write from the buffers in order; return the number of bytes written."""
         self._check_open()
         if self.ended:
             raise failure(self.ended)
@@ -141,12 +141,12 @@ class VirtualSocket:
         return len(data)
 
     def deliver(self, data: bytes, delay_ms: float | None = None) -> None:
-        """Let bytes arrive at the other end, however many; for scripted peers."""
+        """Send bytes without a limit; for scripted peers."""
         self._net.note("sent", repr(self), data)
         self.stream.send(data, delay_ms)
 
     def end(self, failure: int = 0) -> None:
-        """End the stream orderly, or the whole connection with an errno; for scripted peers."""
+        """End the stream in an orderly way, or the connection with an errno; for scripted peers."""
         if failure:
             self._close(failure)
         elif self._stream is not None:
@@ -167,7 +167,7 @@ class VirtualSocket:
         return self._local
 
     def close(self) -> None:
-        """Close the socket; idempotent. What was not read makes it a reset, as everywhere."""
+        """Close the socket; idempotent. It is a reset if bytes were not read, as in TCP."""
         self._close(errno.ECONNRESET if self.incoming else 0)
 
     def reset(self) -> None:
@@ -175,14 +175,14 @@ class VirtualSocket:
         self._close(errno.ECONNRESET)
 
     def vanish(self) -> None:
-        """Close the socket as a power cut does: nobody is told."""
+        """Close the socket as a power cut does, without notification of the peer."""
         self._let_go()
 
     def take(self, segment: Segment) -> None:
-        """Receive what the other end sent; for streams."""
+        """Receive a segment from the other end; for streams."""
         if self.closed:
             if segment.data and self._stream is not None:
-                self._stream.end(errno.ECONNRESET)  # nobody is there to read it
+                self._stream.end(errno.ECONNRESET)  # this end is closed
             return
         if segment.read:
             self._unread_by_peer -= segment.read
@@ -195,7 +195,7 @@ class VirtualSocket:
             self.fail(segment.end)
 
     def fail(self, failure: int) -> None:
-        """Let the connection end here: orderly for 0, else with an errno."""
+        """End the connection here: in an orderly way for 0, else with an errno."""
         if self.ended or self.closed or (self.ended == 0 and not failure):
             return
         if failure:
@@ -205,7 +205,7 @@ class VirtualSocket:
         self.changed()
 
     def changed(self) -> None:
-        """Tell whoever watches that the readiness may have changed."""
+        """Notify pollers that the readiness may have changed."""
         for poller in self.pollers:
             poller.ring(self)
         if self.on_arrival is not None:
@@ -213,7 +213,7 @@ class VirtualSocket:
 
     def _read(self, count: int) -> None:
         self._untold += count
-        # Told in large steps, but well before the writer has to wait for it.
+        # In large steps, but well before the writer blocks.
         if self.other is not None and self._untold * 4 >= self.other.capacity:
             self.stream.tell_read(self._untold)
             self._untold = 0
@@ -241,7 +241,7 @@ class VirtualListener:
 
     Attributes:
         waiting: Connections that were not accepted yet.
-        backlog: How many may wait; the attempts of more get no answer.
+        backlog: Number of connections that may wait; further attempts get no response.
     """
 
     def __init__(self, host: "VirtualHost", address: Address, backlog: int) -> None:
@@ -261,15 +261,15 @@ class VirtualListener:
         return -1
 
     def readiness(self) -> int:
-        """Return what can be done at once."""
+        """Return the ready events."""
         return READABLE if self.waiting else 0
 
     def is_full(self) -> bool:
-        """Return whether no more connections may wait."""
+        """Return whether the backlog is full."""
         return len(self.waiting) > self.backlog
 
     def arrived(self, end: VirtualSocket) -> None:
-        """Let a connection wait to be accepted."""
+        """Queue a connection to be accepted."""
         self.waiting.append(end)
         for poller in self.pollers:
             poller.ring(self)
@@ -283,11 +283,11 @@ class VirtualListener:
         return self.waiting.pop(0)
 
     def local_address(self) -> Address:
-        """Return the bound address, with the real port where 0 was asked for."""
+        """Return the bound address, with the real port if port 0 was requested."""
         return self._address
 
     def close(self) -> None:
-        """Stop listening; who waits is turned away; idempotent."""
+        """Stop listening and refuse waiting connections; idempotent."""
         if self._host.listeners.get(self._address) is self:
             del self._host.listeners[self._address]
         for end in self.waiting:

@@ -1,4 +1,4 @@
-"""One direction of a connection: bytes, and the end, in order, however long they take."""
+"""One direction of a connection: bytes and the end, in order, with the link's latency."""
 
 import errno
 from collections import deque
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_socket import VirtualSocket
 
 GIVE_UP_MS = 924_600.0
-"""How long a sender sends again and again before it takes its peer for dead, as Linux does."""
+"""Time of retransmission after which a sender fails the connection, as in Linux."""
 
-_PIECES_PER_SECOND = 20  # how finely what goes over a slow link is cut
+_PIECES_PER_SECOND = 20  # pieces of a write over a slow link
 
 
 class Segment:
-    """What travels: bytes, or that bytes were read, or the end."""
+    """A segment: bytes, an acknowledgement of read bytes, or the end."""
 
     __slots__ = ("data", "due_ms", "end", "read")
 
@@ -31,13 +31,13 @@ class Segment:
 
 
 class VirtualStream:
-    """From `source` to `target`, over a link; first in, first out, as TCP.
+    """Stream from `source` to `target`, over a link; first in, first out, as in TCP.
 
     Attributes:
         source: The end that sends.
         target: The end that receives.
-        link: The way.
-        severed: Whether nothing arrives ever again, and nobody is told.
+        link: Its link.
+        severed: Whether no further segment arrives, without notification.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class VirtualStream:
         self._stalled_at: float | None = None
 
     def send(self, data: bytes, delay_ms: float | None = None) -> None:
-        """Let bytes arrive, after the link's delay unless another is given."""
+        """Send bytes; they arrive after the link's delay or the given one."""
         if self.link.damage is not None:
             data = self.link.damage(data)
         rate = self.link.bytes_per_second
@@ -68,20 +68,20 @@ class VirtualStream:
         size = max(1, int(rate / _PIECES_PER_SECOND))
         for start in range(0, len(data), size):
             piece = data[start : start + size]
-            # The link is busy with what was sent before.
+            # The link transmits earlier bytes until then.
             begin_ms = max(self._last_due_ms, self._due_ms(delay_ms))
             self._put(Segment(begin_ms + len(piece) * 1000.0 / rate, piece))
 
     def tell_read(self, count: int) -> None:
-        """Let the other end know that bytes were read, so that it may send more."""
+        """Notify the other end that bytes were read, so that it may send more."""
         self._put(Segment(self._due_ms(None), read=count))
 
     def end(self, failure: int) -> None:
-        """Let the end arrive: orderly for 0, else with an errno."""
+        """Send the end: in an orderly way for 0, else with an errno."""
         self._put(Segment(self._due_ms(None), end=failure))
 
     def cut(self, failure: int) -> None:
-        """End it in the middle of what is on its way: any part of that may still arrive."""
+        """End the stream in the middle of bytes in flight: any part of them may still arrive."""
         left = self.link.draw(sum(len(segment.data) for segment in self._segments))
         kept: deque[Segment] = deque()
         for segment in self._segments:
@@ -93,7 +93,7 @@ class VirtualStream:
         self.end(failure)
 
     def resume(self) -> None:
-        """Go on after the link was blocked."""
+        """Continue after the link was blocked."""
         self._stalled_at = None
         self._schedule()
 

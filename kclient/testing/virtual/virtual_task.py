@@ -1,4 +1,4 @@
-"""One flow of control in a virtual world: it gives way wherever a thread would wait."""
+"""A task of a simulation, which yields wherever a thread would wait."""
 
 import traceback
 from collections.abc import Callable
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from kclient.testing.virtual.virtual_scheduler import VirtualScheduler
 
 _HERE = __file__.rpartition("/")[0]
-_UNWINDINGS = 10  # a cleanup that waits again is thrown out again
+_UNWINDINGS = 10  # a cleanup that waits is unwound again
 
 
 class VirtualTask:
-    """A task, or the main program as far as it waits.
+    """A task, or the main program while it waits.
 
     Attributes:
-        name: For people.
-        number: Unique in the world; what `Tasks.caller_id` returns.
-        waits_for: What it waits for, in words; empty while it runs or could.
-        over: Whether it runs no more: it has ended, or was killed.
-        error: The exception that ended it, if one did.
-        result: What its function returned.
+        name: Its name, for messages.
+        number: Unique in the simulation; what `Tasks.caller_id` returns.
+        waits_for: Description of what it waits for; empty while it runs or can run.
+        over: Whether it has ended or was killed.
+        error: The exception that ended it, or None.
+        result: Return value of its function.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class VirtualTask:
         return self._scheduler.current is self
 
     def kill(self) -> None:
-        """Let it never run again; nothing in it notices."""
+        """Never run it again; it is not notified."""
         self.killed = self.over = True
         self._scheduler.forget(self)
 
     def unwind(self) -> None:
-        """Free what a killed task still holds; effects are refused to it meanwhile."""
+        """Release the resources of a killed task; it can have no effect meanwhile."""
         scheduler = self._scheduler
         for _ in range(_UNWINDINGS):
-            if not self.greenlet:  # it never began, or is through
+            if not self.greenlet:  # it has not started, or has ended
                 return
             caller, scheduler.current = scheduler.current, self
             try:
@@ -85,10 +85,10 @@ class VirtualTask:
                 scheduler.current = caller
 
     def stack(self) -> str:
-        """Return where it stands, as a traceback does, the innermost call last."""
+        """Return its stack like a traceback, the innermost call last."""
         frame = self.greenlet.gr_frame
         if frame is None:
-            return "  it has not begun, or is running\n"
+            return "  it has not started, or is running\n"
         calls = traceback.extract_stack(frame)
         return "".join(
             traceback.format_list([call for call in calls if not call.filename.startswith(_HERE)])
@@ -100,7 +100,7 @@ class VirtualTask:
         except (ProcessKilledError, GreenletExit):
             if not self.killed:
                 raise
-        except BaseException as error:  # noqa: BLE001 (the top of a task; the world reports it)
+        except BaseException as error:  # noqa: BLE001 (top of a task; `run` raises it)
             if not self.killed:
                 self.error = error
                 self._scheduler.failed(self)

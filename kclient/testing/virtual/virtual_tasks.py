@@ -1,4 +1,4 @@
-"""What a process of a virtual world has for threads."""
+"""Tasks, locks and exit callbacks of a process of a simulation."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class VirtualTasks:
-    """Starts tasks of one process and makes what they wait on."""
+    """Starts the tasks of one process and creates its locks and conditions."""
 
     def __init__(self, process: "VirtualProcess", scheduler: VirtualScheduler) -> None:
         self._process = process
@@ -21,7 +21,7 @@ class VirtualTasks:
         self._registered = 0
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
-        """Call `step` in a task of its own until it returns False."""
+        """Call `step` repeatedly in its own task until it returns False."""
 
         def loop() -> None:
             while step():
@@ -40,8 +40,8 @@ class VirtualTasks:
     def process_id(self) -> int:
         """Return the id of the process.
 
-        Once it is dead, nobody but its own tasks can ask, and they are not to notice; whoever else
-        does (a finalizer of an object that outlived it) is told that this is another process.
+        When the process is dead, only its own tasks get this id, so that they do not notice; any
+        other caller (a finalizer of an object that outlived it) gets the id of another process.
         """
         process = self._process
         if process.alive:
@@ -51,7 +51,7 @@ class VirtualTasks:
         return -1
 
     def at_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` once before the process exits by itself; not if it is killed."""
+        """Call `callback` once before the process exits; not if it is killed."""
         self._registered += 1
         number = self._registered
         self._at_exit[number] = callback
@@ -62,7 +62,7 @@ class VirtualTasks:
         return forget
 
     def run_exits(self) -> None:
-        """Call what is to be called at the end, the last one first."""
+        """Run the exit callbacks, the last one first."""
         while self._at_exit:
             _, callback = self._at_exit.popitem()
             callback()

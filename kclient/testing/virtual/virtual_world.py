@@ -1,4 +1,4 @@
-"""The whole of a virtual world: machines on a network, in a time of their own, from one seed."""
+"""A simulation: machines on a network, in virtual time, from one seed."""
 
 import gc
 import hashlib
@@ -19,26 +19,26 @@ _FIRST_PROCESS_ID = 1000
 
 
 class VirtualWorld:
-    """Machines, processes and what happens to them; everything follows from the seed.
+    """Machines and processes, their network and their time; everything follows from the seed.
 
-    Use it in a ``with`` block. At its end all processes are killed, and the garbage collector,
-    which must not decide what happens in here, works again.
+    Use it in a ``with`` block. At its end all processes are killed, and the garbage collector is
+    enabled again, which is disabled because its timing is not reproducible.
 
     Args:
-        seed: From which everything follows.
-        latency_ms: How long a segment takes from one machine to another: the least and the most
+        seed: Seed of all randomness.
+        latency_ms: Latency of a segment between machines: the least and the most
             milliseconds, or a function that draws them.
-        switch_probability: How likely a task gives way to others at a lock that is free; 0 for
+        switch_probability: Probability that a task yields at a lock that is free; 0 for
             never.
         keep_lines: Whether the trace keeps a line for each event.
 
     Attributes:
         clock: The time.
         net: The network, with its faults.
-        trace: What happened.
+        trace: The events.
         scheduler: Runs the tasks.
-        on_step: Functions called between the turns of tasks, to check what must always hold. They
-            must not wait; what they raise ends `run`.
+        on_step: Functions called between the turns of tasks, to check invariants. They
+            must not wait; `run` raises their errors.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class VirtualWorld:
             self.scheduler.raise_failure()
 
     def random(self, name: str) -> random.Random:
-        """Return the stream of random numbers with this name.
+        """Return the random number generator with this name.
 
-        Each name has its own, made from the seed, so that a further draw from one shifts no other.
+        Each name has its own, so that an additional draw from one does not change another.
         """
         found = self._random.get(name)
         if found is None:
@@ -94,36 +94,36 @@ class VirtualWorld:
         return found
 
     def machine(self, name: str, ip: str | None = None) -> VirtualMachine:
-        """Return the machine with this name, which is made if there is none."""
+        """Return the machine with this name; it is added if there is none."""
         found = self._machines.get(name)
         if found is None:
             found = self._machines[name] = VirtualMachine(self, self.net.add_host(name, ip))
         return found
 
     def run(self, until: Callable[[], bool] | None = None, timeout_ms: float = 60_000.0) -> None:
-        """Let the world go on until a condition holds; without one, for `timeout_ms`.
+        """Run the simulation until a condition holds; without one, for `timeout_ms`.
 
         Args:
-            until: Asked between the turns of tasks; must not wait.
-            timeout_ms: How much virtual time it may take.
+            until: The condition, evaluated between the turns of tasks; must not wait.
+            timeout_ms: Greatest virtual time.
 
         Raises:
-            TimeIsUpError: The condition does not hold when the time is up.
-            DeadlockError: Nothing will ever happen again, or tasks wait for each other's locks.
-            LivelockError: Tasks run and run while no time passes.
-            BaseException: Whatever ended a task, or came from `until` or `on_step`.
+            TimeIsUpError: The condition does not hold within the time.
+            DeadlockError: No task can run and no timer is set, or tasks hold each other's locks.
+            LivelockError: Tasks run without end while time does not pass.
+            BaseException: Error that ended a task, or came from `until` or `on_step`.
         """
         self.scheduler.run(until, timeout_ms)
 
     def sleep(self, duration_ms: float) -> None:
-        """Let time pass: for the main program, and for any task."""
+        """Wait for virtual time to pass: in the main program or any task."""
         self.scheduler.park(duration_ms, f"{duration_ms} ms to pass")
 
     def close(self) -> None:
-        """Kill every process and free what their tasks hold; idempotent."""
+        """Kill every process and release what their tasks hold; idempotent."""
         for machine in self._machines.values():
             for process in machine.processes:
-                process.die(told=False)
+                process.die(notify=False)
         dead, self._dead = self._dead, []
         for task in dead:
             task.unwind()
@@ -134,12 +134,12 @@ class VirtualWorld:
         return self._process_ids
 
     def bury(self, tasks: Iterable[VirtualTask]) -> None:
-        """Keep the tasks of a dead process as they are until the world ends.
+        """Keep the tasks of a dead process as they are until the simulation ends.
 
-        Were they freed, what they have in ``finally`` blocks would run.
+        If they were freed, their ``finally`` blocks would run.
         """
         self._dead.extend(tasks)
 
     def note(self, kind: str, who: str) -> None:
-        """Take something down in the trace."""
+        """Add an event to the trace."""
         self.trace.note(self.clock.now_ms, kind, who)

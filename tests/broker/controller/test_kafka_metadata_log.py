@@ -8,7 +8,7 @@ import pytest
 from kclient.broker.controller.kafka_metadata_log import METADATA_LOG_CONFIG, KafkaMetadataLog
 from kclient.common.broker_errors import KafkaStorageError
 from kclient.protocol.messages.metadata_records import TopicRecord
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import LogBench, ManualClock, bench_runtime
 
 
@@ -20,7 +20,7 @@ def names(log: KafkaMetadataLog) -> list[str]:
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO], ids=["descriptors", "broken"])
 def test_unflushed_records_are_removed(tmp_path: Path, code: int) -> None:
     """A change reported as failed must not be applied by a later flush."""
-    files, clock = FaultyFiles(), ManualClock()
+    files, clock = FaultySystemFiles(), ManualClock()
     bench = LogBench(bench_runtime(clock, files), tmp_path)
     log = KafkaMetadataLog(clock, bench.open(METADATA_LOG_CONFIG))
     assert log.append([TopicRecord(name="first")]) == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kclient.common.runtime import Runtime
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import LogBench, ManualClock, bench_runtime
 
 
@@ -16,12 +16,12 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def files() -> FaultyFiles:
-    return FaultyFiles()
+def files() -> FaultySystemFiles:
+    return FaultySystemFiles()
 
 
 @pytest.fixture
-def runtime(clock: ManualClock, files: FaultyFiles) -> Runtime:
+def runtime(clock: ManualClock, files: FaultySystemFiles) -> Runtime:
     return bench_runtime(clock, files)
 
 

@@ -17,7 +17,7 @@ from kclient.common.broker_errors import InconsistentTopicIdError, InvalidTopicE
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 
 FILES = SystemFiles()
 
@@ -99,7 +99,7 @@ def test_epochs_are_truncated_from_both_ends(tmp_path: Path) -> None:
 
 
 def test_failed_epoch_write_is_rolled_back(tmp_path: Path) -> None:
-    files = FaultyFiles()
+    files = FaultySystemFiles()
     cache = LeaderEpochFileCache(LeaderEpochCheckpointFile(files, tmp_path))
     cache.assign(1, 0)
     files.fail("write", "leader-epoch-checkpoint")

@@ -10,7 +10,7 @@ import pytest
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import KafkaStorageError, NotLeaderOrFollowerError
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import LogBench, make_batch, offsets
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100)
@@ -34,7 +34,7 @@ def sizes(directory: Path) -> dict[str, int]:
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
 def test_append_fails_on_full_disk_and_succeeds_later(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, suffix: str
 ) -> None:
     before = sizes(bench.directory)
     files.fail("write", suffix, errno.ENOSPC)
@@ -54,7 +54,9 @@ def test_append_fails_on_full_disk_and_succeeds_later(
 
 
 @pytest.mark.fault("B11")
-def test_roll_fails_on_full_disk(bench: LogBench, log: UnifiedLog, files: FaultyFiles) -> None:
+def test_roll_fails_on_full_disk(
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles
+) -> None:
     files.fail("open", ".log", errno.ENOSPC)
     with pytest.raises(KafkaStorageError):
         log.append_as_leader(make_batch(1, value=b"x" * 1900, producer=(1, 0, 5)), 0)
@@ -68,7 +70,7 @@ def test_roll_fails_on_full_disk(bench: LogBench, log: UnifiedLog, files: Faulty
 @pytest.mark.fault("B11")
 @pytest.mark.parametrize("suffix", ["leader-epoch-checkpoint", ".snapshot"])
 def test_small_file_writes_fail_on_full_disk(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, suffix: str
 ) -> None:
     big = make_batch(1, value=b"x" * 1900, producer=(1, 0, 5))
     files.fail("write", suffix, errno.ENOSPC)
@@ -88,7 +90,7 @@ def test_small_file_writes_fail_on_full_disk(
 @pytest.mark.fault("B12")
 @pytest.mark.parametrize("suffix", [".log", ".index"])
 def test_disk_error_takes_directory_offline(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles, suffix: str
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, suffix: str
 ) -> None:
     files.fail("write", suffix, errno.EIO)
     with pytest.raises(KafkaStorageError, match="Input/output"):
@@ -102,7 +104,7 @@ def test_disk_error_takes_directory_offline(
 
 @pytest.mark.fault("B12")
 def test_failed_truncation_takes_directory_offline(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles
 ) -> None:
     files.fail("write", ".log", errno.ENOSPC)
     files.fail("truncate", ".log", errno.EIO)
@@ -120,7 +122,7 @@ def test_failed_truncation_takes_directory_offline(
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 @pytest.mark.parametrize("suffix", [".log", ".index"])
 def test_failed_fsync_is_not_retried(
-    bench: LogBench, log: UnifiedLog, files: FaultyFiles, code: int, suffix: str
+    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, code: int, suffix: str
 ) -> None:
     log.append_as_leader(next_batch(), 0)  # now the index has something to flush as well
     files.fail("flush", suffix, code)
@@ -164,7 +166,7 @@ def test_system_calls_are_retried_after_signals(bench: LogBench) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_flush_messages(bench: LogBench, files: FaultyFiles) -> None:
+def test_flush_messages(bench: LogBench, files: FaultySystemFiles) -> None:
     log = bench.open(LogConfig(flush_messages=3))
     log.append_as_leader(make_batch(2), 0)
     assert log.maintenance.recovery_point == 0

@@ -18,7 +18,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.runtime import Runtime
 from kclient.common.types import TopicPartition
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import LogBench, ManualClock, make_batch, offsets
 
 A, B = TopicPartition("a", 0), TopicPartition("b-c", 3)
@@ -316,7 +316,9 @@ def test_corrupt_checkpoints_are_ignored(managers: ManagerBench, content: str) -
 
 
 @pytest.mark.fault("B12")
-def test_shutdown_with_disk_error_is_not_clean(managers: ManagerBench, files: FaultyFiles) -> None:
+def test_shutdown_with_disk_error_is_not_clean(
+    managers: ManagerBench, files: FaultySystemFiles
+) -> None:
     manager = managers.start()
     manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
     files.fail("flush", ".log", errno.EIO)
@@ -372,7 +374,7 @@ def test_periodic_task_that_outlasts_close_writes_no_checkpoints(
 
 @pytest.mark.fault("B12")
 def test_periodic_tasks_survive_disk_error(
-    managers: ManagerBench, files: FaultyFiles, clock: ManualClock
+    managers: ManagerBench, files: FaultySystemFiles, clock: ManualClock
 ) -> None:
     manager = managers.start(LogConfig(flush_ms=1))
     manager.get_or_create(A, TOPIC_ID).append_as_leader(make_batch(3), 0)
@@ -389,10 +391,10 @@ def test_failed_directory_removal_does_not_stop_periodic_tasks(
     manager.get_or_create(A, TOPIC_ID)
     manager.delete(A)
 
-    def refuse(self: FaultyFiles, path: Path) -> None:
+    def refuse(self: FaultySystemFiles, path: Path) -> None:
         raise PermissionError(errno.EACCES, "not permitted", str(path))
 
-    monkeypatch.setattr(FaultyFiles, "remove_tree", refuse, raising=False)
+    monkeypatch.setattr(FaultySystemFiles, "remove_tree", refuse, raising=False)
     assert manager.step(clock.monotonic_ms()) >= 0
     assert manager.failures.is_offline
 

@@ -18,7 +18,7 @@ from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.network.system_net import SystemNet
 from kclient.record import CompressionType, read_batches
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch
 
 CONFIG = LogConfig(
@@ -48,7 +48,9 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
         self.clock = ManualClock()
-        runtime = Runtime(self.clock, random.Random(1), SystemTasks(), SystemNet(), FaultyFiles())
+        runtime = Runtime(
+            self.clock, random.Random(1), SystemTasks(), SystemNet(), FaultySystemFiles()
+        )
         self.bench = LogBench(runtime, self.directory)
         self.log = self.bench.open(CONFIG)
         self.rows: list[Row] = []

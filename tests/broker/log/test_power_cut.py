@@ -13,9 +13,9 @@ from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.common.types import TopicPartition
 from kclient.network.system_net import SystemNet
-from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
+from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles
 from tests.support.disks.log_bench import ManualClock, make_batch, offsets
 
 DATA = Path("/srv/kafka/data")

@@ -19,7 +19,7 @@ from kclient.record import read_batches
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.wire import Wire, batch, records_of
-from tests.support.disks.faulty_files import FaultyFiles
+from tests.support.disks.faulty_files import FaultySystemFiles
 
 BATCHES = 12
 STORAGE_ERROR = code_of(KafkaStorageError())
@@ -110,12 +110,12 @@ def test_corrupt_batch_size_is_an_error_without_truncation(tmp_path: Path) -> No
 
 
 @pytest.fixture
-def files() -> FaultyFiles:
-    return FaultyFiles()
+def files() -> FaultySystemFiles:
+    return FaultySystemFiles()
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, files: FaultyFiles) -> Iterator[EmbeddedCluster]:
+def cluster(tmp_path: Path, files: FaultySystemFiles) -> Iterator[EmbeddedCluster]:
     runtime = replace(system_runtime(), files=files)
     with EmbeddedCluster(data_dir=tmp_path, runtime=runtime) as running:
         yield running
@@ -123,7 +123,9 @@ def cluster(tmp_path: Path, files: FaultyFiles) -> Iterator[EmbeddedCluster]:
 
 
 @pytest.mark.fault("B12")
-def test_disk_is_offline_after_failed_fsync(cluster: EmbeddedCluster, files: FaultyFiles) -> None:
+def test_disk_is_offline_after_failed_fsync(
+    cluster: EmbeddedCluster, files: FaultySystemFiles
+) -> None:
     """The directory is offline until a restart has read the actual content of the disk."""
     with Wire(cluster.bootstrap_servers) as wire:
         wire.create_topic("t", flush_messages="1")
@@ -147,7 +149,7 @@ def test_disk_is_offline_after_failed_fsync(cluster: EmbeddedCluster, files: Fau
 
 @pytest.mark.fault("B12")
 def test_records_become_readable_after_retried_flush(
-    cluster: EmbeddedCluster, files: FaultyFiles
+    cluster: EmbeddedCluster, files: FaultySystemFiles
 ) -> None:
     """The records are in the log; no later append triggers the flush."""
     with Wire(cluster.bootstrap_servers) as wire:
@@ -164,7 +166,7 @@ def test_records_become_readable_after_retried_flush(
 
 @pytest.mark.fault("B12")
 def test_unflushed_metadata_change_is_not_applied(
-    cluster: EmbeddedCluster, files: FaultyFiles
+    cluster: EmbeddedCluster, files: FaultySystemFiles
 ) -> None:
     with Wire(cluster.bootstrap_servers) as wire:
         files.fail("flush", ".log", errno.EIO)

@@ -69,7 +69,7 @@ def test_member_without_topic_metadata_reads_after_next_rebalance(
 ) -> None:
     client = FOREIGN_CLIENTS[name](cluster.bootstrap_servers)
     client.produce(topic, [ForeignRecord(value=b"a", partition=0)])
-    cluster.faults.delay(ApiKey.METADATA, 0.5, answer_only=True)
+    cluster.faults.delay(ApiKey.METADATA, 0.5, response_only=True)
     cluster.faults.delay(ApiKey.SYNC_GROUP, 0.5, nth=2)
     try:
         found = client.consume(topic, 1, group=f"group-{topic}")

@@ -15,11 +15,11 @@ from kclient.common.runtime import Runtime
 from kclient.common.system_tasks import SystemTasks
 from kclient.common.types import TopicPartition
 from kclient.network.system_net import SystemNet
-from kclient.testing.virtual.faulty_files import DiskFaults, FaultyFiles, Half
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_inode import failure
 from tests.support.disks.clean_log import KeyedValue, keyed_batch, last_values
+from tests.support.disks.faulty_files import DiskFaults, FaultyFiles, Half
 from tests.support.disks.log_bench import ManualClock
 from tests.support.disks.mortal_files import EndAt
 

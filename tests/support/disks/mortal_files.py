@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from kclient.common.system_files import SystemFiles
-from kclient.testing.virtual.faulty_files import FaultyFiles, Half
+from tests.support.disks.faulty_files import FaultyFiles, Half
 
 _HARMLESS = frozenset({"open", "read"})
 

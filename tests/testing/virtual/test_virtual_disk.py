@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kclient.common.files import File, Files
 from kclient.common.system_files import SystemFiles
-from kclient.testing.virtual.faulty_files import ErrorsOnDemand, FaultyFiles
 from kclient.testing.virtual.virtual_disk import VirtualDisk
 from kclient.testing.virtual.virtual_files import VirtualFiles
 from kclient.testing.virtual.virtual_inode import PAGE_BYTES
+from tests.support.disks.faulty_files import ErrorsOnDemand, FaultyFiles
 from tests.support.disks.log_bench import ManualClock
 
 DATA = Path("/data")

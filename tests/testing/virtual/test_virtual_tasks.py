@@ -287,7 +287,7 @@ def test_running_in_no_time_is_told(world: VirtualWorld, process: VirtualProcess
     world.scheduler.max_steps_in_no_time = 1000
     process.spawn("spinning", spin)
     process.spawn("spinning too", spin)
-    with pytest.raises(LivelockError, match="p/spinning: could run"):
+    with pytest.raises(LivelockError, match="p/spinning: can run"):
         world.run(timeout_ms=1)
 
 
