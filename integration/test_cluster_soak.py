@@ -1,4 +1,4 @@
-"""A short run on brokers whose leaders move, and whether its checks find what is wrong."""
+"""A short run on three brokers, and tests of its checks."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ SHORT = Durations(away=(0.5, 1.0), below=(5.0, 6.0), missing=(2.0, 3.0))
 @pytest.mark.campaign
 @pytest.mark.timeout(400)  # on a machine that is busy with other things
 @pytest.mark.fault("W2")
-def test_leaders_move_one_dies_two_of_three_are_down_and_a_topic_is_recreated(
+def test_cluster_soak_finds_no_violation(
     tmp_path: Path,
 ) -> None:
     plan = Plan(
@@ -70,7 +70,7 @@ def verdict(directory: Path, journal: bytes, log: list[bytes], writing: Writing)
 
 
 @pytest.mark.parametrize("writing", [IDEMPOTENT, PLAIN, ORDERED, ONE])
-def test_what_is_right_is_no_fault(tmp_path: Path, writing: Writing) -> None:
+def test_allowed_outcomes_are_no_faults(tmp_path: Path, writing: Writing) -> None:
     found = verdict(tmp_path, ACKNOWLEDGED, [FIRST, SECOND, THIRD], writing)
     assert (found.acknowledged, found.failed, found.possibly_written) == (3, 57, 57)
     assert found.faults == []
@@ -135,7 +135,7 @@ def test_what_is_right_is_no_fault(tmp_path: Path, writing: Writing) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_found(
+def test_wrong_outcomes_are_faults(
     tmp_path: Path, journal: bytes, log: list[bytes], writing: Writing, what: str
 ) -> None:
     faults = verdict(tmp_path, journal, log, writing).faults
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_found(
     assert what in "".join(faults)
 
 
-def test_records_of_a_topic_that_was_deleted_are_not_missed(tmp_path: Path) -> None:
+def test_records_of_a_deleted_topic_are_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     path.write_bytes(b"acked 10.0 0 0 7\nacked 20.0 1 0 0\n")
     writing = Writing("", "topic", "w", 1, delivery_ms=1_000)
@@ -153,7 +153,7 @@ def test_records_of_a_topic_that_was_deleted_are_not_missed(tmp_path: Path) -> N
     assert judge(writing, outcomes, places_of([]), created=15.0).lost == 1
 
 
-def test_a_stop_counts_only_while_the_partition_is_available() -> None:
+def test_outage_counts_only_available_partitions() -> None:
     available = Timeline([(0.0, 4.0), (4.0, 10.0), (15.0, 30.0)])
     assert longest_stop([2.0, 9.0, 16.0, 28.0], available, 1.0, 29.0) == 12.0
     assert longest_stop([2.0, 9.0, 16.0, 17.0, 25.0], available, 1.0, 29.0) == 8.0
@@ -161,7 +161,7 @@ def test_a_stop_counts_only_while_the_partition_is_available() -> None:
     assert longest_stop([9.9, 15.1], available, 9.0, 16.0) == pytest.approx(0.9)
 
 
-def test_times_of_reading_are_those_of_the_polls(tmp_path: Path) -> None:
+def test_read_times_are_those_of_the_polls(tmp_path: Path) -> None:
     journals = [tmp_path / "a", tmp_path / "b"]
     journals[0].write_bytes(
         b"assigned 0\nat 1.0\nread 0 0 x\nread 0 1 read 7 7\nat 2.0\nread 1 0 y\n"
@@ -177,10 +177,10 @@ def signs_with(files: list[int]) -> VitalSigns:
     return signs
 
 
-def test_connections_that_come_and_go_are_no_leak() -> None:
+def test_changing_connections_are_no_leak() -> None:
     assert client_faults(signs_with([8, 9, 7, 9] * 9 + [9, 8, 10, 10]), -1.0) == []
 
 
-def test_files_that_are_never_closed_are_a_leak() -> None:
+def test_unclosed_files_are_a_leak() -> None:
     leaking = [8 + at % 3 + at // 4 for at in range(40)]
     assert client_faults(signs_with(leaking), -1.0) == ["writer: files grew from 14 to 15"]

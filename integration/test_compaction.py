@@ -1,4 +1,4 @@
-"""Compacted logs, both ways: Kafka's tool and Kafka itself read what our cleaner left of a log."""
+"""Logs compacted by the companion broker, read by Kafka's tool and by Kafka."""
 
 import random
 from pathlib import Path
@@ -52,7 +52,7 @@ def fill(log: UnifiedLog) -> None:
 
 
 @version
-def test_kafkas_tool_reads_what_our_cleaner_left(
+def test_kafkas_dump_tool_reads_a_log_that_our_cleaner_compacted(
     tmp_path: Path, tools_for: ToolsFor, version: str
 ) -> None:
     logs = LogManager(tmp_path / "data", system_runtime(), COMPACT)
@@ -75,7 +75,7 @@ def test_kafkas_tool_reads_what_our_cleaner_left(
 
 
 @version
-def test_kafka_goes_on_with_a_log_that_our_cleaner_compacted(
+def test_kafka_continues_a_log_that_our_cleaner_compacted(
     start_cluster: StartCluster, version: str
 ) -> None:
     cluster = start_cluster(ClusterOptions(heap_mb=512), version)
@@ -85,7 +85,7 @@ def test_kafka_goes_on_with_a_log_that_our_cleaner_compacted(
         configs={
             "cleanup.policy": "compact",
             "segment.bytes": str(SEGMENT_BYTES),
-            "min.compaction.lag.ms": "3600000",  # Kafka's own cleaner stays away
+            "min.compaction.lag.ms": "3600000",  # Kafka's own cleaner is off
         }
     )
     expected = {}

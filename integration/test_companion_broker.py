@@ -63,7 +63,9 @@ def test_java_consumer_reads_more_than_one_response_holds(
     }
 
 
-def test_java_tools_tell_what_our_clients_did(broker: BrokerProcess, java: KafkaTools) -> None:
+def test_java_tools_report_topics_and_groups_of_our_clients(
+    broker: BrokerProcess, java: KafkaTools
+) -> None:
     with (
         AdminClient(bootstrap_servers=broker.bootstrap) as admin,
         Producer(bootstrap_servers=broker.bootstrap) as producer,

@@ -1,4 +1,4 @@
-"""kafka-python, aiokafka and confluent-kafka against Apache Kafka: our yardsticks measure right."""
+"""kafka-python, aiokafka and confluent-kafka against Apache Kafka, as baseline of other tests."""
 
 from collections.abc import Callable
 
@@ -40,7 +40,7 @@ def test_nulls_and_chosen_partitions(foreign: ForeignClient, topic: Topic) -> No
     assert [(one.key, one.value) for one in found] == [(None, b""), (b"k", None)]
 
 
-def test_group_goes_on_where_it_stopped(foreign: ForeignClient, topic: Topic) -> None:
+def test_group_continues_at_its_committed_offset(foreign: ForeignClient, topic: Topic) -> None:
     name = topic()
     group = f"group-of-{name}"
     foreign.produce(name, RECORDS, Sending(idempotence=True))

@@ -1,4 +1,4 @@
-"""Groups on Apache Kafka: ours, mixed ones, and what Kafka's own tools say of them."""
+"""Groups of our members and of others on Apache Kafka, inspected with Kafka's tools."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -53,7 +53,7 @@ class Group:
         return member
 
     def share(self, *members: MemberProcess) -> None:
-        """Wait until exactly these have the partitions, and go on reading."""
+        """Wait until exactly these members have the partitions, while all read."""
         self.history.await_sharing(members, PARTITIONS)
 
     def check(self, sent: list[bytes]) -> None:
@@ -95,7 +95,7 @@ def come_and_go(desk: Desk, group: Group, other: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["kclient", "kafka-python", "confluent-kafka"])
-def test_members_come_and_go_and_every_record_is_read_once(
+def test_every_record_is_read_once_while_members_change(
     desk: Desk, group: Group, other: str
 ) -> None:
     come_and_go(desk, group, other)
@@ -139,7 +139,9 @@ def test_tools_see_what_we_commit(desk: Desk, topic: Topic, tools: KafkaTools) -
     assert tools.group_state(group).state == "Empty"
 
 
-def test_we_go_on_where_tools_set_the_group(desk: Desk, topic: Topic, tools: KafkaTools) -> None:
+def test_consumer_starts_at_offsets_that_kafkas_tool_reset(
+    desk: Desk, topic: Topic, tools: KafkaTools
+) -> None:
     name = topic(partitions=2)
     group = f"group-of-{name}"
     for number in range(2):
@@ -176,7 +178,7 @@ def test_admin_client_sees_groups_of_others(
     admin = desk.admin()
 
     def shared() -> bool:
-        # A leader that has not heard of the topic yet hands out nothing, and the group is stable.
+        # If the leader does not know the topic yet, it assigns nothing, and the group is stable.
         found = admin.describe_consumer_groups([mixed])[mixed]
         return found.state == "Stable" and assignments(found) == one_each
 
@@ -190,7 +192,7 @@ def test_admin_client_sees_groups_of_others(
             )
         wait_until(shared, "two foreign members share the topic")
         listed = {one.group_id: one for one in admin.list_groups()}
-        described = admin.describe_consumer_groups([console, java, mixed, "nobody"])
+        described = admin.describe_consumer_groups([console, java, mixed, "unknown"])
     assert [(listed[one].protocol_type, listed[one].state) for one in (console, java, mixed)] == [
         ("consumer", "Empty"),
         ("consumer", "Stable"),
@@ -199,7 +201,7 @@ def test_admin_client_sees_groups_of_others(
     assert {one.group_id for one in admin.list_groups(states=["Empty"])} >= {console}
     assert admin.list_consumer_group_offsets(console)[place(name)].offset == 10
     assert described[console].members == ()
-    assert described["nobody"].state == "Dead"
+    assert described["unknown"].state == "Dead"
     (alone,) = described[java].members
     assert alone.assignment == {place(name, 0), place(name, 1)}
     assert described[java].partition_assignor == "range"
@@ -222,7 +224,7 @@ def member(desk: Desk, group: str, topic: str) -> Consumer:
     return consumer
 
 
-def test_a_group_of_the_new_protocol_takes_us_in(
+def test_classic_member_joins_a_group_of_the_consumer_protocol(
     start_cluster: StartCluster, tools_for: ToolsFor
 ) -> None:
     """KIP-848: a Java consumer of the protocol "consumer", and ours, which speaks "classic"."""
@@ -244,9 +246,14 @@ def test_a_group_of_the_new_protocol_takes_us_in(
             desk.fill(name, 10, number)
         mine = read(ours, 20)
         ours.commit()
-        told = java.await_events("record_data", lambda events: len(events) >= 20)
-        assert len(told) == 20
-        assert {one.partition for one in mine} | {one["partition"] for one in told} == {0, 1, 2, 3}
+        reported = java.await_events("record_data", lambda events: len(events) >= 20)
+        assert len(reported) == 20
+        assert {one.partition for one in mine} | {one["partition"] for one in reported} == {
+            0,
+            1,
+            2,
+            3,
+        }
         ours.close()
         java.stop()
         found = admin.list_consumer_group_offsets(group)
@@ -255,7 +262,7 @@ def test_a_group_of_the_new_protocol_takes_us_in(
         )
 
 
-# -- static members, patterns: what the broker has a say in
+# -- static members, patterns
 
 
 def test_a_static_member_returns_to_its_partitions(desk: Desk, topic: Topic) -> None:
@@ -290,7 +297,7 @@ def test_a_static_member_returns_to_its_partitions(desk: Desk, topic: Topic) -> 
     assert assigned == [{one.partition for one in had}]  # the other one never rebalanced
 
 
-def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
+def test_pattern_subscription_includes_a_new_topic(desk: Desk) -> None:
     stem = f"pattern-{next(_numbers)}-{desk.bootstrap.rpartition(':')[2]}"
     consumer = desk.consumer(f"group-of-{stem}", metadata_max_age_ms=300)
     consumer.subscribe(pattern=f"{stem}-.*")

@@ -1,4 +1,4 @@
-"""The harness itself, without the client under test: Apache Kafka runs, its tools answer."""
+"""The harness, without the client under test: Apache Kafka runs, its tools work."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def test_console_producer_to_console_consumer(topic: Topic, tools: KafkaTools) -
     assert all(record.timestamp_ms > 0 for record in found)
 
 
-def test_tools_tell_of_topics_and_groups(
+def test_tools_describe_topics_and_groups(
     kafka: RunningKafka, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=2, configs={"retention.ms": "100000"})
@@ -51,7 +51,7 @@ def test_tools_tell_of_topics_and_groups(
     assert tools.group_state(f"group-of-{name}").state == "Empty"
 
 
-def test_verifiable_clients_tell_what_happens(topic: Topic, tools: KafkaTools) -> None:
+def test_verifiable_clients_report_events(topic: Topic, tools: KafkaTools) -> None:
     name = topic(partitions=2)
     consumer = tools.verifiable_consumer(name, f"group-of-{name}")
     assigned = consumer.await_events("partitions_assigned")

@@ -62,7 +62,7 @@ def test_we_read_what_we_write(ours: OwnClient, topic: Topic, acks: str) -> None
     assert [one.content for one in found] == [one.content for one in by_place(sent)]
 
 
-def test_kafka_finds_our_batches_sound(
+def test_kafkas_dump_tool_accepts_our_batches(
     ours: OwnClient, local_kafka: RunningKafka, tools: KafkaTools
 ) -> None:
     writer = OwnClient(local_kafka.bootstrap)
@@ -108,7 +108,7 @@ def test_a_key_has_the_partition_that_java_gives_it(
     assert places["ours"] == places["java"]
 
 
-def test_a_group_goes_on_with_another_client(
+def test_another_client_continues_a_group(
     ours: OwnClient, foreign: ForeignClient, topic: Topic
 ) -> None:
     name = topic()
@@ -171,8 +171,8 @@ def test_we_share_a_group_with_java(
         while len(read) < 20:
             read += [int(record.value or b"") for record in ours.poll(0.1)]
             patience.check(len(read))
-        told = java.await_events("record_data", lambda events: len(events) >= 20)
-    assert sorted(read + [int(event["value"]) for event in told]) == list(range(40))
+        reported = java.await_events("record_data", lambda events: len(events) >= 20)
+    assert sorted(read + [int(event["value"]) for event in reported]) == list(range(40))
     # We left: Java has everything again.
     java.await_events("partitions_assigned", lambda events: _assigned(events) == {0, 1, 2, 3})
     java.stop()

@@ -251,7 +251,7 @@ def assert_we_rebuild_the_same(
     assert after.keys() == before.keys()
     for name in before:
         if name.endswith(".snapshot"):
-            # Kafka keeps its producers in a hash table; the order tells nothing.
+            # Kafka keeps its producers in a hash table, without order.
             theirs, ours = (our_dump(one / name, DumpOptions())[1:] for one in (directory, copy))
             assert sorted(ours) == sorted(theirs)
         else:

@@ -16,7 +16,9 @@ from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.load import Load, check_intact
 
 RECORDS = 300
-SESSION_MS = 1_500  # a rebalance of the mock lasts this long less a second, whoever has joined
+SESSION_MS = (
+    1_500  # a rebalance of the mock lasts this long less a second, whatever members have joined
+)
 FETCH = {
     "UNKNOWN_TOPIC_OR_PARTITION": 3,
     "LEADER_NOT_AVAILABLE": 5,
@@ -30,7 +32,7 @@ FETCH = {
 LOADING, UNAVAILABLE, MOVED = 14, 15, 16
 GENERATION, MEMBER, REBALANCE = 22, 25, 27
 MEMBER_ID, UNSTABLE = 79, 88
-# What a member may be told while it joins, heartbeats or asks, and must not bother anyone with.
+# Errors of JoinGroup, Heartbeat and OffsetFetch that the consumer retries without raising.
 GROUP = [
     (ApiKey.FIND_COORDINATOR, LOADING),
     (ApiKey.FIND_COORDINATOR, UNAVAILABLE),
@@ -112,9 +114,7 @@ def as_foreign(one: ConsumerRecord) -> ForeignRecord:
 
 
 @pytest.mark.parametrize("code", FETCH.values(), ids=FETCH.keys())
-def test_a_refused_fetch_is_asked_again(
-    mock: MockCluster, desk: Desk, topic: str, code: int
-) -> None:
+def test_failed_fetch_is_retried(mock: MockCluster, desk: Desk, topic: str, code: int) -> None:
     fill(desk, topic)
     consumer = desk.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
     consumer.assign([place(topic)])
@@ -139,7 +139,7 @@ def test_everything_is_read_once_while_the_leader_moves(
 
 
 @pytest.mark.fault("R10")
-def test_a_nearer_replica_is_read_and_left_when_it_goes(
+def test_preferred_read_replica_is_used_until_it_is_removed(
     mock: MockCluster, desk: Desk, topic: str
 ) -> None:
     mock.set_follower(topic, 0, 3)
@@ -158,7 +158,7 @@ def test_a_nearer_replica_is_read_and_left_when_it_goes(
 
 
 @pytest.mark.campaign
-def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk, topic: str) -> None:
+def test_high_latency_only_delays_reads(mock: MockCluster, desk: Desk, topic: str) -> None:
     fill(desk, topic)
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)
@@ -177,10 +177,10 @@ def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk, topic: str)
 
 @pytest.mark.fault("R7", "R13")
 @pytest.mark.parametrize(("key", "code"), GROUP, ids=name_of)
-def test_errors_that_pass_are_not_seen(
+def test_retriable_errors_are_not_raised(
     mock: MockCluster, desk: Desk, topic: str, key: ApiKey, code: int
 ) -> None:
-    """Where the group was is found in spite of them: no error makes it begin anew."""
+    """The committed offsets are found in spite of them; no error leads to a reset."""
     group = f"group-of-{topic}"
     fill(desk, topic)
     with member(desk, group, topic) as first:
@@ -191,23 +191,23 @@ def test_errors_that_pass_are_not_seen(
     assert values(read(consumer, RECORDS - 40)) == list(range(40, RECORDS))
     consumer.commit()
     assert committed(desk, group, topic) == RECORDS
-    mock.forget_failures(key)
+    mock.clear_failures(key)
 
 
 @pytest.mark.fault("R11")
 @pytest.mark.parametrize("code", [GENERATION, MEMBER, REBALANCE, MOVED, UNAVAILABLE])
-def test_a_refused_heartbeat_lets_it_join_again_and_nothing_is_skipped(
+def test_failed_heartbeat_leads_to_a_rejoin_without_skipped_records(
     mock: MockCluster, desk: Desk, topic: str, code: int
 ) -> None:
-    told: list[str] = []
+    returned: list[str] = []
     consumer = desk.consumer(
         f"group-of-{topic}", session_timeout_ms=SESSION_MS, heartbeat_interval_ms=50
     )
     consumer.subscribe(
         topic,
-        on_assigned=lambda _: told.append("assigned"),
-        on_revoked=lambda _: told.append("revoked"),
-        on_lost=lambda _: told.append("lost"),
+        on_assigned=lambda _: returned.append("assigned"),
+        on_revoked=lambda _: returned.append("revoked"),
+        on_lost=lambda _: returned.append("lost"),
     )
     fill(desk, topic)
     found = read(consumer, RECORDS)
@@ -218,7 +218,7 @@ def test_a_refused_heartbeat_lets_it_join_again_and_nothing_is_skipped(
     fill(desk, topic, RECORDS)
     found += read(consumer, RECORDS)
     poll_until(
-        consumer, lambda: len(mock.requests(ApiKey.HEARTBEAT)) > asked + 2, "heartbeats go on"
+        consumer, lambda: len(mock.requests(ApiKey.HEARTBEAT)) > asked + 2, "heartbeats continue"
     )
     assert consumer.assignment() == {place(topic, 0), place(topic, 1)}
     assert values(found) == list(range(2 * RECORDS))
@@ -227,12 +227,12 @@ def test_a_refused_heartbeat_lets_it_join_again_and_nothing_is_skipped(
         MEMBER: ["lost", "assigned"],
         REBALANCE: ["revoked", "assigned"],
     }
-    assert told == ["assigned", *rejoins.get(code, [])]
+    assert returned == ["assigned", *rejoins.get(code, [])]
 
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", COMMIT_RETRIED)
-def test_a_commit_outlasts_what_passes(
+def test_commit_retries_retriable_errors(
     mock: MockCluster, desk: Desk, topic: str, code: int
 ) -> None:
     group = f"group-of-{topic}"
@@ -246,7 +246,7 @@ def test_a_commit_outlasts_what_passes(
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [GENERATION, MEMBER])
-def test_a_commit_of_a_member_that_is_none_fails_and_the_next_one_does_not(
+def test_commit_of_an_unknown_member_fails_and_the_next_succeeds(
     mock: MockCluster, desk: Desk, topic: str, code: int
 ) -> None:
     group = f"group-of-{topic}"
@@ -256,16 +256,14 @@ def test_a_commit_of_a_member_that_is_none_fails_and_the_next_one_does_not(
     mock.fail(ApiKey.OFFSET_COMMIT, code)
     with pytest.raises(CommitFailedError):
         consumer.commit()
-    again = read(consumer, RECORDS)  # it has joined anew, and nothing was committed
+    again = read(consumer, RECORDS)  # it has rejoined, and nothing was committed
     assert values(again) == list(range(RECORDS))
     consumer.commit()
     assert committed(desk, group, topic) == RECORDS
 
 
 @pytest.mark.fault("R13")
-def test_the_coordinator_moves_and_nobody_notices(
-    mock: MockCluster, desk: Desk, topic: str
-) -> None:
+def test_moving_coordinator_causes_no_error(mock: MockCluster, desk: Desk, topic: str) -> None:
     group = f"group-of-{topic}"
     mock.set_coordinator(group, 1)
     assigned: list[int] = []
@@ -291,7 +289,7 @@ def test_the_coordinator_moves_and_nobody_notices(
 
 
 @pytest.mark.fault("R13")
-def test_the_coordinators_broker_goes_and_another_takes_over(
+def test_another_broker_becomes_coordinator_after_a_removal(
     mock: MockCluster, desk: Desk, topic: str
 ) -> None:
     group = f"group-of-{topic}"

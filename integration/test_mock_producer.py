@@ -1,7 +1,6 @@
 """Our producer on librdkafka's mock cluster: errors on demand, leaders that move, brokers that go.
 
-The mock appends what it is sent without looking at sequence numbers: what is doubled or out of
-order in its log was sent so.
+The mock does not check sequence numbers, so its log shows the order and the number of requests.
 """
 
 from collections.abc import Iterator
@@ -45,7 +44,7 @@ FINAL = {
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[MockCluster]:
-    """For what leaves no trace: brokers stay up, and each test has a topic of its own."""
+    """A shared cluster for tests that stop no broker and use their own topic."""
     with MockCluster() as made:
         yield made
 
@@ -104,7 +103,7 @@ def test_every_codec(
 
 @pytest.mark.fault("W1", "W13")
 @pytest.mark.parametrize("code", RETRIED.values(), ids=RETRIED.keys())
-def test_an_error_that_passes_is_not_seen(
+def test_retriable_error_is_not_raised(
     shared: MockCluster, steady: Desk, topic: str, code: int
 ) -> None:
     producer = steady.producer(linger_ms=0, retry_backoff_ms=20)
@@ -117,7 +116,7 @@ def test_an_error_that_passes_is_not_seen(
 
 
 @pytest.mark.parametrize("code", FINAL.values(), ids=FINAL.keys())
-def test_an_error_that_stays_fails_what_it_met_and_nothing_else(
+def test_permanent_error_fails_only_its_own_batch(
     shared: MockCluster, steady: Desk, topic: str, code: int
 ) -> None:
     producer = steady.producer(linger_ms=0)
@@ -133,7 +132,7 @@ def test_an_error_that_stays_fails_what_it_met_and_nothing_else(
 
 
 @pytest.mark.fault("W2")
-def test_order_is_kept_while_the_leader_moves_with_five_requests_on_their_way(
+def test_order_is_kept_while_the_leader_moves_with_five_in_flight(
     mock: MockCluster, desk: Desk
 ) -> None:
     for broker in (1, 2, 3):
@@ -156,7 +155,7 @@ def test_order_is_kept_while_the_leader_moves_with_five_requests_on_their_way(
 
 
 @pytest.mark.campaign
-def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk) -> None:
+def test_high_latency_only_delays_acknowledgements(mock: MockCluster, desk: Desk) -> None:
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)
     with Load(desk.producer(linger_ms=5), TOPIC) as load:
@@ -165,7 +164,7 @@ def test_a_far_cluster_is_only_slower(mock: MockCluster, desk: Desk) -> None:
     check_intact(sent, stored(mock))
 
 
-def test_no_longer_than_the_delivery_timeout(mock: MockCluster) -> None:
+def test_records_fail_at_the_delivery_timeout(mock: MockCluster) -> None:
     mock.set_leader(TOPIC, 0, -1)
     with Producer(
         bootstrap_servers=mock.bootstrap_servers,
@@ -198,15 +197,13 @@ def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, desk: D
         load.await_more(300)
         sent = load.finish()
     found = stored(mock)
-    # What lost its answer comes twice, and what went to the next leader meanwhile comes before it:
-    # Kafka refuses both by their sequence numbers, which the mock does not look at.
+    # A batch without a response is appended twice, and batches for the next leader come before it:
+    # Kafka rejects both by their sequence numbers, which the mock does not check.
     assert {one.value for one in found} == set(sent)
 
 
 @pytest.mark.fault("C14")
-def test_an_address_that_leads_nowhere_holds_up_only_its_own_partitions(
-    mock: MockCluster, desk: Desk
-) -> None:
+def test_unreachable_broker_delays_only_its_own_partitions(mock: MockCluster, desk: Desk) -> None:
     for partition in range(PARTITIONS):
         mock.set_leader(TOPIC, partition, partition + 1)
     mock.advertise(2, "127.0.0.1", 1)
@@ -222,7 +219,7 @@ def test_an_address_that_leads_nowhere_holds_up_only_its_own_partitions(
 
 @pytest.mark.fault("C14")
 def test_all_brokers_are_replaced_one_by_one(mock: MockCluster, desk: Desk) -> None:
-    """The addresses of the beginning lead nowhere at the end; those learnt since do."""
+    """At the end only brokers that were not in the bootstrap list are reachable."""
     producer = desk.producer(linger_ms=0, retry_backoff_ms=20, metadata_max_age_ms=500)
     sent = 0
     for old, new in ((1, 4), (2, 5), (3, 6)):

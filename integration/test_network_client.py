@@ -73,7 +73,7 @@ def test_metadata_describes_topics(client: LiveClient, topic: Callable[..., str]
     assert all(info.leader_epoch >= 0 for info in cluster.partitions_for(name))
 
 
-def test_answers_come_in_order_with_five_in_flight(client: LiveClient) -> None:
+def test_responses_arrive_in_order_with_five_in_flight(client: LiveClient) -> None:
     node = client.any_node()
     outcomes: list[ClientResponse] = []
     sent = 0

@@ -1,4 +1,4 @@
-"""The producer against Apache Kafka, read back by other people's clients."""
+"""The producer against Apache Kafka, with records read back by other clients."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -36,7 +36,7 @@ def reader(kafka: RunningKafka) -> ForeignClient:
 
 
 def settled(kafka: RunningKafka, topic: str, partitions: int) -> None:
-    """Waits until every leader takes records: with acks=0 nobody would tell that one does not."""
+    """Waits until every leader accepts records, since with acks=0 failures are not reported."""
     with Producer(bootstrap_servers=kafka.bootstrap) as producer:
         for partition in range(partitions):
             producer.send(topic, None, b"settled", partition=partition).result(30)

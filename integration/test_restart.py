@@ -1,4 +1,4 @@
-"""Brokers stop, crash and come back under load: clients lose, double and disorder nothing."""
+"""Brokers stop, crash and restart under load, without lost, duplicated or reordered records."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,11 +22,11 @@ BETWEEN = 2_000  # records acknowledged between two crashes
 GROUP = "readers"
 
 Bounce = Callable[[], None]
-"""Ends a broker in some way and starts it again; returns when it answers."""
+"""Stops a broker and starts it again; returns when it responds."""
 
 
 class Reader(BackgroundThread):
-    """A member of a group: reads, keeps, commits, whatever the broker does."""
+    """A member of a group: reads, stores and commits while the broker restarts."""
 
     def __init__(self, consumer: Consumer, topic: str) -> None:
         super().__init__("reader", "poll() or commit()")
@@ -84,16 +84,16 @@ def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce], *, in_flight
     assert sum(ends.values()) == len(sent)
     committed = desk.admin().list_consumer_group_offsets(GROUP)
     assert {one: at.offset for one, at in committed.items()} == ends
-    # What others read there is what we were told of.
+    # Other clients read the records at the reported offsets.
     stored = FOREIGN_CLIENTS["confluent-kafka"](desk.bootstrap).read_all(topic)
     check_intact(sent, stored)
-    told = sorted(load.placed)
-    assert told == sorted((one.partition, one.offset, one.value) for one in stored)
-    go_on(desk, topic, consumer)
+    reported = sorted(load.placed)
+    assert reported == sorted((one.partition, one.offset, one.value) for one in stored)
+    check_next_member(desk, topic, consumer)
 
 
-def go_on(desk: Desk, topic: str, before: Consumer) -> None:
-    """Check that the next member begins behind everything that was read."""
+def check_next_member(desk: Desk, topic: str, before: Consumer) -> None:
+    """Check that the next member starts behind all records that were read."""
     before.close()
     after = desk.consumer(GROUP)
     after.subscribe(topic)
@@ -103,7 +103,7 @@ def go_on(desk: Desk, topic: str, before: Consumer) -> None:
 
 @pytest.mark.fault("W3")
 @pytest.mark.parametrize("version", chosen_versions())
-def test_kafka_crashes_and_comes_back(start_cluster: StartCluster, version: str) -> None:
+def test_records_survive_crashes_of_kafka(start_cluster: StartCluster, version: str) -> None:
     cluster = start_cluster(version=version)
     node = cluster.nodes[0]
 
@@ -118,8 +118,8 @@ def test_kafka_crashes_and_comes_back(start_cluster: StartCluster, version: str)
 @pytest.mark.campaign
 @pytest.mark.fault("W3")
 @pytest.mark.parametrize("version", chosen_versions())
-def test_kafka_stops_and_comes_back(start_cluster: StartCluster, version: str) -> None:
-    """With one request in flight: Kafka notes one batch of a producer when it shuts down."""
+def test_records_survive_restarts_of_kafka(start_cluster: StartCluster, version: str) -> None:
+    """With one request in flight, because Kafka stores one batch per producer at shutdown."""
     cluster = start_cluster(version=version)
     with Desk(cluster.bootstrap()) as desk:
         topic = desk.topic(partitions=PARTITIONS)
@@ -128,7 +128,7 @@ def test_kafka_stops_and_comes_back(start_cluster: StartCluster, version: str) -
 
 @pytest.mark.campaign
 @pytest.mark.fault("W3", "R13")
-def test_the_companion_broker_crashes_again_and_again(tmp_path: Path) -> None:
+def test_records_survive_crashes_of_the_companion_broker(tmp_path: Path) -> None:
     brokers = [BrokerProcess(tmp_path)]
     address = brokers[0].bootstrap
 

@@ -307,7 +307,7 @@ def sync_without_protocols(wire: Wire) -> object:
         ("consumer", "other"),
         ("consumer", "range"),
     ):
-        for member_id in (joined.member_id, "stranger"):
+        for member_id in (joined.member_id, "unknown"):
             for group_id in (group, "absent"):
                 request = SyncGroupRequest(
                     group_id=group_id,

@@ -19,9 +19,9 @@ STATIC = Cast(("kclient", "kclient", "confluent-kafka", "kafka-python"), static=
 
 
 def live_through(brokers: Brokers, directory: Path, plan: Plan) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     with brokers:
-        outcome = Soak(brokers, directory, plan, told.append).run()
+        outcome = Soak(brokers, directory, plan, lines.append).run()
     assert outcome.acknowledged > 0
     assert len(outcome.pauses) == plan.rounds
     assert faults_of(outcome) == []
@@ -30,23 +30,25 @@ def live_through(brokers: Brokers, directory: Path, plan: Plan) -> None:
 
 @pytest.mark.timeout(400)  # on a machine that is busy with other things
 @pytest.mark.fault("W3")
-def test_apache_kafka_stops_and_dies_at_random_moments(tmp_path: Path) -> None:
-    plan = Plan(rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS], in_flight=1)
+def test_soak_on_one_node_of_apache_kafka(tmp_path: Path) -> None:
+    plan = Plan(
+        rounds=2, between_s=3, member_event_s=0, writers=2, rate=500, groups=[OURS], in_flight=1
+    )
     live_through(ApacheKafka(tmp_path, NEWEST, nodes=1), tmp_path, plan)
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.fault("W2")
-def test_the_leader_of_three_nodes_dies_and_another_takes_over(tmp_path: Path) -> None:
+def test_soak_on_three_nodes_of_apache_kafka(tmp_path: Path) -> None:
     plan = Plan(
-        rounds=2, between_s=3, disturb_s=0, writers=2, rate=500, groups=[OURS], kills=[True]
+        rounds=2, between_s=3, member_event_s=0, writers=2, rate=500, groups=[OURS], kills=[True]
     )
     live_through(ApacheKafka(tmp_path, NEWEST, nodes=3), tmp_path, plan)
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.fault("R11", "R22")
-def test_clients_of_all_kinds_come_and_go_while_the_companion_broker_does(tmp_path: Path) -> None:
+def test_soak_of_all_clients_on_the_companion_broker(tmp_path: Path) -> None:
     groups = [MIXED, COOPERATIVE, STATIC]
-    plan = Plan(rounds=2, between_s=8, disturb_s=1, writers=2, rate=200, groups=groups, seed=1)
+    plan = Plan(rounds=2, between_s=8, member_event_s=1, writers=2, rate=200, groups=groups, seed=1)
     live_through(CompanionBroker(tmp_path / "data"), tmp_path, plan)

@@ -28,5 +28,5 @@ def main(argument: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    # Some clients take seconds to let go of their threads, and nothing is left to lose.
+    # Some clients take seconds to end their threads, and nothing is lost by not waiting.
     os._exit(0)

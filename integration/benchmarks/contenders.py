@@ -1,4 +1,4 @@
-"""Who takes part, in which way, and with how many records for about a second each."""
+"""The compared clients, their ways of use, and the numbers of records for about a second each."""
 
 import importlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Before anything is measured: does each client deliver what it was given, and read it all?"""
+"""Check before the measurement that each client delivers and reads all records."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Runs a cell and holds its claim against what the cluster says."""
+"""Runs a cell and compares its claim with the cluster."""
 
 import json
 import subprocess
@@ -13,11 +13,11 @@ from integration.harness.errors import HarnessError
 
 _PROJECT = Path(__file__).parents[2]
 _CELL_TIMEOUT = 180
-_ANSWER = 10.0
+_RESPONSE = 10.0
 
 
 class CellError(HarnessError):
-    """A cell failed, or claims what is not so. The run fails with it: no round may be dropped."""
+    """A cell failed, or its claim is wrong. The run fails, since no round may be dropped."""
 
 
 def run_cell(load: Workload) -> Measurement:
@@ -51,7 +51,7 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     try:
         return {
-            number: consumer.get_watermark_offsets(TopicPartition(topic, number), _ANSWER)[1]
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), _RESPONSE)[1]
             for number in range(partitions)
         }
     finally:
@@ -59,7 +59,7 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
 
 
 def check_claim(load: Workload, measured: Measurement) -> None:
-    """Holds what a client claims against what the broker stored.
+    """Compares a client's claim with the records that the broker stored.
 
     Raises:
         CellError: naming each difference.
@@ -76,10 +76,10 @@ def check_claim(load: Workload, measured: Measurement) -> None:
         name: (actual[name], value) for name, value in expected.items() if actual[name] != value
     }
     if wrong:
-        told = ", ".join(
+        differences = ", ".join(
             f"{name}: got {got}, expected {want}" for name, (got, want) in wrong.items()
         )
-        msg = f"{load.operation} by {load.client}: {told}"
+        msg = f"{load.operation} by {load.client}: {differences}"
         raise CellError(msg)
 
 

@@ -13,7 +13,7 @@ def _cpu_seconds() -> float:
 
 
 def _peak_bytes() -> int:
-    # Where there is /proc: Linux hands ru_maxrss of the parent on to its children.
+    # From /proc, because on Linux children inherit ru_maxrss of the parent.
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     for line in lines:

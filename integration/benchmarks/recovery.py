@@ -1,4 +1,4 @@
-"""How long a broker's start takes: after it was killed, and after a clean shutdown.
+"""Duration of a broker's start: after it was killed, and after a clean shutdown.
 
 Run by hand: ``make bench-recovery BENCH_ARGS="--mebibytes 1024"``.
 The logs are written first and lie in the page cache, so that what is measured is the work.
@@ -47,7 +47,7 @@ STORIES = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What one start took: seconds of wall time and of CPU."""
+    """Seconds of wall time and of CPU that a start took."""
 
     seconds: float
     cpu_seconds: float
@@ -82,8 +82,9 @@ class BatchWriter:
             base_offset = self._batches * self._records
             segment = min(size, _SEGMENT_BYTES)
             with segment_file(directory, base_offset, ".log").open("wb") as file:
-                while file.tell() < segment:
-                    file.write(self.next_batch())
+                written = 0
+                while written < segment:
+                    written += file.write(self.next_batch())
             size -= segment
         return self._batches
 

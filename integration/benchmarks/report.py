@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def head(versions: Sequence[str], kafka_version: str, settings: Settings) -> str:
-    """Returns what a reader has to know before the numbers."""
+    """Returns the setup, as the head of the report."""
     clients = ", ".join(f"{name} {version(name)}" for name in versions)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.machine()}"
     return f"""\

@@ -1,4 +1,4 @@
-"""The order of things: delivery first, then rounds in which the contenders alternate."""
+"""The benchmark: a delivery check, then rounds in which the contenders alternate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from integration.harness.running_kafka import RunningKafka
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the options say."""
+    """Settings from the command line."""
 
     sizes: Sequence[int]
     rounds: int

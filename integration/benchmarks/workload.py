@@ -1,4 +1,4 @@
-"""What one cell of the benchmark does, and the values it does it with."""
+"""Workload of one cell of the benchmark, and its values."""
 
 import itertools
 import json
@@ -45,7 +45,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What a consumer saw; a loss, a duplicate or a wrong value changes at least one of them."""
+    """Sums over the consumed records; a loss, duplicate or wrong value changes at least one."""
 
     records: int
     value_bytes: int
@@ -54,7 +54,7 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a cell measured, over the timed records alone.
+    """Measurement of a cell, over the timed records.
 
     Attributes:
         claimed: records that the client says it delivered or read, warm-up included.

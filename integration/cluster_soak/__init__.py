@@ -1,1 +1,1 @@
-"""A run on brokers of Apache Kafka whose leaders move, and what it proves of our clients."""
+"""Run of all clients on brokers of Apache Kafka whose leaders move."""

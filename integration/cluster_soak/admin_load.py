@@ -1,4 +1,4 @@
-"""An admin client that is in use all the time, whatever happens to the brokers."""
+"""An admin client in continuous use during a run."""
 
 import itertools
 import time
@@ -21,7 +21,7 @@ class AdminLoad(BackgroundThread):
         succeeded: How many calls did.
         failed: The classes of the errors of the others.
         longest: How long the longest call took, in seconds.
-        faults: Calls that took longer than their timeout or raised what is no KafkaError.
+        faults: Calls that took longer than their timeout or raised anything but a KafkaError.
     """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:

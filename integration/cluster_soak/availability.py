@@ -1,4 +1,4 @@
-"""When each partition could be written, by what the brokers themselves report."""
+"""Times at which each partition could be written, as reported by the brokers."""
 
 import bisect
 import time

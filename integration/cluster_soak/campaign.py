@@ -1,4 +1,4 @@
-"""The run itself: brokers, clients and events."""
+"""The run: brokers, clients and events."""
 
 import time
 from collections import Counter
@@ -36,7 +36,7 @@ _WARM_UP = 0.4  # of the whole time
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run showed.
+    """Result of a run.
 
     Attributes:
         findings: What the topics hold, compared with the outcomes that the clients reported.
@@ -46,8 +46,8 @@ class Outcome:
         admin_longest: How long the longest of them took, in seconds.
         signs: What the client processes used.
         warm: When the warm-up was over, by the monotonic clock.
-        seconds: How long the events went on.
-        faults: Everything that contradicts a promise.
+        seconds: Duration of the events.
+        faults: Violations of a guarantee.
     """
 
     findings: Findings
@@ -71,7 +71,7 @@ class Campaign:
             controllers=1,
             properties={**BROKER_PROPERTIES, **session},
             heap_mb=400,
-            # A broker runs so shortly that the optimising compiler would cost more than it saves.
+            # A broker runs for so short a time that the optimising compiler does not pay off.
             jvm_options=("-XX:TieredStopAtLevel=1",),
         )
         self._cluster = KafkaCluster(find_runtime(version, directory), directory / "kafka", options)
@@ -84,7 +84,7 @@ class Campaign:
         """Carries out all events, and compares what was written with what was acknowledged.
 
         Raises:
-            AssertionError: An event failed, because a broker did not do what it was to do.
+            AssertionError: An event failed, because a broker failed to.
         """
         with ExitStack() as ending:
             ending.enter_context(self._cluster)

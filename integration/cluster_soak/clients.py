@@ -1,4 +1,4 @@
-"""All clients of a run, kept under observation while the brokers come and go."""
+"""All clients of a run, checked while brokers stop and start."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -53,8 +53,8 @@ class Clients:
         recreated: The writer of the topic that is recreated, with its configuration.
         recreated_reader: A member of a group that reads that topic.
         admin: Calls the methods of an admin client.
-        signs: What the client processes used.
-        faults: What was found to be wrong while they ran.
+        signs: Resources used by the client processes.
+        faults: Errors found while they ran.
     """
 
     def __init__(self, fleet: Fleet, directory: Path, plan: Plan) -> None:
@@ -89,7 +89,7 @@ class Clients:
         wait_until(self._all_work, "every writer writes and every group reads", _READY_S)
 
     def observe(self) -> None:
-        """Looks after everything once; what goes wrong becomes a fault, and the run goes on."""
+        """Checks every client once. An error becomes a fault, and the run continues."""
         for _, writer in [*self.writers, self.recreated]:
             self.guard(writer.name, writer.look)
         for name, crowd in self.crowds.items():
@@ -111,7 +111,7 @@ class Clients:
             self.guard(f"group {name}", partial(crowd.history.await_end, ends, _READY_S))
 
     def guard(self, what: str, look: Callable[[], object]) -> None:
-        """Calls `look`, unless that has failed before; what it raises becomes a fault."""
+        """Calls `look` unless it has failed before. An exception becomes a fault."""
         if what in self._abandoned:
             return
         try:

@@ -1,4 +1,4 @@
-"""What happens to the cluster in a run, chosen at random by a seed."""
+"""Events of the cluster in a run, chosen at random by a seed."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ class Events:
             recreated: The topic that is deleted and created again.
             random: Chooses everything.
             durations: How long brokers are away.
-            pause: Is set to end all waiting.
+            pause: Set to end all waits.
         """
         self._fleet = fleet
         self._topic = topic

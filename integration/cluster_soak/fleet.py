@@ -1,4 +1,4 @@
-"""The brokers of a run: which of them work at present, and everything that is done to them."""
+"""The brokers of a run: their states, and the operations on them."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Reads the topics with another client at the end of a run, and compares them with everything."""
+"""Final check of a run: reads the topics with another client and compares all records."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ LONGEST_STOP_S = 20.0
 
 @dataclass(slots=True)
 class GroupFindings:
-    """What was found of a group.
+    """Findings about a group.
 
     Attributes:
         name: The group.
@@ -55,7 +55,7 @@ class GroupFindings:
 
 @dataclass(slots=True)
 class Findings:
-    """What was found in the topics.
+    """Findings about the topics.
 
     Attributes:
         writers: What became of the records of each writer of the main topic.
@@ -68,7 +68,7 @@ class Findings:
         recoveries: For each time a topic was recreated after how many seconds a record of each
             partition was acknowledged, and read.
         skipped: How many records of the topic created last its reader never read.
-        faults: What contradicts a promise.
+        faults: Violations of a guarantee.
     """
 
     writers: list[Verdict] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What writers and members wrote down: the outcome of each record, and times of reading."""
+"""Journals of writers and members: the outcome of each record, and the times of reading."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class Failed(NamedTuple):
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of the records of one writer, by their numbers.
+    """Outcomes of the records of one writer, by their numbers.
 
     Attributes:
         sent: How many there were; they are numbered from 0.

@@ -1,4 +1,4 @@
-"""What a run does: the brokers, the clients and the events."""
+"""Plan of a run: the brokers, the clients and the events."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,10 +30,10 @@ _COMMITTED = Cast(("kclient",) * 2, isolation="read_committed", max_poll_ms=120_
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does.
+    """Parameters of a run.
 
     Attributes:
-        minutes: How long events go on.
+        minutes: Duration of the events.
         seed: Decides which events there are, where and when.
         kinds: The events of a run that ends after them, in this order; without them they are
             chosen at random until the time is over.
@@ -61,7 +61,7 @@ def writings(bootstrap: str, rate: int) -> list[Writing]:
 
     Some delivery timeouts outlast every event, others end while brokers are away.
     """
-    # What waits for a partition that is not available does not keep the writer from the others.
+    # Records for an unavailable partition must not block the writer.
     each = Writing(bootstrap, TOPIC, "", rate, request_ms=_REQUEST_MS, ahead=120 * rate)
     plain = replace(each, idempotence=False)
     return [

@@ -1,4 +1,4 @@
-"""What a run showed, in words."""
+"""Report of a run."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ class TransactionalWriter(BackgroundThread):
     """Commits and aborts small transactions, and records which.
 
     Attributes:
-        outcomes: What became of each transaction; its records' values begin with its index.
+        outcomes: Outcome of each transaction; its records' values begin with its index.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, seed: int) -> None:
@@ -89,7 +89,7 @@ class TransactionalWriter(BackgroundThread):
         return UNKNOWN if ending else ABORTED
 
     def _repeat(self, call: Callable[[float], object]) -> None:
-        """Calls until it succeeds or fails with an error that does not pass."""
+        """Calls until it succeeds or fails with an error that is not retriable."""
         while True:
             try:
                 call(_CALL_S)

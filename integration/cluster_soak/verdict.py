@@ -17,7 +17,7 @@ Places = Mapping[bytes, Sequence[tuple[int, int]]]
 
 @dataclass(slots=True)
 class Verdict:
-    """What was found of the records of one writer.
+    """Findings about the records of one writer.
 
     Attributes:
         name: The writer.
@@ -30,10 +30,10 @@ class Verdict:
         lost: How many were acknowledged and are not in the log.
         displaced: How many were acknowledged and are not at the offset that was reported.
         doubled: How many are in the log more than once.
-        reordered: How many stand behind one of their partition that was sent after them.
+        reordered: How many are behind a record of their partition that was sent later.
         wrongly_refused: How many are in the log although their error excludes that.
         unsettled: How many have no outcome, or two.
-        faults: What of that contradicts the promises for this writer, in words.
+        faults: Violations of the guarantees of this writer, as text.
     """
 
     name: str
@@ -143,7 +143,7 @@ class _Check:
         )
 
     def reordered(self) -> Iterator[int]:
-        """Returns the records whose first copy stands behind a later one of their partition."""
+        """Returns the records whose first copy is behind a later one of their partition."""
         last: dict[int, int] = {}
         for number, places in enumerate(self._places):
             if places:

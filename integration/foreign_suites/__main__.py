@@ -2,7 +2,7 @@
 
 kafka-python's source distribution holds its integration tests, and they take an address. Others
 cannot be run so: aiokafka's holds no tests, and confluent-kafka's none but its verifiable clients,
-which tests.support.clients.foreign_group_member stands for.
+which tests.support.clients.foreign_group_member replaces.
 """
 
 import sys
@@ -15,7 +15,7 @@ from integration.foreign_suites.expectations import KAFKA_PYTHON, KAFKA_PYTHON_L
 
 
 def differences(outcomes: Mapping[str, str], failing: Mapping[str, str]) -> list[str]:
-    """Return what is otherwise than expected."""
+    """Return the tests whose outcome is not the expected one."""
     found = [
         f"{name}: {outcome}"
         for name, outcome in outcomes.items()

@@ -1,7 +1,7 @@
-"""What other projects' tests are expected to do against the companion broker.
+"""Expected outcomes of other projects' tests against the companion broker.
 
 A test that is not named here passes. Those named fail for the reason given: a change of either kind
-is an error, so that the lists stay true. Those left out would only wait for what never comes.
+is an error, so that the lists stay true. Excluded tests would only wait until their timeout.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ _FILES = (
 _EACH_S = 60
 _ALL_S = 900
 
-# Its suite is told that the broker is like this one; 4.2 is the newest it knows.
+# The broker version that its suite assumes; 4.2 is the newest it supports.
 _KAFKA_VERSION = "4.2.0"
 
 # What its own fixtures set where they start a broker themselves. Its tests speak of broker 0.
@@ -33,7 +33,7 @@ _SETTINGS = (
 )
 
 # The source distribution lacks the module that starts Kafka; with an address it is hardly used.
-_SERVICE = '''"""Stands in for the module that the distribution lacks: nothing is to be started."""
+_SERVICE = '''"""Replaces the module that the distribution lacks: no broker has to be started."""
 
 
 class ExternalService:

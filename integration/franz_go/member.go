@@ -1,4 +1,4 @@
-// A member of a consumer group by franz-go; tests/support/clients/group_member.py says what it does.
+// A member of a consumer group by franz-go; tests/support/clients/group_member.py describes the protocol.
 package main
 
 import (
@@ -38,7 +38,7 @@ func (j *journal) write(line string) {
 	}
 }
 
-func (j *journal) teller(what string) func(context.Context, *kgo.Client, map[string][]int32) {
+func (j *journal) recorder(what string) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(_ context.Context, _ *kgo.Client, moved map[string][]int32) {
 		var shown []string
 		for _, partitions := range moved {
@@ -54,7 +54,7 @@ func (j *journal) teller(what string) func(context.Context, *kgo.Client, map[str
 type member struct {
 	options []kgo.Opt
 	client  *kgo.Client
-	told    *journal
+	journal *journal
 	work    time.Duration
 	refused bool // whether the last commit was
 }
@@ -86,7 +86,7 @@ func (m *member) turn() {
 		for _, one := range records {
 			fmt.Fprintf(&lines, "read %d %d %s\n", one.Partition, one.Offset, one.Value)
 		}
-		m.told.write(lines.String())
+		m.journal.write(lines.String())
 		time.Sleep(m.work)
 	} else if !m.refused {
 		return
@@ -94,7 +94,7 @@ func (m *member) turn() {
 	err := m.client.CommitUncommittedOffsets(context.Background())
 	m.refused = err != nil
 	if err != nil {
-		m.told.write(fmt.Sprintf("refused %v\n", err))
+		m.journal.write(fmt.Sprintf("refused %v\n", err))
 	}
 }
 
@@ -158,7 +158,7 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	told := &journal{file: file}
+	log := &journal{file: file}
 	sessionTime := time.Duration(*session) * time.Millisecond
 	maxPollTime := time.Duration(*maxPoll) * time.Millisecond
 	options := []kgo.Opt{
@@ -172,13 +172,13 @@ func main() {
 		kgo.SessionTimeout(sessionTime),
 		kgo.HeartbeatInterval(min(500*time.Millisecond, sessionTime/4)),
 		kgo.RebalanceTimeout(maxPollTime),
-		kgo.OnPartitionsAssigned(told.teller("assigned")),
-		kgo.OnPartitionsRevoked(told.teller("revoked")),
-		kgo.OnPartitionsLost(told.teller("lost")),
+		kgo.OnPartitionsAssigned(log.recorder("assigned")),
+		kgo.OnPartitionsRevoked(log.recorder("revoked")),
+		kgo.OnPartitionsLost(log.recorder("lost")),
 	}
 	if *text["instance"] != "" {
 		options = append(options, kgo.InstanceID(*text["instance"]))
 	}
-	m := &member{options: options, told: told, work: time.Duration(*work) * time.Millisecond}
+	m := &member{options: options, journal: log, work: time.Duration(*work) * time.Millisecond}
 	run(m, maxPollTime+2*pollTime)
 }

@@ -1,7 +1,7 @@
 """Apache Kafka from its container image, through testcontainers.
 
 The container shares the host's network and sees the working directory under the host's path, so
-that addresses and files mean the same inside and outside, and nodes reach each other.
+that addresses and files are the same inside and outside, and nodes reach each other.
 """
 
 import os
@@ -25,7 +25,7 @@ _ENGINE_TIMEOUT = 5
 
 
 def require_engine() -> None:
-    """Raises HarnessError when no container engine answers."""
+    """Raises HarnessError if no container engine responds."""
     try:
         _probe_unix_socket()
         client = docker.from_env(timeout=_ENGINE_TIMEOUT)
@@ -35,12 +35,12 @@ def require_engine() -> None:
             client.close()
     except (DockerException, RequestException, OSError) as error:
         at = os.environ.get("DOCKER_HOST", "its usual address")
-        msg = f"no container engine answers at {at}: {error}"
+        msg = f"no container engine responds at {at}: {error}"
         raise HarnessError(msg) from error
 
 
 def _probe_unix_socket() -> None:
-    """Raises OSError when nobody listens; the docker package would leak its socket then."""
+    """Raises OSError if nothing listens there; the docker package would leak its socket then."""
     host = docker.utils.parse_host(os.environ.get("DOCKER_HOST"))
     if host.startswith("http+unix://"):
         with socket.socket(socket.AF_UNIX) as probe:

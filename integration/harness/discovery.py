@@ -1,6 +1,6 @@
-"""Where Apache Kafka comes from: a given address, a container, or its jars with Java.
+"""Discovery of Apache Kafka: a given address, a container, or its jars with Java.
 
-Where none of them works, tests fail with the causes; they are not skipped.
+If none of them works, tests fail with the causes; they are not skipped.
 """
 
 import os
@@ -19,10 +19,10 @@ IMAGE = "apache/kafka:{version}"
 
 
 def given_bootstrap() -> str | None:
-    """Returns the address of a running Kafka from KCLIENT_KAFKA_BOOTSTRAP, after it answered.
+    """Returns the address of a running Kafka from KCLIENT_KAFKA_BOOTSTRAP, if it responds.
 
     Raises:
-        HarnessError: when an address is given and nobody answers there.
+        HarnessError: the given address does not respond.
     """
     bootstrap = os.environ.get("KCLIENT_KAFKA_BOOTSTRAP")
     if not bootstrap:
@@ -35,7 +35,7 @@ def given_bootstrap() -> str | None:
             causes.append(f"{address}: {error}")
         else:
             return bootstrap
-    msg = "KCLIENT_KAFKA_BOOTSTRAP: no Kafka answers there:\n  " + "\n  ".join(causes)
+    msg = "KCLIENT_KAFKA_BOOTSTRAP: no Kafka responds there:\n  " + "\n  ".join(causes)
     raise HarnessError(msg)
 
 
@@ -58,7 +58,7 @@ def find_runtime(version: str, directory: Path) -> KafkaRuntime:
         directory: below which everything lives that the runtime has to see.
 
     Raises:
-        HarnessError: when neither works, with each one's cause.
+        HarnessError: neither works; with both causes.
     """
     candidates: dict[str, ContainerJava | LocalJava] = {
         "container": ContainerJava(version, IMAGE.format(version=version), directory),

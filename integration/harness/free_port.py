@@ -1,19 +1,19 @@
-"""Ports for servers that have to be told theirs."""
+"""Free ports for servers that need a given one."""
 
 import random
 import socket
 
 from integration.harness.errors import HarnessError
 
-# Below the range from which Linux, macOS and Windows hand out ports to outgoing connections: a port
-# that is free now is not taken by a client before the server binds it, or while it restarts.
+# Below the range from which Linux, macOS and Windows assign ports to outgoing connections: a port
+# that is free now is not used by a client before the server binds it, or while it restarts.
 LOWEST, HIGHEST = 20_000, 32_000
 _TRIES = 200
 _random = random.SystemRandom()
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port of `host` on which nobody listens now."""
+    """Returns a port of `host` that is free now."""
     for _ in range(_TRIES):
         port = _random.randint(LOWEST, HIGHEST)
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""The member of a group that is written in Go, with franz-go: built once where Go is installed."""
+"""The group member in Go, with franz-go, built where Go is installed."""
 
 import shutil
 import subprocess
@@ -16,10 +16,10 @@ _TIMEOUT = 300.0
 
 @cache
 def franz_go_member() -> Path:
-    """Return the program; Go itself knows what is to be built anew.
+    """Return the program, built if it is not up to date.
 
     Raises:
-        HarnessError: There is no Go, or it fails; with its own words.
+        HarnessError: Go is missing, or fails; with its output.
     """
     go = shutil.which("go")
     if go is None:

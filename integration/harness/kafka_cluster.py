@@ -21,7 +21,7 @@ _FIRST_CONTROLLER = 101
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener besides PLAINTEXT, which every node has for the harness and for its peers.
+    """An additional listener. Every node has PLAINTEXT for the harness and its peers.
 
     Attributes:
         name: its name, such as "SASL" or "TLS".
@@ -37,14 +37,14 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a cluster may have beyond the ordinary.
+    """Options of a cluster.
 
     Attributes:
         nodes: how many brokers.
         controllers: how many nodes are controllers alone; with 0 every broker is a controller too.
-            Only with a controller of its own does a cluster work on when most brokers are down.
+            A cluster with separate controllers works while most brokers are down.
         properties: server properties of all nodes; they win over the harness's own.
-        listeners: listeners besides PLAINTEXT.
+        listeners: additional listeners.
         format_options: further options of StorageTool's format, such as `--add-scram`.
         heap_mb: Java's -Xmx of each node.
         jvm_options: further options of each node's JVM.
@@ -110,7 +110,7 @@ class KafkaCluster:
             )
 
     def close(self) -> None:
-        """Ends the nodes at once: their data is not wanted any more."""
+        """Kills the nodes; their data is not needed."""
         for node in [*self.nodes, *self.controllers]:
             node.kill()
 
@@ -118,8 +118,8 @@ class KafkaCluster:
         """Returns the ends of the nodes' logs without their listings, for a test that failed."""
         parts = []
         for node in [*self.nodes, *self.controllers]:
-            told = [line for line in node.log_text().splitlines() if not line.startswith("\t")]
-            parts += [f"--- node {node.node_id}, {node.directory}", *told[-lines:]]
+            known = [line for line in node.log_text().splitlines() if not line.startswith("\t")]
+            parts += [f"--- node {node.node_id}, {node.directory}", *known[-lines:]]
         return "\n".join(parts)
 
     def __enter__(self) -> Self:

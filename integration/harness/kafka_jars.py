@@ -33,6 +33,6 @@ class KafkaJars:
         """Makes sure that the jars are there, by Maven where they are not.
 
         Raises:
-            HarnessError: when there is no Maven, or it fails; with its own words.
+            HarnessError: Maven is missing, or fails; with its output.
         """
         self._jars.resolve()

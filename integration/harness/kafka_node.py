@@ -1,4 +1,4 @@
-"""One node of Apache Kafka: its directory, its process, its life."""
+"""One node of Apache Kafka: its directory and its process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _LOG_TAIL = 4000
 
 @dataclass(frozen=True, slots=True)
 class _Logging:
-    """How a version is told to log to standard output."""
+    """Options that make a version log to standard output."""
 
     file_name: str
     jvm_option: str
@@ -46,7 +46,7 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 class KafkaNode:
-    """A Kafka server with a directory of its own, which survives restarts."""
+    """A Kafka server and its directory, which is kept over restarts."""
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class KafkaNode:
             ("-XX:TieredStopAtLevel=1",),
         )
         if self._runtime.spawn(command).wait(START_TIMEOUT):
-            said = command.stdout.read_text() + command.stderr.read_text()
-            msg = f"node {self.node_id} could not be formatted:\n{said[-_LOG_TAIL:]}"
+            output = command.stdout.read_text() + command.stderr.read_text()
+            msg = f"node {self.node_id} could not be formatted:\n{output[-_LOG_TAIL:]}"
             raise HarnessError(msg)
 
     def launch(self) -> None:
@@ -119,8 +119,8 @@ class KafkaNode:
         self._process = self._runtime.spawn(self._command)
 
     def await_ready(self, timeout: float = START_TIMEOUT) -> None:
-        """Returns when the node answers an ApiVersions request."""
-        wait_until(self._answers, f"node {self.node_id} answers at {self._probed}", timeout)
+        """Returns when the node responds to an ApiVersions request."""
+        wait_until(self._responds, f"node {self.node_id} responds at {self._probed}", timeout)
 
     def start(self) -> None:
         self.launch()
@@ -143,7 +143,7 @@ class KafkaNode:
         self.start()
 
     def suspend(self) -> None:
-        """Lets it hang: its connections stay open, and nobody answers."""
+        """Suspends the process: connections stay open without responses."""
         if self._process is not None:
             self._process.suspend()
 
@@ -186,7 +186,7 @@ class KafkaNode:
             options,
         )
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         if not self.running:
             msg = f"node {self.node_id} ended while it started:\n{self.log_text()[-_LOG_TAIL:]}"
             raise HarnessError(msg)

@@ -1,4 +1,4 @@
-"""What it takes to run Apache Kafka's classes, wherever they come from."""
+"""Interfaces to run Apache Kafka's classes, from jars or in a container."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,16 +42,16 @@ class JavaProcess(Protocol):
         """Returns its exit code; raises HarnessError after `timeout` seconds."""
 
     def terminate(self) -> None:
-        """Asks it to end in order (SIGTERM)."""
+        """Terminates it in order (SIGTERM)."""
 
     def kill(self) -> None:
-        """Ends it at once (SIGKILL), as a crash would."""
+        """Kills it (SIGKILL)."""
 
     def suspend(self) -> None:
-        """Stops it without ending it (SIGSTOP): its connections stay open and nobody answers."""
+        """Suspends it (SIGSTOP): its connections stay open without responses."""
 
     def resume(self) -> None:
-        """Lets it go on (SIGCONT)."""
+        """Resumes it (SIGCONT)."""
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time it has used so far; 0 where that cannot be known."""

@@ -1,4 +1,4 @@
-"""Apache Kafka's own tools, run by class, their output taken apart."""
+"""Apache Kafka's own tools, run by class, with their output parsed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ class KafkaTools:
     """The tools of one version, pointed at one cluster that speaks Kafka's protocol.
 
     Each call starts a Java process, which costs 0.5 to 1.5 s. One that does not end in time is
-    killed and raises HarnessError, and so does one that ends badly, with what the tool said.
+    killed and raises HarnessError, and so does one that fails, with its output.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class KafkaTools:
             raise
         output = ToolOutput(command.stdout.read_bytes(), command.stderr.read_text(errors="replace"))
         if code:
-            said = output.stdout.decode(errors="replace")[-1500:] + output.stderr[-1500:]
-            msg = f"{main_class} {' '.join(arguments)} ended with {code}:\n{said}"
+            text = output.stdout.decode(errors="replace")[-1500:] + output.stderr[-1500:]
+            msg = f"{main_class} {' '.join(arguments)} ended with {code}:\n{text}"
             raise HarnessError(msg)
         return output
 
@@ -197,7 +197,7 @@ class KafkaTools:
         return found
 
     def verifiable_producer(self, topic: str, records: int, acks: int = -1) -> RunningTool:
-        """Starts a producer of the values "0", "1", …; it tells of producer_send_success …"""
+        """Starts a producer of the values "0", "1", …; its events are producer_send_success …"""
         arguments = ["--topic", topic, "--max-messages", str(records), "--acks", str(acks)]
         return self._spawn(
             "VerifiableProducer", [*arguments, *self._connect(self._dialect.producer_config)]
@@ -206,7 +206,7 @@ class KafkaTools:
     def verifiable_consumer(
         self, topic: str, group: str, options: Sequence[str] = ()
     ) -> RunningTool:
-        """Starts a member of `group`; it tells of partitions_assigned, record_data …"""
+        """Starts a member of `group`; its events are partitions_assigned, record_data …"""
         arguments = ["--topic", topic, "--group-id", group, "--verbose", *options]
         return self._spawn(
             "VerifiableConsumer", [*arguments, *self._connect(self._dialect.consumer_config)]

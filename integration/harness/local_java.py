@@ -56,7 +56,7 @@ class LocalJavaProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _signal(self, number: signal.Signals) -> None:
-        # poll() first: the number of a process that was waited for may be somebody else's by now.
+        # poll() first: the id of a process that was waited for may be reused.
         if self._process.poll() is None:
             os.killpg(self._process.pid, number)
 

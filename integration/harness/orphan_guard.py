@@ -1,4 +1,4 @@
-"""Ends a process group when this process is gone, however it went."""
+"""Ends a process group when this process has ended."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ class OrphanGuard:
         )
 
     def release(self) -> None:
-        """The group ended by itself: its number may soon be somebody else's."""
+        """Stops guarding a group that has ended, because its id may be reused."""
         if self._shell is None:
             return
         with contextlib.suppress(ProcessLookupError):

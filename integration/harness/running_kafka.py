@@ -1,4 +1,4 @@
-"""The Apache Kafka that a test talks to, whoever started it."""
+"""The Apache Kafka of a test, started by the harness or given by an address."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from integration.harness.errors import HarnessError
 from integration.harness.kafka_cluster import KafkaCluster
 from integration.harness.waiting import wait_until
 
-_ANSWER = 30
+_RESPONSE = 30
 _ERRORS = 3  # as syslog counts
 _numbers = itertools.count(1)
 
@@ -39,16 +39,16 @@ class RunningKafka:
         name = f"topic-{os.getpid()}-{next(_numbers)}"
         admin = self._admin()
         asked = NewTopic(name, partitions, replicas, config=dict(configs or {}))
-        admin.create_topics([asked], operation_timeout=_ANSWER)[name].result(_ANSWER)
+        admin.create_topics([asked], operation_timeout=_RESPONSE)[name].result(_RESPONSE)
         wait_until(
-            lambda: _has_leaders(admin, name, partitions), f"{name} has its leaders", _ANSWER
+            lambda: _has_leaders(admin, name, partitions), f"{name} has its leaders", _RESPONSE
         )
         return name
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic, where its size would be a burden to the tests that follow."""
         admin = self._admin()
-        admin.delete_topics([name], operation_timeout=_ANSWER)[name].result(_ANSWER)
+        admin.delete_topics([name], operation_timeout=_RESPONSE)[name].result(_RESPONSE)
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": _ERRORS})
@@ -67,6 +67,6 @@ class RunningKafka:
 
 
 def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
-    found = admin.list_topics(topic, timeout=_ANSWER).topics[topic]
+    found = admin.list_topics(topic, timeout=_RESPONSE).topics[topic]
     leaders = [one.leader for one in found.partitions.values() if one.error is None]
     return len(leaders) == partitions and min(leaders) >= 0

@@ -1,4 +1,4 @@
-"""A verifiable client that runs beside a test and tells in JSON lines what happens to it."""
+"""A verifiable client in a process of its own, whose events are JSON lines."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,27 +26,27 @@ class RunningTool:
     def await_events(
         self, name: str, matching: Callable[[list[Event]], bool] = bool, timeout: float = 30
     ) -> list[Event]:
-        """Returns the events called `name` as soon as `matching` is content with them.
+        """Returns the events called `name` as soon as `matching` accepts them.
 
         Raises:
             HarnessError: when the tool ends before, or `timeout` seconds pass.
         """
 
-        def answer() -> list[Event]:
+        def events() -> list[Event]:
             ended = self._process.exit_code()
             found = self.events(name)
             if matching(found):
                 return found
             if ended is not None:
-                said = self._command.stderr.read_text()[-2000:]
-                msg = f"{self._command.name} ended with {ended}: {said}"
+                output = self._command.stderr.read_text()[-2000:]
+                msg = f"{self._command.name} ended with {ended}: {output}"
                 raise HarnessError(msg)
             return []
 
-        return wait_until(answer, f"{self._command.name} tells of {name}", timeout)
+        return wait_until(events, f"{self._command.name} reports {name}", timeout)
 
     def stop(self, timeout: float = 30) -> None:
-        """Asks it to end: a consumer commits and leaves its group first."""
+        """Terminates it; a consumer commits and leaves its group first."""
         self._process.terminate()
         self._process.wait(timeout)
 

@@ -1,4 +1,4 @@
-"""What Apache Kafka's tools print, taken apart. Pure functions."""
+"""Parsers of the output of Apache Kafka's tools. Pure functions."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """A line of ConsumerGroupCommand --describe; None stands for a dash."""
+    """A line of ConsumerGroupCommand --describe; None is a dash."""
 
     topic: str
     partition: int
@@ -166,7 +166,7 @@ def _fields(text: str) -> dict[str, str]:
 def dumped_batches(stdout: bytes) -> list[DumpedBatch]:
     """Reads DumpLogSegments --deep-iteration of .log files.
 
-    With --print-data-log a value that holds ` word: ` cannot be told from a field.
+    With --print-data-log a value that holds ` word: ` cannot be distinguished from a field.
     """
     batches: list[tuple[dict[str, str], list[dict[str, str]]]] = []
     for line in stdout.decode(errors="replace").splitlines():

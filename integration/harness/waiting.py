@@ -1,4 +1,4 @@
-"""Waiting for a condition instead of for a time."""
+"""Waits for conditions."""
 
 import threading
 import time
@@ -11,18 +11,18 @@ T = TypeVar("T")
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout: float, interval: float = 0.05) -> T:
-    """Asks `condition` again and again until its answer is true, and returns that answer.
+    """Calls `condition` until its result is true, and returns the result.
 
     Raises:
-        HarnessError: when `timeout` seconds passed without a true answer.
+        HarnessError: when `timeout` seconds passed without a true result.
     """
     deadline = time.monotonic() + timeout
     pause = threading.Event()
     while True:
-        answer = condition()
-        if answer:
-            return answer
+        result = condition()
+        if result:
+            return result
         if time.monotonic() >= deadline:
-            msg = f"{what}: not so after {timeout:g} s; last answer was {answer!r}"
+            msg = f"{what}: not true after {timeout:g} s; last result: {result!r}"
             raise HarnessError(msg)
         pause.wait(interval)

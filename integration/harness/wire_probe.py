@@ -1,7 +1,7 @@
-"""Two requests to a Kafka broker in raw bytes, so that readiness depends on no client.
+"""ApiVersions and Metadata requests as raw bytes, so that readiness checks depend on no client.
 
-ApiVersions 0 shows that a broker serves requests; Metadata 1 returns the brokers that it knows, and
-the leader and the in-sync replicas of each partition.
+ApiVersions 0 shows that a broker serves requests; Metadata 1 returns the live brokers, and the
+leader and the in-sync replicas of each partition.
 """
 
 import socket
@@ -12,7 +12,7 @@ from typing import NamedTuple
 _API_VERSIONS, _METADATA = 18, 3
 _CORRELATION_ID = 7
 _CLIENT_ID = b"harness"
-_MAX_ANSWER = 1 << 20
+_MAX_RESPONSE = 1 << 20
 
 
 def _receive(connection: socket.socket, count: int) -> bytes:
@@ -27,21 +27,21 @@ def _receive(connection: socket.socket, count: int) -> bytes:
 
 
 def _ask(address: str, api_key: int, version: int, body: bytes, timeout: float) -> bytes:
-    """Sends one request and returns the body of its answer."""
+    """Sends one request and returns the body of its response."""
     host, _, port = address.rpartition(":")
     header = struct.pack(">hhih", api_key, version, _CORRELATION_ID, len(_CLIENT_ID)) + _CLIENT_ID
     with socket.create_connection((host, int(port)), timeout=timeout) as connection:
         connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
         (size,) = struct.unpack(">i", _receive(connection, 4))
-        if not 4 <= size <= _MAX_ANSWER:
-            msg = f"not a Kafka answer: frame of {size} bytes"
+        if not 4 <= size <= _MAX_RESPONSE:
+            msg = f"not a Kafka response: frame of {size} bytes"
             raise ConnectionError(msg)
-        answer = _receive(connection, size)
-    (correlation_id,) = struct.unpack_from(">i", answer)
+        response = _receive(connection, size)
+    (correlation_id,) = struct.unpack_from(">i", response)
     if correlation_id != _CORRELATION_ID:
-        msg = f"not our answer: correlation id {correlation_id}"
+        msg = f"unexpected correlation id {correlation_id}"
         raise ConnectionError(msg)
-    return answer[4:]
+    return response[4:]
 
 
 def served_apis(address: str, timeout: float = 2.0) -> dict[int, tuple[int, int]]:
@@ -50,12 +50,12 @@ def served_apis(address: str, timeout: float = 2.0) -> dict[int, tuple[int, int]
     Raises:
         OSError: nothing listens there, or the peer is not a Kafka broker.
     """
-    answer = _ask(address, _API_VERSIONS, 0, b"", timeout)
-    error, count = struct.unpack_from(">hi", answer)
+    response = _ask(address, _API_VERSIONS, 0, b"", timeout)
+    error, count = struct.unpack_from(">hi", response)
     if error:
-        msg = f"ApiVersions answered error {error}"
+        msg = f"ApiVersions returned error {error}"
         raise ConnectionError(msg)
-    rows = (struct.unpack_from(">hhh", answer, 6 + 6 * row) for row in range(count))
+    rows = (struct.unpack_from(">hhh", response, 6 + 6 * row) for row in range(count))
     return {key: (lowest, highest) for key, lowest, highest in rows}
 
 

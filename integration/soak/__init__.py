@@ -1,1 +1,1 @@
-"""A long run of writers and groups on a broker that is restarted again and again."""
+"""A long run of writers and groups on a broker that is restarted repeatedly."""

@@ -1,9 +1,9 @@
 r"""The command line of the soak.
 
-Writers and groups of consumers live on a broker that is restarted again and again, in order and by
-kill -9 in turn, while members come, go, stall and die. Nothing that was acknowledged may be lost,
-double or out of order; what a group committed may not come again; nobody may stop for good; and
-what broker and clients use may not grow.
+Writers and groups of consumers use a broker that is restarted repeatedly, by SIGTERM and by
+kill -9 in turn, while members join, leave, stall and are killed. No acknowledged record may be
+lost, duplicated or out of order; no committed record may be read again; no client may stop; and
+the memory of broker and clients may not grow.
 
     python -m integration.soak --minutes 20
     python -m integration.soak --broker kafka --rounds 20 --between 10
@@ -40,7 +40,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, help="restarts; goes before the minutes")
     parser.add_argument("--between", type=float, default=60.0, metavar="SECONDS")
-    parser.add_argument("--disturb", type=float, default=8.0, metavar="SECONDS")
+    parser.add_argument("--member-events", type=float, default=8.0, metavar="SECONDS")
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--rate", type=int, default=500, help="records a second of each writer")
     parser.add_argument(
@@ -60,7 +60,7 @@ def plan_of(chosen: argparse.Namespace) -> Plan:
     return Plan(
         rounds=rounds,
         between_s=chosen.between,
-        disturb_s=chosen.disturb,
+        member_event_s=chosen.member_events,
         writers=chosen.writers,
         rate=chosen.rate,
         groups=[Cast.parse(group) for group in groups],
@@ -79,13 +79,13 @@ def main(given: Sequence[str]) -> int:
     chosen = arguments(given)
     started = time.monotonic()
 
-    def tell(what: str) -> None:
+    def log(what: str) -> None:
         print(f"{time.monotonic() - started:7.1f} s  {what}", flush=True)
 
     directory = Path(tempfile.mkdtemp(prefix="kclient-soak-"))
     try:
         with brokers_of(chosen, directory) as brokers:
-            outcome = Soak(brokers, directory, plan_of(chosen), tell).run()
+            outcome = Soak(brokers, directory, plan_of(chosen), log).run()
     except BaseException:
         print(f"logs, journals and data are in {directory}", flush=True)
         raise

@@ -1,4 +1,4 @@
-"""Reads everything that is in a topic, as it comes, and holds it to what was promised."""
+"""Reader of a topic that checks each record against the guarantees."""
 
 from kclient import Consumer, TopicPartition
 from tests.support.checks.audit import Audit
@@ -7,7 +7,7 @@ from tests.support.clients.background_thread import BackgroundThread
 
 
 class Auditor(BackgroundThread):
-    """Reads a topic into an `Audit`, whatever the brokers do."""
+    """Reads a topic into an `Audit` while brokers restart."""
 
     def __init__(self, bootstrap: str, places: list[TopicPartition]) -> None:
         super().__init__("auditor", "poll()")

@@ -1,4 +1,4 @@
-"""What the soak restarts: the companion broker, or Apache Kafka on one node or on three."""
+"""Brokers of the soak: the companion broker, or Apache Kafka on one node or on three."""
 
 import itertools
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.support.processes.broker_process import BrokerProcess
 _SEGMENT = 16 << 20
 _RETAINED = 256 << 20  # a partition; the slowest reader must be nearer to the end than that
 
-# The disk does not fill, however long it lasts; a killed member is missed soon.
+# Retention bounds the disk; a killed member is removed soon.
 SETTINGS = {
     "log.segment.bytes": str(_SEGMENT),
     "log.retention.bytes": str(_RETAINED),
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 class Brokers(Protocol):
-    """A broker or several, which come and go."""
+    """One or several brokers that are restarted."""
 
     bootstrap: str
 
@@ -102,7 +102,7 @@ class ApacheKafka:
         self.bootstrap = ""
 
     def watched(self) -> dict[str, int]:
-        return {}  # the memory of a JVM is not ours
+        return {}  # the memory of the JVM is not checked
 
     def create_topic(self, name: str, partitions: int) -> None:
         asked = NewTopic(name, num_partitions=partitions, replication_factor=self._replicas)

@@ -1,4 +1,4 @@
-"""A group whose members come, go, stall and die, whatever else happens."""
+"""A group whose members join, leave, stall and are killed during a soak."""
 
 import itertools
 from collections import Counter
@@ -21,7 +21,7 @@ _SESSION_MS = 6_000
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who makes up a group.
+    """Members and settings of a group.
 
     Attributes:
         clients: The client of each member, by name.
@@ -50,11 +50,11 @@ class Cast:
 
 
 class Crowd:
-    """A group with a place for each client of its cast; the member in the first one never goes.
+    """A group with a place for each client of its cast; the first member always stays.
 
     Attributes:
-        history: What it did, and what is to hold of that.
-        done: What was done to its members, and how often.
+        history: Reads and commits of the group, with their checks.
+        done: Counts of the events of its members.
     """
 
     def __init__(self, desk: Desk, topic: str, group: str, cast: Cast, directory: Path) -> None:
@@ -82,8 +82,8 @@ class Crowd:
         """The member that stays."""
         return self._members[0]
 
-    def disturb(self, random: Random) -> str:
-        """Do something to a member, and return what."""
+    def trigger_event(self, random: Random) -> str:
+        """Stop, suspend or restart a member; return a description."""
         place = random.randrange(1, len(self._members))
         member = self._members[place]
         if place in self._away:
@@ -97,13 +97,13 @@ class Crowd:
         return f"{member.name}: {what}"
 
     def settle(self) -> None:
-        """Let everybody back in."""
+        """Let all members rejoin."""
         for place in sorted(self._away):
             self._members[place].join()
         self._away.clear()
 
     def lag(self, ends: dict[TopicPartition, int]) -> int:
-        """Return how many records are not committed, as of the last look."""
+        """Return how many records are not committed, as of the last check."""
         committed = self.history.ledger.committed
         return sum(end - committed.get(place.partition, 0) for place, end in ends.items())
 

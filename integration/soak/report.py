@@ -1,4 +1,4 @@
-"""What a soak showed, in words, and what of it is a fault."""
+"""Report of a soak, and its faults."""
 
 from collections.abc import Iterator
 
@@ -8,27 +8,27 @@ from tests.support.processes.vital_signs import Signs, VitalSigns, slope
 _MIB = 1 << 20
 _BROKER = "broker "
 
-# Growth between warm-up and end that is not yet called a leak: what allocators keep varies so much.
+# Growth between warm-up and end that is not a leak: memory kept by allocators varies this much.
 _CLIENT_GROWTH = 4 * _MIB
 _BROKER_GROWTH = 8 * _MIB
-_ENOUGH_S = 300.0  # a shorter run does not tell growth from the first use of things
+_ENOUGH_S = 300.0  # in a shorter run, growth cannot be distinguished from initialization
 
 
 def lines_of(outcome: Outcome) -> Iterator[str]:
-    """Tell what was found."""
+    """Return the lines of the report."""
     pauses, aways = sorted(outcome.pauses), sorted(outcome.aways)
-    yield f"{outcome.acknowledged} records acknowledged: none lost, none double, all in order"
+    yield f"{outcome.acknowledged} records acknowledged: none lost, none duplicated, all in order"
     yield (
         f"{len(pauses)} restarts: away for {aways[len(aways) // 2]:.2f} s (at most "
         f"{aways[-1]:.2f}), longest time of any writer without an acknowledgement "
         f"{pauses[len(pauses) // 2]:.2f} s (at most {pauses[-1]:.2f})"
     )
     for number, (done, repeated) in enumerate(
-        zip(outcome.disturbances, outcome.repeated, strict=True)
+        zip(outcome.member_events, outcome.repeated, strict=True)
     ):
         shown = ", ".join(f"{what} {count}" for what, count in sorted(done.items()))
         yield (
-            f"group {number}: {shown or 'left alone'}; "
+            f"group {number}: {shown or 'no events'}; "
             f"{repeated} records processed again, none of them committed before"
         )
     yield from client_lines(outcome.signs, outcome.warm)
@@ -45,7 +45,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 
 def faults_of(outcome: Outcome) -> list[str]:
-    """Return what grew, where the run was long enough to tell."""
+    """Return the growth of memory, files and threads, if the run was long enough."""
     faults = client_faults(outcome.signs, outcome.warm)
     if _broker_growth(outcome) > _BROKER_GROWTH:
         faults.append(f"the broker grew by {_broker_growth(outcome) / _MIB:.1f} MiB")
@@ -53,12 +53,12 @@ def faults_of(outcome: Outcome) -> list[str]:
 
 
 def client_lines(signs: VitalSigns, warm: float) -> Iterator[str]:
-    """Describes what each client process used after `warm`, by the monotonic clock."""
+    """Describes the resources of each client process after `warm`, by the monotonic clock."""
     return (signs.growth(name, warm) for name in _clients(signs, warm))
 
 
 def client_faults(signs: VitalSigns, warm: float) -> list[str]:
-    """Returns which client processes used more and more after `warm`, and of what."""
+    """Returns the resources of client processes that grew after `warm`."""
     faults = []
     for name in _clients(signs, warm):
         course = signs.course(name, warm)

@@ -1,4 +1,4 @@
-"""The long run itself; see integration.soak.__main__ for what it is good for."""
+"""The soak; integration.soak.__main__ describes it."""
 
 import itertools
 import time
@@ -24,28 +24,28 @@ _TICK_S = 1.0
 _SAMPLE_S = 5.0
 _END_S = 120.0
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run does.
+    """Parameters of a run.
 
     Attributes:
         rounds: How many times a broker is restarted.
         between_s: Seconds between two restarts, on average; the moment is random.
-        disturb_s: Seconds between two things done to members; 0 leaves them alone.
+        member_event_s: Seconds between two events of members; 0 for none.
         writers: How many producers.
         rate: Records a second of each.
-        groups: Who makes up each group.
+        groups: Members and settings of each group.
         kills: Which restarts are by kill -9, in turn.
-        in_flight: Requests that a writer may have unanswered. A single broker of Apache Kafka that
+        in_flight: Requests in flight of a writer. A single broker of Apache Kafka that
             is shut down notes one batch of a producer: with more, batches may fail.
     """
 
     rounds: int
     between_s: float = 60.0
-    disturb_s: float = 8.0
+    member_event_s: float = 8.0
     writers: int = 4
     rate: int = 500
     groups: Sequence[Cast] = (Cast(("kclient",) * 3),) * 2
@@ -56,15 +56,15 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run showed; everything that was promised held, or it would have failed.
+    """Measurements of a run in which all guarantees held.
 
     Attributes:
-        acknowledged: How many records were; each lies in the topic once, where its writer was told.
-        aways: For each restart how long it took until the broker answered again, in seconds.
+        acknowledged: How many records were acknowledged; each is in the topic once, at its offset.
+        aways: For each restart the seconds until the broker responded again.
         pauses: For each restart the longest time that any writer had no acknowledgement, seconds.
         repeated: For each group how many records it processed more than once.
-        disturbances: For each group what was done to its members.
-        signs: What broker and clients used.
+        member_events: For each group the counts of its members' events.
+        signs: Resources of broker and clients.
         warm: When the warm-up was over, by the monotonic clock.
     """
 
@@ -72,31 +72,31 @@ class Outcome:
     aways: list[float] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
     repeated: list[int] = field(default_factory=list)
-    disturbances: list[dict[str, int]] = field(default_factory=list)
+    member_events: list[dict[str, int]] = field(default_factory=list)
     signs: VitalSigns = field(default_factory=VitalSigns)
     warm: float = 0.0
 
 
 class Soak:
-    """Writers, groups and an auditor on brokers that are restarted under them."""
+    """Writers, groups and an auditor on brokers that are restarted."""
 
-    def __init__(self, brokers: Brokers, directory: Path, plan: Plan, tell: Tell) -> None:
+    def __init__(self, brokers: Brokers, directory: Path, plan: Plan, log: Log) -> None:
         self._brokers = brokers
         self._directory = directory
         self._plan = plan
-        self._tell = tell
+        self._log = log
         self._random = Random(plan.seed)
         self._outcome = Outcome()
         self._places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         self._writers: list[WriterProcess] = []
         self._crowds: list[Crowd] = []
-        self._next_disturbance = self._next_sample = 0.0
+        self._next_member_event = self._next_sample = 0.0
 
     def run(self) -> Outcome:
         """Do all rounds and check everything.
 
         Raises:
-            AssertionError: Something was lost, doubled, out of order, or did not go on.
+            AssertionError: Records were lost, duplicated or out of order, or a client stopped.
         """
         self._brokers.create_topic(TOPIC, PARTITIONS)
         with ExitStack() as ending:
@@ -113,7 +113,7 @@ class Soak:
                     self._outcome.warm = time.monotonic()
                 self._bounce(number, kill=next(kills))
             self._live(auditor, self._plan.between_s)
-            self._tell(f"all rounds done after {time.monotonic() - started:.0f} s; finishing")
+            self._log(f"all rounds done after {time.monotonic() - started:.0f} s; finishing")
             self._finish(desk, auditor)
         return self._outcome
 
@@ -140,15 +140,15 @@ class Soak:
         )
 
     def _live(self, auditor: Auditor, seconds: float) -> None:
-        """Let it go on for so long, and then until everybody has got on since."""
+        """Run for a time, and then until every writer and every group has made progress."""
         written = {writer.name: writer.acknowledged for writer in self._writers}
         committed = [sum(one.history.ledger.committed.values()) for one in self._crowds]
         until = time.monotonic() + seconds
 
-        def all_went_on() -> bool:
+        def all_progressed() -> bool:
             self._look()
             auditor.look()
-            self._disturb()
+            self._trigger_member_event()
             now = [sum(one.history.ledger.committed.values()) for one in self._crowds]
             return (
                 time.monotonic() > until
@@ -156,8 +156,8 @@ class Soak:
                 and all(after > before for after, before in zip(now, committed, strict=True))
             )
 
-        what = f"writers and groups go on ({written}, {committed})"
-        wait_until(all_went_on, what, seconds + _END_S, every=_TICK_S)
+        what = f"writers and groups make progress ({written}, {committed})"
+        wait_until(all_progressed, what, seconds + _END_S, every=_TICK_S)
 
     def _look(self) -> None:
         for writer in self._writers:
@@ -174,48 +174,48 @@ class Soak:
         for name, pid in (watched | self._brokers.watched()).items():
             self._outcome.signs.sample(name, pid)
 
-    def _disturb(self) -> None:
-        if not self._plan.disturb_s or time.monotonic() < self._next_disturbance:
+    def _trigger_member_event(self) -> None:
+        if not self._plan.member_event_s or time.monotonic() < self._next_member_event:
             return
-        self._next_disturbance = time.monotonic() + self._plan.disturb_s
-        self._tell(self._random.choice(self._crowds).disturb(self._random))
+        self._next_member_event = time.monotonic() + self._plan.member_event_s
+        self._log(self._random.choice(self._crowds).trigger_event(self._random))
 
     def _bounce(self, number: int, *, kill: bool) -> None:
         self._sample()
-        marks = [len(writer.told) for writer in self._writers]
+        marks = [len(writer.reports) for writer in self._writers]
         began = time.monotonic()
         self._brokers.bounce(self._random.choice(self._places), kill=kill)
         away = time.monotonic() - began
-        wait_until(self._goes_on_after(), "every writer goes on", _END_S)
+        wait_until(self._progress_check(), "every writer makes progress", _END_S)
         pauses = [
             pause
             for writer, mark in zip(self._writers, marks, strict=True)
-            for _, pause in writer.told[mark:]
+            for _, pause in writer.reports[mark:]
         ]
         self._outcome.aways.append(away)
         self._outcome.pauses.append(max(pauses))
         total = sum(writer.acknowledged for writer in self._writers)
         how = "kill -9" if kill else "SIGTERM"
-        self._tell(
+        self._log(
             f"round {number}: {how}, away for {away:.2f} s, "
             f"{max(pauses):.2f} s without an acknowledgement; {total} records"
         )
 
-    def _goes_on_after(self) -> Callable[[], bool]:
-        """Return what tells whether each writer has got acknowledgements since, and told so."""
+    def _progress_check(self) -> Callable[[], bool]:
+        """Return a check whether each writer has reported acknowledgements since this call."""
         for writer in self._writers:
             writer.look()
-        marks = [len(writer.told) for writer in self._writers]
+        marks = [len(writer.reports) for writer in self._writers]
 
-        def goes_on() -> bool:
+        def has_progressed() -> bool:
             for writer in self._writers:
                 writer.look()
             return all(
-                len(one.told) > mark + 1 and one.told[-1][0] > one.told[mark][0]
+                len(one.reports) > mark + 1 and one.reports[-1][0] > one.reports[mark][0]
                 for one, mark in zip(self._writers, marks, strict=True)
             )
 
-        return goes_on
+        return has_progressed
 
     def _finish(self, desk: Desk, auditor: Auditor) -> None:
         for crowd in self._crowds:
@@ -236,10 +236,12 @@ class Soak:
             found = audit.counted(f"{writer.name}-".encode())
             assert found == writer.acknowledged, f"{writer.name}: {writer.acknowledged}, {found}"
         for place in self._places:
-            told = sum(writer.seals[place.partition] for writer in self._writers)
-            assert told == audit.seals[place.partition], f"{place}: writers were told other places"
+            expected = sum(writer.seals[place.partition] for writer in self._writers)
+            assert expected == audit.seals[place.partition], (
+                f"{place}: the log differs from the reported offsets"
+            )
         for crowd in self._crowds:
             ledger = crowd.history.ledger
-            assert ledger.seals == audit.seals, "a group was given other records than there are"
+            assert ledger.seals == audit.seals, "a group read other records than the log has"
             outcome.repeated.append(ledger.repeated)
-            outcome.disturbances.append(dict(crowd.done))
+            outcome.member_events.append(dict(crowd.done))

@@ -1,4 +1,4 @@
-"""confluent-kafka, with a callback per record and without, when nobody learns of a lost one."""
+"""confluent-kafka, with a callback per record, and without, where lost records are not reported."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def produce_batches_keyed(load: Workload, meter: Meter) -> int:
 
 
 def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
-    """Makes the dicts it takes in the timed part: nobody has them to begin with."""
+    """Creates the dicts in the timed part, because an application does not have them."""
     first, *values = values_of(load)
     chunks = [values[at : at + _BATCH] for at in range(0, len(values), _BATCH)]
     keys = [keys_of(len(chunk)) for chunk in chunks] if keyed else []
@@ -93,7 +93,7 @@ def _produce_batches(load: Workload, meter: Meter, *, keyed: bool) -> int:
             messages = [{"value": value} for value in chunk]
         while messages:
             producer.produce_batch(load.topic, messages)
-            # What did not fit in its queue bears an error and is given again.
+            # Messages that did not fit into the queue have an error, and are passed again.
             messages = [message for message in messages if "_error" in message]
             for message in messages:
                 del message["_error"]

@@ -23,8 +23,8 @@ class WriterProcess:
         sent: How many records it has sent, as of the last `look`.
         acknowledged: How many of them the broker has taken.
         failures: How many of them failed.
-        told: How many were acknowledged each time it told, and the longest time in seconds that
-            nothing was, since it had told before.
+        reports: For each report of the process, the number of acknowledged records, and the longest
+            time in seconds without an acknowledgement since the last report.
         seals: Once it has ended: for each partition the sum of the seals of what it was told of.
     """
 
@@ -39,7 +39,7 @@ class WriterProcess:
         self.name = name = writing.name
         self.journal = directory / f"{name}.journal" if journal else None
         self.sent = self.acknowledged = self.failures = 0
-        self.told: list[tuple[int, float]] = []
+        self.reports: list[tuple[int, float]] = []
         self.seals: Counter[int] = Counter()
         self._done = False
         self._rest = b""
@@ -100,7 +100,7 @@ class WriterProcess:
         self.failures = state["failures"]
         failed = self.failures and self.journal is None
         assert not failed, f"{self.name}: {self.failures} failed: {state['first_failures']}"
-        self.told.append((self.acknowledged, state["pause"]))
+        self.reports.append((self.acknowledged, state["pause"]))
         if state["done"]:
             self._done = True
             self.seals = Counter({int(key): value for key, value in state["seals"].items()})
