@@ -15,7 +15,7 @@ from kclient.broker.log.log_file_utils import partition_directory, segment_file
 from kclient.broker.log.log_manager import LogManager
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
-from kclient.record import IMPLEMENTATION, RecordBatchBuilder, patch_for_append
+from kclient.record import IMPLEMENTATION, RecordBatch, RecordBatchBuilder
 
 MEBIBYTE = 1 << 20
 _SEGMENT_BYTES = 1 << 30
@@ -71,7 +71,7 @@ class BatchWriter:
         """Return the batch that follows the last one."""
         turn, producer = divmod(self._batches, _PRODUCERS)
         batch = self._builders[producer].restamp(1000 + producer, 0, turn * self._records)
-        patch_for_append(batch, self._batches * self._records, 3)
+        RecordBatch(batch).assign(self._batches * self._records, 3)
         self._batches += 1
         return bytes(batch)
 

@@ -16,6 +16,7 @@ from kclient.record import (
     Record,
     RecordBatch,
     RecordBatchBuilder,
+    increment_sequence,
     record_size_upper_bound,
 )
 
@@ -160,7 +161,7 @@ class ProducerBatch(OpenBatch):
     @property
     def last_sequence(self) -> int:
         """Sequence of the last record."""
-        return advance_sequence(self.base_sequence, self.record_count - 1)
+        return increment_sequence(self.base_sequence, self.record_count - 1)
 
     @property
     def uncompressed_size(self) -> int:
@@ -281,8 +282,3 @@ class ProducerBatch(OpenBatch):
         for record in records:
             part.builder.append(record.timestamp, record.key, record.value, record.headers)
         return part
-
-
-def advance_sequence(sequence: int, count: int) -> int:
-    """Return the sequence `count` records later; it wraps from 2**31 - 1 to 0."""
-    return (sequence + count) & 0x7FFFFFFF

@@ -15,8 +15,9 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
+from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
 from kclient.producer.txn_partition_entry import NO_LAST_ACKED, TxnPartitionEntry
+from kclient.record import increment_sequence
 
 MAX_EPOCH = 2**15 - 1
 
@@ -221,9 +222,9 @@ class TransactionManager:
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:
         """Drain nothing new until it is known whether an expired batch is in the log."""
-        following = advance_sequence(batch.last_sequence, 1)
+        following = increment_sequence(batch.last_sequence, 1)
         known = self._unresolved.get(batch.topic_partition)
-        if known is None or advance_sequence(following, -known) < 2**30:
+        if known is None or increment_sequence(following, -known) < 2**30:
             self._unresolved[batch.topic_partition] = following
 
     def resolve_sequences(self) -> None:

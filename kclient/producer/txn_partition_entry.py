@@ -1,6 +1,7 @@
 """Sequence state of an idempotent producer for one partition."""
 
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch, advance_sequence
+from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
+from kclient.record import increment_sequence
 
 NO_LAST_ACKED = -1
 
@@ -49,12 +50,12 @@ class TxnPartitionEntry:
         self.next_sequence = 0
         for batch in self.in_flight:
             batch.assign(producer, self.next_sequence)
-            self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
+            self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
 
     def add(self, batch: ProducerBatch) -> None:
         """Assign the next sequences to a new batch."""
         batch.assign(self.producer, self.next_sequence)
-        self.next_sequence = advance_sequence(self.next_sequence, batch.record_count)
+        self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
         self.in_flight.append(batch)
         self._youngest = batch.send_order[0]
 
@@ -68,7 +69,7 @@ class TxnPartitionEntry:
         position = self.in_flight.index(batch)
         for part in parts:
             part.assign(batch.producer, sequence)
-            sequence = advance_sequence(sequence, part.record_count)
+            sequence = increment_sequence(sequence, part.record_count)
         self.in_flight[position : position + 1] = parts
 
     def remove(self, batch: ProducerBatch) -> None:
@@ -81,7 +82,7 @@ class TxnPartitionEntry:
         if batch.producer != self.producer:
             return  # of an earlier epoch
         acknowledged = batch.last_sequence
-        ahead = advance_sequence(acknowledged, -self.last_acked_sequence)
+        ahead = increment_sequence(acknowledged, -self.last_acked_sequence)
         if self.last_acked_sequence == NO_LAST_ACKED or ahead < 2**30:
             self.last_acked_sequence = acknowledged
         if base_offset >= 0:
@@ -100,9 +101,9 @@ class TxnPartitionEntry:
         """Return whether a later batch is in the log and this one is not."""
         if self.last_acked_sequence == NO_LAST_ACKED or batch.producer != self.producer:
             return False
-        ahead = advance_sequence(self.last_acked_sequence, -batch.base_sequence)
+        ahead = increment_sequence(self.last_acked_sequence, -batch.base_sequence)
         return ahead < 2**30
 
     def is_next(self, sequence: int) -> bool:
         """Return whether a sequence directly follows the last acknowledged one."""
-        return sequence == advance_sequence(self.last_acked_sequence, 1)
+        return sequence == increment_sequence(self.last_acked_sequence, 1)

@@ -11,27 +11,32 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kclient.record.batch_columns import BatchColumns, ScanLimits
-from kclient.record.batch_format import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+from kclient.record.batch_header import (
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    BatchHeader,
+    decrement_sequence,
+    in_sequence,
+    increment_sequence,
+    parse_header,
+)
 from kclient.record.checksum import crc32c
 from kclient.record.codec_libraries import codec_library
-from kclient.record.columns import BinaryColumn, Columns, HeaderColumn
+from kclient.record.columns import BinaryColumn, Columns, HeaderColumn, read_headers
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED, check_level, compress, decompress
 from kclient.record.compression_type import CompressionType
 from kclient.record.control_record_type import ControlRecordType
 from kclient.record.end_txn_marker import EndTxnMarker, build_end_txn_batch
 from kclient.record.errors import RecordDeserializationError
-from kclient.record.record import Header, Record, RecordsSummary
-from kclient.record.reference.batch_cursor import Deserializer
+from kclient.record.record import Deserializer, Header, Record, RecordsSummary
 from kclient.record.reference.murmur2 import to_positive
-from kclient.record.reference.record_batch import patch_for_append
-from kclient.record.reference.record_columns import read_headers
-from kclient.record.reference.varints import (
+from kclient.record.timestamp_type import TimestampType
+from kclient.record.varints import (
     decode_varint,
     decode_varlong,
     encode_varint,
     size_of_varint,
 )
-from kclient.record.timestamp_type import TimestampType
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED",
@@ -40,6 +45,7 @@ __all__ = [
     "RECORD_BATCH_OVERHEAD",
     "BatchColumns",
     "BatchCursor",
+    "BatchHeader",
     "BinaryColumn",
     "ColumnBuilder",
     "Columns",
@@ -67,10 +73,13 @@ __all__ = [
     "decode_varint",
     "decode_varlong",
     "decompress",
+    "decrement_sequence",
     "encode_varint",
+    "in_sequence",
+    "increment_sequence",
     "iter_records",
     "murmur2",
-    "patch_for_append",
+    "parse_header",
     "read_batches",
     "read_headers",
     "record_size_upper_bound",

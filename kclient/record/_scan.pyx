@@ -13,8 +13,8 @@ from libc.stdlib cimport free, realloc
 
 from crc32c import crc32c
 
+from kclient.record import batch_columns
 from kclient.record.batch_columns import BatchColumns, ScanLimits
-from kclient.record.reference import batch_scan
 
 cdef enum:
     OVERHEAD = 61
@@ -92,14 +92,14 @@ cdef class BatchScan:
         while at <= last_start:
             read_row(self._at(at), self._position + at, &row)
             if self._has_framing_problem(at, &row):
-                problem = batch_scan.framing_problem(self._view, at, self._limits())
+                problem = batch_columns.framing_problem(self._view, at, self._limits())
             elif row.size > self._length - at:
                 wanted = row.size
                 break
             elif self._has_offset_problem(at, &row):
-                problem = batch_scan.offset_problem(self._view, at, self._limits())
+                problem = batch_columns.offset_problem(self._view, at, self._limits())
             elif self._verify and self._has_content_problem(at, &row):
-                problem = batch_scan.content_problem(self._view[at:at + row.size])
+                problem = batch_columns.content_problem(self._view[at:at + row.size])
             if problem is not None:
                 break
             self._add(&row)

@@ -19,14 +19,16 @@ from kclient.common.broker_errors import CorruptRecordError, RecordTooLargeError
 from kclient.common.converters import DataOnly
 from kclient.common.errors import IllegalStateError, InvalidArgumentError, InvalidTypeError
 from kclient.common.types import TopicPartition
+from kclient.record.batch_header import BatchHeader, batch_attributes
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.compression_type import CompressionType
 from kclient.record.errors import RecordDeserializationError
 from kclient.record import reference
 from kclient.record.record import Record, RecordsSummary
-from kclient.record.reference import record_encoder
-from kclient.record.sealing import BatchHeader, restamp_batch, seal_batch
+from kclient.record.record_batch import AbstractRecordBatch, read_batches as read_batches_of_kind
+from kclient.record import record_encoder
+from kclient.record.sealing import restamp_batch, seal_batch
 from kclient.record.timestamp_type import TimestampType
 
 cdef extern from "Python.h":
@@ -34,6 +36,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     OVERHEAD = 61
+    MAGIC = 2
     MIN_RECORD_SIZE = 7
     MAX_RECORD_OVERHEAD = 21
     MAX_LENGTHS = 10
@@ -299,9 +302,12 @@ cdef class RecordBatchBuilder:
         """Close the batch and return its final bytes."""
         if self._sealed is not None:
             raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
+        attributes = batch_attributes(
+            compression, timestamp_type, transactional=transactional, control=control
+        )
         header = BatchHeader(
-            self.base_offset, partition_leader_epoch, compression, timestamp_type, transactional,
-            control, self._last_delta, self.first_timestamp, self.max_timestamp, producer_id,
+            0, self._end, self.base_offset, partition_leader_epoch, MAGIC, 0, attributes,
+            self._last_delta, self.first_timestamp, self.max_timestamp, producer_id,
             producer_epoch, base_sequence, self.record_count,
         )
         self._sealed = seal_batch(memoryview(self.buffer)[:self._end], header, level)
@@ -392,8 +398,8 @@ cdef list header_list(Fields *fields):
     return headers
 
 
-class RecordBatch(reference.RecordBatch):
-    """View of a batch whose records are parsed by compiled code; otherwise the reference's."""
+class RecordBatch(AbstractRecordBatch):
+    """Batch whose records are parsed by compiled code."""
 
     __slots__ = ()
 
@@ -428,7 +434,7 @@ class RecordBatch(reference.RecordBatch):
 
 def read_batches(buffer, *, max_batch_size=None):
     """Yield the consecutive batches of `buffer`; an incomplete one ends the iteration."""
-    return reference.read_batches(buffer, max_batch_size=max_batch_size, kind=RecordBatch)
+    return read_batches_of_kind(RecordBatch, buffer, max_batch_size=max_batch_size)
 
 
 cdef class ConsumerRecord:

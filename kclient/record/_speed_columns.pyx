@@ -14,7 +14,7 @@ from kclient.record._speed cimport (
 )
 
 from kclient.common.errors import InvalidArgumentError
-from kclient.record.reference import record_encoder
+from kclient.record import record_encoder
 
 cdef enum:
     MAX_RECORD_OVERHEAD = 21

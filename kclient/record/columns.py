@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
+from kclient.record.record import Header
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +140,50 @@ class Columns:
     header_offsets: bytearray
     header_keys: BinaryColumn
     header_values: BinaryColumn
+
+
+def column_cell(what: str, column: BinaryColumn, row: int, shown: int) -> bytes | None:
+    """Return a row of a column; an error names the row `shown`.
+
+    Raises:
+        InvalidArgumentError: It exceeds the data of its column.
+    """
+    try:
+        return column.row(row)
+    except InvalidArgumentError:
+        raise _exceeds(what, shown) from None
+
+
+def _exceeds(what: str, row: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{what}: row {row} exceeds the data of its column")
+
+
+def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
+    """Return the headers of a row.
+
+    Args:
+        column: The column.
+        row: The row.
+        shown: Number of the row in error messages.
+
+    Raises:
+        InvalidArgumentError: It exceeds the data of its column, or a name is null or not UTF-8.
+    """
+    try:
+        places = column.span(row)
+    except InvalidArgumentError:
+        raise _exceeds("headers", shown) from None
+    return [_header(column, place, shown) for place in places]
+
+
+def _header(column: HeaderColumn, place: int, shown: int) -> Header:
+    name = column_cell("headers", column.keys, place, shown)
+    value = column_cell("headers", column.values, place, shown)
+    if name is None:
+        raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
+    try:
+        return name.decode(), value
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(
+            f"headers: row {shown} has a header whose name is not UTF-8"
+        ) from None

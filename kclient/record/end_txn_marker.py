@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.record.batch_format import NO_PARTITION_LEADER_EPOCH
+from kclient.record.batch_header import NO_PARTITION_LEADER_EPOCH
 from kclient.record.control_record_type import ControlRecordType
 from kclient.record.reference.record_batch_builder import RecordBatchBuilder
 

@@ -1,9 +1,13 @@
 """Record of a batch, and summary of a batch's records."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 Header = tuple[str, bytes | None]
 """Record header: a key, which need not be unique, and a value."""
+
+Deserializer = Callable[[str, list[Header], bytes], Any]
+"""Called with topic, headers and data, as in `kclient.serialization`; not called for null."""
 
 
 class Record(NamedTuple):

@@ -2,22 +2,28 @@
 
 from collections.abc import Sequence
 
-from kclient.record.batch_format import (
+from kclient.record.batch_header import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
+    parse_header,
 )
-from kclient.record.compression_type import CompressionType
 from kclient.record.record import Record
-from kclient.record.reference.record_batch import RecordBatch
-from kclient.record.reference.record_encoder import encode_headers, encode_length
-from kclient.record.reference.varints import encode_varint
-from kclient.record.sealing import BatchHeader, seal_batch, write_header
+from kclient.record.record_batch import AbstractRecordBatch
+from kclient.record.record_encoder import encode_headers, encode_length
+from kclient.record.sealing import seal_batch, write_header
 from kclient.record.timestamp_type import TimestampType
+from kclient.record.varints import encode_varint
+
+_KEPT_FLAGS = TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 def with_records(
-    batch: RecordBatch, records: Sequence[Record], delete_horizon_ms: int | None = None
+    batch: AbstractRecordBatch, records: Sequence[Record], delete_horizon_ms: int | None = None
 ) -> memoryview:
     """Return the batch with only these records, which keep their offsets.
 
@@ -35,47 +41,31 @@ def with_records(
     data = memoryview(bytearray(RECORD_BATCH_OVERHEAD) + b"".join(parts))
     stamped = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
     latest = batch.max_timestamp if stamped else max(record.timestamp for record in records)
-    header = _header(batch, batch.compression_type, base_timestamp, latest, len(records))
-    return seal_batch(data, header._replace(delete_horizon=horizon is not None), None)
+    header = parse_header(batch.buffer, 0, 0)
+    header.attributes &= _KEPT_FLAGS | COMPRESSION_MASK
+    if horizon is not None:
+        header.attributes |= DELETE_HORIZON_FLAG
+    header.base_timestamp = base_timestamp
+    header.max_timestamp = latest
+    header.count = len(records)
+    return seal_batch(data, header, None)
 
 
-def without_records(batch: RecordBatch) -> memoryview:
+def without_records(batch: AbstractRecordBatch) -> memoryview:
     """Return the batch without records; its header retains the producer's last sequence.
 
     (Kafka: DefaultRecordBatch.writeEmptyHeader)
     """
     data = memoryview(bytearray(RECORD_BATCH_OVERHEAD))
-    write_header(
-        data, _header(batch, CompressionType.NONE, NO_TIMESTAMP, batch.max_timestamp, count=0)
-    )
+    header = parse_header(batch.buffer, 0, 0)
+    header.attributes &= _KEPT_FLAGS
+    header.base_timestamp = NO_TIMESTAMP
+    header.count = 0
+    write_header(data, header)
     return data
 
 
-def _header(
-    batch: RecordBatch,
-    compression: CompressionType,
-    base_timestamp: int,
-    max_timestamp: int,
-    count: int,
-) -> BatchHeader:
-    return BatchHeader(
-        base_offset=batch.base_offset,
-        partition_leader_epoch=batch.partition_leader_epoch,
-        compression=compression,
-        timestamp_type=batch.timestamp_type,
-        transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
-        control=batch.is_control,
-        last_offset_delta=batch.last_offset_delta,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        record_count=count,
-    )
-
-
-def _encoded(batch: RecordBatch, record: Record, base_timestamp: int) -> bytes:
+def _encoded(batch: AbstractRecordBatch, record: Record, base_timestamp: int) -> bytes:
     body = b"".join(
         (
             b"\x00",

@@ -1,56 +1,21 @@
 """Completion of batches: header, compression and checksum."""
 
-from typing import NamedTuple
-
 from kclient.common.errors import IllegalStateError
-from kclient.record.batch_format import (
+from kclient.record.batch_header import (
     ATTRIBUTES_AT,
-    CONTROL_FLAG,
+    COMPRESSION_MASK,
     CRC,
     CRC_AT,
-    DELETE_HORIZON_FLAG,
     HEADER,
     LOG_OVERHEAD,
     MAGIC,
     PRODUCER_STATE,
     PRODUCER_STATE_AT,
     RECORD_BATCH_OVERHEAD,
-    TIMESTAMP_TYPE_FLAG,
-    TRANSACTIONAL_FLAG,
+    BatchHeader,
 )
 from kclient.record.checksum import crc32c
 from kclient.record.compression import compress
-from kclient.record.compression_type import CompressionType
-from kclient.record.timestamp_type import TimestampType
-
-
-class BatchHeader(NamedTuple):
-    """Header fields of a new batch, without length and checksum."""
-
-    base_offset: int
-    partition_leader_epoch: int
-    compression: CompressionType
-    timestamp_type: TimestampType
-    transactional: bool
-    control: bool
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-    delete_horizon: bool = False
-
-    def attributes(self) -> int:
-        """Return the bits of the attributes field."""
-        return (
-            self.compression
-            | (TIMESTAMP_TYPE_FLAG if self.timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
-            | (TRANSACTIONAL_FLAG if self.transactional else 0)
-            | (CONTROL_FLAG if self.control else 0)
-            | (DELETE_HORIZON_FLAG if self.delete_horizon else 0)
-        )
 
 
 def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> memoryview:
@@ -58,7 +23,7 @@ def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> mem
 
     Args:
         batch: Writable memory of the batch.
-        header: The header to write.
+        header: The header to write; position, size and checksum are ignored.
         level: Compression level, None for the codec's default.
 
     Returns:
@@ -68,10 +33,10 @@ def seal_batch(batch: memoryview, header: BatchHeader, level: int | None) -> mem
         IllegalStateError: There are no records.
         InvalidArgumentError: The compression level is out of range.
     """
-    if header.record_count == 0:
+    if header.count == 0:
         raise IllegalStateError("seal: the batch has no records")
-    if header.compression != CompressionType.NONE:
-        packed = compress(header.compression, batch[RECORD_BATCH_OVERHEAD:], level)
+    if header.attributes & COMPRESSION_MASK:
+        packed = compress(header.compression_type, batch[RECORD_BATCH_OVERHEAD:], level)
         batch = memoryview(bytearray(RECORD_BATCH_OVERHEAD + len(packed)))
         batch[RECORD_BATCH_OVERHEAD:] = packed
     write_header(batch, header)
@@ -88,14 +53,14 @@ def write_header(batch: memoryview, header: BatchHeader) -> None:
         header.partition_leader_epoch,
         MAGIC,
         0,
-        header.attributes(),
+        header.attributes,
         header.last_offset_delta,
         header.base_timestamp,
         header.max_timestamp,
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
-        header.record_count,
+        header.count,
     )
     _write_checksum(batch)
 

@@ -8,9 +8,10 @@ from kclient.common.broker_errors import OutOfOrderSequenceError
 from kclient.common.errors import KafkaError
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import DeliveryTimeoutError
-from kclient.producer.producer_batch import ProducerIdAndEpoch, advance_sequence
+from kclient.producer.producer_batch import ProducerIdAndEpoch
 from kclient.producer.transaction_manager import MAX_EPOCH, State, TransactionManager
 from kclient.protocol.messages.init_producer_id import InitProducerIdResponse
+from kclient.record import increment_sequence
 from tests.support.virtual.producer_world import (
     ModelPartition,
     ProducerWorld,
@@ -56,9 +57,9 @@ def sequences(producer: ProducerWorld) -> list[tuple[int, int]]:
 
 
 def test_sequences_wrap() -> None:
-    assert advance_sequence(2**31 - 1, 1) == 0
-    assert advance_sequence(2**31 - 3, 5) == 2
-    assert advance_sequence(0, -1) == 2**31 - 1
+    assert increment_sequence(2**31 - 1, 1) == 0
+    assert increment_sequence(2**31 - 3, 5) == 2
+    assert increment_sequence(0, -1) == 2**31 - 1
 
 
 def test_first_batch_of_a_partition_is_sent_alone() -> None:

@@ -18,7 +18,6 @@ from kclient.record import (
     compress,
     crc32c,
     encode_varint,
-    patch_for_append,
 )
 
 Filled = Callable[..., RecordBatchBuilder]
@@ -320,22 +319,27 @@ def test_batch_above_max_batch_size_is_corrupt(twin: ModuleType) -> None:
 # ---- what the leader writes
 
 
-def test_patch_for_append(filled: Filled) -> None:
+def test_assign_writes_offset_and_leader_epoch(filled: Filled) -> None:
     buffer = bytearray(filled(3).seal(1, 2, 3))
     before = bytes(buffer)
-    patch_for_append(buffer, 500, 9)
+    assigned = RecordBatch(buffer)
+    assigned.assign(500, 9)
     batch = RecordBatch(buffer)
-    assert (batch.base_offset, batch.partition_leader_epoch) == (500, 9)
-    assert batch.is_valid()
+    for each in (assigned, batch):
+        assert (each.base_offset, each.partition_leader_epoch, each.last_offset) == (500, 9, 502)
+        assert each.is_valid()
     assert buffer[16:] == before[16:]
     assert buffer[8:12] == before[8:12]
 
 
-def test_patch_for_append_with_append_time(filled: Filled) -> None:
+def test_set_max_timestamp_with_log_append_time(filled: Filled) -> None:
     buffer = bytearray(filled(3).seal(1, 2, 3, compression=CompressionType.SNAPPY))
-    patch_for_append(memoryview(buffer), 500, 9, log_append_time=123456)
+    stamped = RecordBatch(memoryview(buffer))
+    stamped.set_max_timestamp(123456, log_append_time=True)
+    stamped.assign(500, 9)
     batch = RecordBatch(buffer)
     assert batch.is_valid()
+    assert (batch.crc, batch.attributes) == (stamped.crc, stamped.attributes)
     assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert batch.compression_type is CompressionType.SNAPPY
     assert [(r.offset, r.timestamp) for r in batch.records()] == [
@@ -345,14 +349,15 @@ def test_patch_for_append_with_append_time(filled: Filled) -> None:
     ]
 
 
-def test_patch_for_append_changes_only_its_batch(filled: Filled) -> None:
+def test_assign_and_set_max_timestamp_change_only_their_batch(filled: Filled) -> None:
     one = bytes(filled(3).seal())
     buffer = bytearray(one + b"behind")
-    patch_for_append(buffer, 1, 1, log_append_time=5)
+    batch = RecordBatch(buffer)
+    batch.assign(1, 1)
+    batch.set_max_timestamp(5)
     assert buffer[len(one) :] == b"behind"
     assert RecordBatch(buffer).is_valid()
-    with pytest.raises(CorruptRecordError):
-        patch_for_append(bytearray(one[:-1]), 1, 1)
+    assert RecordBatch(buffer).written_max_timestamp() == 5
 
 
 LONGS = (-(2**63), -(2**63) + 1, -(2**63) + 2, -1, 0, 1, 2**63 - 2, 2**63 - 1)

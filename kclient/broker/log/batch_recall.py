@@ -9,10 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
-from kclient.broker.log.file_records import IS_CONTROL, header_of
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_segment import LogSegment
-from kclient.broker.log.producer_append_info import metadata_of
 from kclient.broker.log.producer_state_entry import (
     NUM_BATCHES_TO_RETAIN,
     BatchMetadata,
@@ -21,6 +19,7 @@ from kclient.broker.log.producer_state_entry import (
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.record import BatchColumns
+from kclient.record.batch_header import CONTROL_FLAG
 
 _TAIL_BYTES = 4 * 1024 * 1024
 """Upper bound of the bytes that are read, to bound the time of a start."""
@@ -54,11 +53,11 @@ def _find_earlier(
     found: dict[int, list[BatchMetadata]] = defaultdict(list)
     for columns, row in _backwards(local):
         producer_id = columns.producer_ids[row]
-        if producer_id not in known_from or columns.attributes[row] & IS_CONTROL:
+        if producer_id not in known_from or columns.attributes[row] & CONTROL_FLAG:
             continue
         epoch, first_offset = known_from[producer_id]
         if columns.producer_epochs[row] == epoch and columns.last_offsets[row] < first_offset:
-            found[producer_id].append(metadata_of(header_of(columns, row)))
+            found[producer_id].append(BatchMetadata.of(columns.header(row)))
             if len(found[producer_id]) == NUM_BATCHES_TO_RETAIN:
                 del known_from[producer_id]
                 if not known_from:

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, parse_header
 from kclient.broker.log.log_file_utils import CLEANED_FILE_SUFFIX, SWAP_FILE_SUFFIX
 from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.files import WireBytes
+from kclient.record import BatchHeader, parse_header
 
 _WRITE_BYTES = 256 * 1024
 
@@ -47,7 +47,7 @@ class CleanedSegment:
         """
         start = len(self._buffer)
         self._buffer += batch
-        self._headers.append(parse_header(self._buffer, start, self.segment.size + start))
+        self._headers.append(parse_header(self._buffer, start, start))
         if len(self._buffer) >= _WRITE_BYTES:
             self._write()
 

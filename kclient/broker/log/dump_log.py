@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, FileRecords
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_errors import CorruptIndexError, CorruptSnapshotError
 from kclient.broker.log.offset_index import OffsetIndex
 from kclient.broker.log.producer_snapshot import decode_snapshot
@@ -17,7 +17,14 @@ from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import CompressionError, InvalidArgumentError, KafkaError
 from kclient.common.files import Files
-from kclient.record import EndTxnMarker, Record, RecordBatch, TimestampType
+from kclient.record import (
+    BatchHeader,
+    EndTxnMarker,
+    Record,
+    RecordBatch,
+    TimestampType,
+    increment_sequence,
+)
 
 RecordDecoder = Callable[[bytes | None, bytes | None], tuple[str | None, str | None]]
 """Decodes a record's key and value into text; None omits one."""
@@ -102,9 +109,9 @@ class LogDump:
         records = self._records(self._path)
         end = 0
         try:
-            for header, batch in records.batches():
-                end = header.end_position
-                yield self._batch_line(header, batch)
+            for batch in records.batches():
+                end = batch.end_position
+                yield self._batch_line(batch)
                 if self._options.deep or self._options.print_data:
                     yield from self._record_lines(batch)
         except CorruptRecordError as problem:
@@ -115,31 +122,31 @@ class LogDump:
         if end < size and not self.problems:
             yield self._problem(f"Found {size - end} invalid bytes at the end of {self._path.name}")
 
-    def _batch_line(self, header: BatchHeader, batch: RecordBatch) -> str:
+    def _batch_line(self, batch: RecordBatch) -> str:
         valid = batch.is_valid()
         if not valid:
-            self._problem(f"batch at position {header.position}: its checksum is wrong")
+            self._problem(f"batch at position {batch.position}: its checksum is wrong")
         horizon = batch.delete_horizon_ms
         fields: dict[str, object] = {
-            "baseOffset": header.base_offset,
-            "lastOffset": header.last_offset,
-            "count": header.record_count,
-            "baseSequence": header.base_sequence,
+            "baseOffset": batch.base_offset,
+            "lastOffset": batch.last_offset,
+            "count": batch.count,
+            "baseSequence": batch.base_sequence,
             "lastSequence": batch.last_sequence,
-            "producerId": header.producer_id,
-            "producerEpoch": header.producer_epoch,
-            "partitionLeaderEpoch": header.partition_leader_epoch,
+            "producerId": batch.producer_id,
+            "producerEpoch": batch.producer_epoch,
+            "partitionLeaderEpoch": batch.partition_leader_epoch,
             "isTransactional": _flag(batch.is_transactional),
             "isControl": _flag(batch.is_control),
             "deleteHorizonMs": "OptionalLong.empty"
             if horizon is None
             else f"OptionalLong[{horizon}]",
-            "position": header.position,
-            _time_label(batch): header.max_timestamp,
-            "size": header.size_in_bytes,
-            "magic": header.magic,
+            "position": batch.position,
+            _time_label(batch): batch.max_timestamp,
+            "size": batch.size_in_bytes,
+            "magic": batch.magic,
             "compresscodec": self._codec(batch),
-            "crc": header.crc,
+            "crc": batch.crc,
             "isvalid": _flag(valid),
         }
         return _line(fields)
@@ -162,7 +169,7 @@ class LogDump:
             if batch.base_sequence >= 0:
                 # By offset: compaction may have removed records before it.
                 delta = record.offset - batch.base_offset
-                sequence = (batch.base_sequence + delta) & 0x7FFFFFFF
+                sequence = increment_sequence(batch.base_sequence, delta)
             try:
                 yield f"| {self._record_line(batch, record, sequence)}"
             except CorruptRecordError as problem:

@@ -2,25 +2,26 @@
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import File, FileSlice, WireBytes
 from kclient.record import (
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
     BatchColumns,
+    BatchHeader,
     RecordBatch,
     ScanLimits,
+    parse_header,
     read_batches,
     scan_batches,
     scan_headers,
 )
+from kclient.record.batch_header import MAGIC
 
-BATCH_HEADER_SIZE = 61
-LOG_OVERHEAD = 12
 MAX_BATCH_SIZE = 100 * 1024 * 1024
 """Upper bound of a batch on disk: the default of socket.request.max.bytes."""
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
 _SPAN = struct.Struct(">qi4xb6xi")
 """The header fields that determine the end of a batch: base offset, length, magic, offset delta."""
 
@@ -28,60 +29,25 @@ _SCAN_CHUNK = 8 * 1024
 _READ_CHUNK = 1024 * 1024
 _HEADERS_CHUNK = 64 * 1024
 _MAX_OFFSET = 2**63 - 2
-_MAGIC = 2
-_MIN_LENGTH = BATCH_HEADER_SIZE - LOG_OVERHEAD
-IS_CONTROL = 0x20
-IS_TRANSACTIONAL = 0x10
-LOG_APPEND_TIME = 0x08
+_MIN_LENGTH = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD
 
 
-class BatchHeader(NamedTuple):
-    """Header fields of a batch, and the position of the batch in the file.
-
-    Attributes:
-        position: Position of the first byte in the file.
-        size_in_bytes: Size of the batch.
-    """
-
-    position: int
-    size_in_bytes: int
-    base_offset: int
-    partition_leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
-
-    @property
-    def last_offset(self) -> int:
-        """Offset of the last record."""
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def end_position(self) -> int:
-        """Position after the batch."""
-        return self.position + self.size_in_bytes
+def framing_error(header: BatchHeader) -> CorruptRecordError | None:
+    """Return the error of a header with an invalid size or magic, or None."""
+    where, size = f"batch at position {header.position}", header.size_in_bytes
+    if not RECORD_BATCH_OVERHEAD <= size <= MAX_BATCH_SIZE:
+        return CorruptRecordError(f"{where}: got a size of {size} bytes")
+    if header.magic != MAGIC:
+        return CorruptRecordError(f"{where}: got magic {header.magic}, expected {MAGIC}")
+    return None
 
 
-def parse_header(buffer: WireBytes, start: int, position: int) -> BatchHeader:
-    """Parse the header at `start` of a buffer; `position` is its position in the file.
-
-    Raises:
-        CorruptRecordError: Invalid size or magic.
-    """
-    base_offset, length, epoch, magic, crc, attributes, *rest = _HEADER.unpack_from(buffer, start)
-    size = length + LOG_OVERHEAD
-    if not BATCH_HEADER_SIZE <= size <= MAX_BATCH_SIZE:
-        raise CorruptRecordError(f"batch at position {position}: got a size of {size} bytes")
-    if magic != _MAGIC:
-        raise CorruptRecordError(f"batch at position {position}: got magic {magic}, expected 2")
-    return BatchHeader(position, size, base_offset, epoch, magic, crc, attributes, *rest)
+def _parse(buffer: WireBytes, at: int, position: int) -> BatchHeader:
+    header = parse_header(buffer, at, position)
+    error = framing_error(header)
+    if error is not None:
+        raise error
+    return header
 
 
 def _check_position(position: int) -> None:
@@ -142,13 +108,13 @@ class FileRecords:
         _check_position(position)
         end = self.size if end is None else min(end, self.size)
         chunk, chunk_start, next_offset = b"", position, 0
-        while position + BATCH_HEADER_SIZE <= end:
-            if position + BATCH_HEADER_SIZE > chunk_start + len(chunk):
+        while position + RECORD_BATCH_OVERHEAD <= end:
+            if position + RECORD_BATCH_OVERHEAD > chunk_start + len(chunk):
                 chunk = self.file.read_at(position, min(_SCAN_CHUNK, end - position))
                 chunk_start = position
-                if len(chunk) < BATCH_HEADER_SIZE:
+                if len(chunk) < RECORD_BATCH_OVERHEAD:
                     return
-            header = parse_header(chunk, position - chunk_start, position)
+            header = _parse(chunk, position - chunk_start, position)
             if header.end_position > end:
                 return
             if header.base_offset < next_offset or header.last_offset_delta < 0:
@@ -168,17 +134,17 @@ class FileRecords:
         """
         _check_position(position)
         chunk, chunk_start, first = b"", position, -1
-        while position + BATCH_HEADER_SIZE <= self.size:
+        while position + RECORD_BATCH_OVERHEAD <= self.size:
             at = position - chunk_start
-            if at + BATCH_HEADER_SIZE > len(chunk):
+            if at + RECORD_BATCH_OVERHEAD > len(chunk):
                 chunk = self.file.read_at(position, min(_SCAN_CHUNK, self.size - position))
                 chunk_start, at = position, 0
-                if len(chunk) < BATCH_HEADER_SIZE:
+                if len(chunk) < RECORD_BATCH_OVERHEAD:
                     break
             base_offset, length, magic, delta = _SPAN.unpack_from(chunk, at)
             first = base_offset + delta if first < 0 else first
-            if base_offset + delta >= offset or magic != _MAGIC or length < _MIN_LENGTH:
-                header = parse_header(chunk, at, position)
+            if base_offset + delta >= offset or magic != MAGIC or length < _MIN_LENGTH:
+                header = _parse(chunk, at, position)
                 return first, header if header.end_position <= self.size else None
             position += length + LOG_OVERHEAD
         return first, None
@@ -191,12 +157,11 @@ class FileRecords:
         """Read a whole batch."""
         data = self.file.read_at(header.position, header.size_in_bytes)
         for batch in read_batches(data):
+            batch.position = header.position
             return batch
         raise CorruptRecordError(f"batch at position {header.position}: the file ends in it")
 
-    def batches(
-        self, position: int = 0, end: int | None = None
-    ) -> Iterator[tuple[BatchHeader, RecordBatch]]:
+    def batches(self, position: int = 0, end: int | None = None) -> Iterator[RecordBatch]:
         """Iterate over whole batches, reading the file in large chunks.
 
         Raises:
@@ -210,7 +175,9 @@ class FileRecords:
                 wanted = min(max(_READ_CHUNK, header.size_in_bytes), end - header.position)
                 chunk = memoryview(self.file.read_at(header.position, wanted))
                 chunk_start = header.position
-            yield header, RecordBatch(chunk, header.position - chunk_start)
+            batch = RecordBatch(chunk, header.position - chunk_start)
+            batch.position = header.position
+            yield batch
 
     def valid_batch_columns(
         self, *, next_offset: int = 0, last_offset: int = _MAX_OFFSET
@@ -226,7 +193,7 @@ class FileRecords:
         """
         limits = ScanLimits(next_offset, min(last_offset, _MAX_OFFSET), MAX_BATCH_SIZE)
         position, wanted = 0, _READ_CHUNK
-        while self.size - position >= BATCH_HEADER_SIZE:
+        while self.size - position >= RECORD_BATCH_OVERHEAD:
             data = self.file.read_at(position, min(wanted, self.size - position))
             columns = scan_batches(data, position, limits)
             yield from _checked(columns)
@@ -250,7 +217,7 @@ class FileRecords:
         _check_position(position)
         end = self.size if end is None else min(end, self.size)
         limits = ScanLimits(0, _MAX_OFFSET, MAX_BATCH_SIZE)
-        while position + BATCH_HEADER_SIZE <= end:
+        while position + RECORD_BATCH_OVERHEAD <= end:
             data = self.file.read_at(position, min(_HEADERS_CHUNK, end - position))
             columns = scan_headers(data, position, end, limits)
             yield from _checked(columns)
@@ -275,44 +242,3 @@ def _limits_after(limits: ScanLimits, columns: BatchColumns) -> ScanLimits:
     if not columns.batch_count:
         return limits
     return limits._replace(next_offset=columns.last_offsets[-1] + 1)
-
-
-def header_of(columns: BatchColumns, row: int) -> BatchHeader:
-    """Return the header of one row."""
-    base_offset = columns.base_offsets[row]
-    return BatchHeader(
-        columns.positions[row],
-        columns.sizes[row],
-        base_offset,
-        columns.leader_epochs[row],
-        _MAGIC,
-        columns.crcs[row],
-        columns.attributes[row],
-        columns.last_offsets[row] - base_offset,
-        columns.base_timestamps[row],
-        columns.max_timestamps[row],
-        columns.producer_ids[row],
-        columns.producer_epochs[row],
-        columns.base_sequences[row],
-        columns.record_counts[row],
-    )
-
-
-def runs(columns: BatchColumns, stop: int | None = None) -> Iterator[range]:
-    """Split the rows into ranges in order; each control batch is a range of its own.
-
-    Args:
-        columns: Batches.
-        stop: End of the rows, exclusive.
-    """
-    stop = columns.batch_count if stop is None else stop
-    start = 0
-    for control in columns.controls:
-        if control >= stop:
-            break
-        if control > start:
-            yield range(start, control)
-        yield range(control, control + 1)
-        start = control + 1
-    if start < stop:
-        yield range(start, stop)

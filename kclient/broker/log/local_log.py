@@ -1,8 +1,8 @@
 """Segments of a log on disk: append, read, roll, truncate (Kafka: LocalLog)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from kclient.broker.log.file_records import BatchHeader
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogOffsetMetadata
 from kclient.broker.log.log_segment import LogSegment
@@ -13,6 +13,7 @@ from kclient.common.files import Files, WireBytes
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.common.uuids import RandomSource
+from kclient.record import BatchHeader
 
 
 class LocalLog:
@@ -75,10 +76,10 @@ class LocalLog:
         segment.roll_jitter_ms = int.from_bytes(self._rng.randbytes(8)) % jitter if jitter else 0
         return segment
 
-    def append(self, records: WireBytes, headers: list[BatchHeader]) -> None:
+    def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:
         """Write batches to the active segment."""
         self.active.append(records, headers)
-        self.log_end_offset = headers[-1].last_offset + 1
+        self.log_end_offset = headers[-1].next_offset
 
     def roll(self, expected_next_offset: int) -> LogSegment:
         """Create a new active segment at an offset, or at the log end offset if that is higher."""

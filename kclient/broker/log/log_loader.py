@@ -2,37 +2,25 @@
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.batch_recall import restore_recent_batches
-from kclient.broker.log.file_records import (
-    IS_CONTROL,
-    IS_TRANSACTIONAL,
-    BatchHeader,
-    FileRecords,
-    header_of,
-    runs,
-)
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_errors import CorruptIndexError, MalformedCheckpointError
 from kclient.broker.log.log_segment import LogSegment
-from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
 from kclient.broker.log.producer_replay import relevant_rows
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.broker.log.swap_recovery import complete_interrupted_operations
-from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
+from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
-from kclient.record import BatchColumns, EndTxnMarker, RecordBatch
+from kclient.record import BatchColumns, BatchHeader
 
 _log = logging.getLogger(__name__)
-
-BatchReader = Callable[[BatchHeader], RecordBatch]
-"""Reads the batch of a header."""
 
 
 class LogCheckpoint(NamedTuple):
@@ -102,7 +90,7 @@ class LogLoader:
                 continue
             for columns in segment.records.header_columns(first.position):
                 before_end = bisect_left(columns.base_offsets, end_offset)
-                for rows in runs(columns, before_end):
+                for rows in columns.runs(before_end):
                     self._replay(None, segment.records, columns, rows)
                 if before_end < columns.batch_count:
                     break
@@ -224,7 +212,7 @@ class LogLoader:
         """Rebuild a transaction index from the batches and the producer state before them."""
         self.rebuild_producers(0, segment.base_offset)
         for columns in segment.records.header_columns():
-            for rows in runs(columns):
+            for rows in columns.runs():
                 self._replay(segment.indexes.transactions, segment.records, columns, rows)
 
     def _replay(
@@ -244,20 +232,24 @@ class LogLoader:
         """
         self._assign_epochs(columns, rows)
         for row in relevant_rows(columns, rows, self._producers):
-            self._apply_batch(aborted, records, header_of(columns, row))
+            self._apply_batch(aborted, records, columns.header(row))
         self._producers.update_map_end_offset(columns.last_offsets[rows[-1]] + 1)
 
     def _apply_batch(
         self, aborted: TransactionIndex | None, records: FileRecords, header: BatchHeader
     ) -> None:
         info = self._producers.prepare_update(header.producer_id, None)
-        completed = apply_batch(info, header, records.batch)
+        completed = None
+        if header.is_control:
+            completed = info.append_marker(records.batch(header))
+        else:
+            info.append_data(header)
         self._producers.update(info)
         if completed is not None:
             stable = self._producers.last_stable_offset(completed)
             self._producers.complete_txn(completed)
             if completed.aborted and aborted is not None:
-                aborted.append(aborted_txn(completed, stable))
+                aborted.append(completed.index_entry(stable))
 
 
 def _latest(epochs: LeaderEpochFileCache) -> int:
@@ -277,32 +269,3 @@ def _flush_recovered(segment: LogSegment, recovery_point: int) -> None:
     if first is not None:
         segment.records.write_back(first.position)
         segment.flush_records()
-
-
-def apply_batch(
-    info: ProducerAppendInfo, header: BatchHeader, read: BatchReader
-) -> CompletedTxn | None:
-    """Add a batch to a producer's append; return the transaction that it completed, if any.
-
-    Args:
-        info: The producer's append.
-        header: Header of the batch.
-        read: Reads the whole batch; called for markers only.
-
-    Raises:
-        KafkaError: The batch is invalid for the producer's state.
-    """
-    if not header.attributes & IS_CONTROL:
-        info.append(header, transactional=bool(header.attributes & IS_TRANSACTIONAL))
-        return None
-    records = read(header).records()
-    if not records:
-        return None
-    return info.append_marker(header, EndTxnMarker.parse(records[0].key, records[0].value))
-
-
-def aborted_txn(completed: CompletedTxn, last_stable_offset: int) -> AbortedTxn:
-    """Return the index entry of an aborted transaction."""
-    return AbortedTxn(
-        completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
-    )

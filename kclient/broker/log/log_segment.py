@@ -1,18 +1,18 @@
 """Log segment: a file of batches with its indexes (Kafka: LogSegment)."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, FileRecords, runs
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.segment_indexes import SegmentIndexes
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.errors import InvalidOffsetError
 from kclient.common.files import Files, FileSlice, WireBytes
 from kclient.common.types import OffsetAndTimestamp
-from kclient.record import BatchColumns, iter_records
+from kclient.record import BatchColumns, BatchHeader, iter_records
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -125,12 +125,12 @@ class LogSegment:
         waited_ms = self._waited_for_roll(now_ms, max_timestamp)
         return self.size > 0 and waited_ms > config.roll_ms - self.roll_jitter_ms
 
-    def append(self, records: WireBytes, headers: list[BatchHeader]) -> None:
+    def append(self, records: WireBytes, headers: Sequence[BatchHeader]) -> None:
         """Append batches and index them.
 
         Args:
             records: The batches, with their assigned offsets.
-            headers: Their headers, with positions in this file.
+            headers: Their headers; positions in `records` become positions in this file.
 
         Raises:
             InvalidOffsetError: An offset is too far from the base offset.
@@ -145,6 +145,7 @@ class LogSegment:
         self.records.append(records)
         try:
             for header in headers:
+                header.position += before
                 self.indexes.index_batch(header)
         except OSError:
             self._truncate_at(before, headers[0].base_offset)
@@ -220,7 +221,7 @@ class LogSegment:
         valid_bytes = 0
         try:
             for columns in self._valid_batch_columns():
-                for rows in runs(columns):
+                for rows in columns.runs():
                     visit(columns, rows)
                     self.indexes.index_batches(columns, rows)
                     valid_bytes = columns.positions[rows[-1]] + columns.sizes[rows[-1]]

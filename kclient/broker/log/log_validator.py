@@ -1,44 +1,42 @@
-"""Validation of the batches of an append (Kafka: LogValidator, UnifiedLog's own checks)."""
+"""Validation and recompression of the batches of an append (Kafka: LogValidator)."""
 
-import struct
-from collections.abc import Iterator
 from itertools import islice
 
-from kclient.broker.log.file_records import (
-    BATCH_HEADER_SIZE,
-    IS_CONTROL,
-    LOG_APPEND_TIME,
-    BatchHeader,
-    parse_header,
-)
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_offset_metadata import AppendOrigin
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.common.broker_errors import (
     CorruptRecordError,
     InvalidRecordError,
     InvalidTimestampError,
     RecordTooLargeError,
-    UnsupportedForMessageFormatError,
 )
 from kclient.common.errors import CompressionError, KafkaError
 from kclient.record import (
+    RECORD_BATCH_OVERHEAD,
+    CompressionType,
     RecordBatch,
     RecordsSummary,
-    crc32c,
+    compress,
     iter_records,
-    patch_for_append,
+    parse_header,
 )
+from kclient.record.batch_header import COMPRESSION_MASK, TIMESTAMP_TYPE_FLAG
+from kclient.record.sealing import write_header
 
 NO_TIMESTAMP = -1
 
 MAX_RECORD_ERRORS = 1000
 """Maximum of reported record errors; a megabyte can contain more than a million records."""
 
-_CRC_AT = 17
-_ATTRIBUTES_AT = 21
-_MAX_TIMESTAMP_AT = 35
-_MAGIC_AT = 16
+_CODECS = {
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
 
 
 class LogValidator:
@@ -63,11 +61,10 @@ class LogValidator:
         self._from_client = origin == "client"
         self._now_ms = now_ms
 
-    def validate(self, records: memoryview) -> list[BatchHeader]:
+    def validate(self, records: MemoryRecords) -> None:
         """Validate all whole batches of a request; an incomplete one at the end is ignored.
 
-        Returns:
-            Their headers, with positions in `records` and the actual max timestamp.
+        The `max_timestamp` of each batch is set to the actual one; the bytes are not modified.
 
         Raises:
             CorruptRecordError: A checksum is wrong, or the bytes are not a batch.
@@ -76,86 +73,64 @@ class LogValidator:
             UnsupportedForMessageFormatError: A batch has an older format.
             RecordValidationError: Single records are invalid; the error lists them.
         """
-        headers = []
         first_index = 0
-        for header in self._walk(records):
-            self._check_envelope(header, records)
-            summary = self._check_contents(header, records, first_index)
-            first_index += header.record_count
-            headers.append(header._replace(max_timestamp=summary.max_timestamp))
-        if not headers:
+        for batch in records.batches:
+            self._check_envelope(batch)
+            batch.max_timestamp = self._check_contents(batch, first_index).max_timestamp
+            first_index += batch.count
+        if records.error is not None:
+            raise records.error
+        if not records.batches:
             raise InvalidRecordError(f"{self._partition}: the request holds no whole record batch")
-        return headers
 
-    def assign(
-        self, records: memoryview, headers: list[BatchHeader], offset: int, leader_epoch: int
-    ) -> list[BatchHeader]:
-        """Write offsets, leader epoch and, for LogAppendTime, the append time into the batches.
+    def assign(self, batches: list[RecordBatch], offset: int, leader_epoch: int) -> None:
+        """Write offsets, leader epoch and timestamps into the batches.
 
-        Returns:
-            The updated headers.
+        The timestamp is the append time for LogAppendTime; otherwise a wrong max timestamp is
+        corrected.
         """
-        stamp = self._now_ms if self._config.stamps_append_time else None
-        assigned = []
-        for header in headers:
-            batch = records[header.position : header.end_position]
-            if stamp is None:
-                self._restamp(batch, header.max_timestamp)
-            patch_for_append(batch, offset, leader_epoch, log_append_time=stamp)
-            assigned.append(parse_header(batch, 0, header.position))
-            offset = assigned[-1].last_offset + 1
-        return assigned
+        for batch in batches:
+            if self._config.stamps_append_time:
+                batch.set_max_timestamp(self._now_ms, log_append_time=True)
+            elif batch.written_max_timestamp() != batch.max_timestamp:
+                batch.set_max_timestamp(batch.max_timestamp)
+            batch.assign(offset, leader_epoch)
+            offset = batch.next_offset
 
-    def _walk(self, records: memoryview) -> Iterator[BatchHeader]:
-        position = 0
-        while position + BATCH_HEADER_SIZE <= len(records):
-            if records[position + _MAGIC_AT] in {0, 1}:
-                raise UnsupportedForMessageFormatError(
-                    f"{self._partition}: got a batch of magic {records[position + _MAGIC_AT]}, "
-                    "expected 2"
-                )
-            header = parse_header(records, position, position)
-            if header.end_position > len(records):
-                return
-            yield header
-            position = header.end_position
-
-    def _check_envelope(self, header: BatchHeader, records: memoryview) -> None:
-        if header.size_in_bytes > self._config.max_message_bytes:
+    def _check_envelope(self, batch: RecordBatch) -> None:
+        if batch.size_in_bytes > self._config.max_message_bytes:
             raise RecordTooLargeError(
-                f"{self._partition}: got a batch of {header.size_in_bytes} bytes, expected at most "
+                f"{self._partition}: got a batch of {batch.size_in_bytes} bytes, expected at most "
                 f"{self._config.max_message_bytes} (max.message.bytes)"
             )
-        computed = crc32c(records[header.position + _ATTRIBUTES_AT : header.end_position])
-        if computed != header.crc:
+        computed = batch.computed_crc()
+        if computed != batch.crc:
             raise CorruptRecordError(
-                f"{self._partition}: record batch: got checksum {header.crc:#010x}, "
+                f"{self._partition}: record batch: got checksum {batch.crc:#010x}, "
                 f"expected {computed:#010x}"
             )
-        problem = self._client_problem(header) if self._from_client else None
+        problem = self._client_problem(batch) if self._from_client else None
         if problem is not None:
             raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
 
-    def _client_problem(self, header: BatchHeader) -> str | None:
-        count, offsets = header.record_count, header.last_offset_delta + 1
+    def _client_problem(self, batch: RecordBatch) -> str | None:
+        count, offsets = batch.count, batch.last_offset_delta + 1
         problem = None
-        if header.base_offset != 0:
-            problem = f"got base offset {header.base_offset}, expected 0"
+        if batch.base_offset != 0:
+            problem = f"got base offset {batch.base_offset}, expected 0"
         elif count <= 0:
             problem = f"got a count of {count} records"
         elif offsets != count:
             problem = f"got {count} records in {offsets} offsets"
-        elif header.attributes & IS_CONTROL:
+        elif batch.is_control:
             problem = "clients may not write control records"
-        elif header.producer_id >= 0 and header.base_sequence < 0:
-            problem = f"got sequence {header.base_sequence} of producer {header.producer_id}"
+        elif batch.producer_id >= 0 and batch.base_sequence < 0:
+            problem = f"got sequence {batch.base_sequence} of producer {batch.producer_id}"
         return problem
 
-    def _check_contents(
-        self, header: BatchHeader, records: memoryview, first_index: int
-    ) -> RecordsSummary:
+    def _check_contents(self, batch: RecordBatch, first_index: int) -> RecordsSummary:
         try:
-            batch = RecordBatch(records, header.position)
+            batch.check_counts()
             summary = batch.summary()
         except (CorruptRecordError, CompressionError) as problem:
             raise InvalidRecordError(f"{self._partition}: {problem}") from problem
@@ -163,7 +138,7 @@ class LogValidator:
             raise InvalidRecordError(
                 f"{self._partition}: the offsets within a record batch have holes"
             )
-        if header.attributes & LOG_APPEND_TIME and self._from_client:
+        if batch.attributes & TIMESTAMP_TYPE_FLAG and self._from_client:
             self._reject_timestamps(
                 [(first_index, "producers may not set the timestamp type LogAppendTime")]
             )
@@ -220,10 +195,54 @@ class LogValidator:
         cause: KafkaError = InvalidTimestampError(f"{self._partition}: {problems[0][1]}")
         raise RecordValidationError(cause, problems)
 
-    @staticmethod
-    def _restamp(batch: memoryview, max_timestamp: int) -> None:
-        """Correct the max timestamp in the header, and update the checksum."""
-        (stated,) = struct.unpack_from(">q", batch, _MAX_TIMESTAMP_AT)
-        if stated != max_timestamp:
-            struct.pack_into(">q", batch, _MAX_TIMESTAMP_AT, max_timestamp)
-            struct.pack_into(">I", batch, _CRC_AT, crc32c(batch[_ATTRIBUTES_AT:]))
+
+def recompress(records: MemoryRecords, config: LogConfig) -> MemoryRecords:
+    """Return the batches with the topic's codec; the argument if all have it already.
+
+    The records are not modified, only their compression.
+
+    Args:
+        records: Validated batches.
+        config: Topic configuration.
+
+    Raises:
+        RecordTooLargeError: A recompressed batch is larger than max.message.bytes.
+    """
+    codec = _CODECS.get(config.compression_type)
+    if codec is None or all(
+        batch.attributes & COMPRESSION_MASK == codec for batch in records.batches
+    ):
+        return records
+    packed = bytearray()
+    for batch in records.batches:
+        same = batch.attributes & COMPRESSION_MASK == codec
+        data = batch.buffer if same else _recompressed(batch, codec, config)
+        if len(data) > config.max_message_bytes:
+            raise RecordTooLargeError(
+                f"got a batch of {len(data)} bytes as {config.compression_type}, expected at most "
+                f"{config.max_message_bytes} (max.message.bytes)"
+            )
+        packed += data
+    recompressed = MemoryRecords(packed)
+    for batch, validated in zip(recompressed.batches, records.batches, strict=True):
+        batch.max_timestamp = validated.max_timestamp
+    return recompressed
+
+
+def _recompressed(batch: RecordBatch, codec: CompressionType, config: LogConfig) -> memoryview:
+    body = compress(codec, batch.payload(), _level(codec, config))
+    packed = memoryview(bytearray(RECORD_BATCH_OVERHEAD + len(body)))
+    packed[RECORD_BATCH_OVERHEAD:] = body
+    header = parse_header(batch.buffer, 0, 0)
+    header.attributes = header.attributes & ~COMPRESSION_MASK | codec
+    write_header(packed, header)
+    return packed
+
+
+def _level(codec: CompressionType, config: LogConfig) -> int | None:
+    levels = {
+        CompressionType.GZIP: config.compression_gzip_level,
+        CompressionType.LZ4: config.compression_lz4_level,
+        CompressionType.ZSTD: config.compression_zstd_level,
+    }
+    return levels.get(codec)

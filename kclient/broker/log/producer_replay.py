@@ -6,10 +6,10 @@ of each producer and on the first batch of its transaction.
 
 from collections.abc import Sequence
 
-from kclient.broker.log.file_records import IS_TRANSACTIONAL
 from kclient.broker.log.producer_state_entry import NUM_BATCHES_TO_RETAIN
 from kclient.broker.log.producer_state_manager import ProducerStateManager
 from kclient.record import BatchColumns
+from kclient.record.batch_header import TRANSACTIONAL_FLAG
 
 
 def relevant_rows(
@@ -36,7 +36,7 @@ def relevant_rows(
         if seen < NUM_BATCHES_TO_RETAIN and producer_id >= 0:
             counts[producer_id] = seen + 1
             relevant.append(row)
-        if flags & IS_TRANSACTIONAL and producer_id >= 0:
+        if flags & TRANSACTIONAL_FLAG and producer_id >= 0:
             first_of_txn[producer_id] = row
     if len(producers.entries) + len(counts) > producers.limits.max_ids:
         return [row for row in rows if ids[row] >= 0]

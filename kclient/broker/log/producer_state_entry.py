@@ -1,29 +1,31 @@
-"""State of one producer in a log (Kafka: ProducerStateEntry, BatchMetadata)."""
+"""State of one producer in a log, and its changes by an append (Kafka: ProducerStateEntry)."""
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from kclient.broker.log.log_offset_metadata import AppendOrigin
+from kclient.broker.log.transaction_index import AbortedTxn
+from kclient.common.broker_errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceError,
+    TransactionCoordinatorFencedError,
+)
+from kclient.record import (
+    BatchHeader,
+    ControlRecordType,
+    EndTxnMarker,
+    RecordBatch,
+    decrement_sequence,
+    in_sequence,
+    increment_sequence,
+)
 
 NUM_BATCHES_TO_RETAIN = 5
 NO_SEQUENCE = -1
 NO_PRODUCER_EPOCH = -1
 NO_PRODUCER_ID = -1
-MAX_SEQUENCE = 2**31 - 1
-
-
-def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence plus `increment`; sequences wrap from 2^31-1 to 0."""
-    return (sequence + increment) & MAX_SEQUENCE
-
-
-def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence minus `decrement`; sequences wrap from 0 to 2^31-1."""
-    return (sequence - decrement) & MAX_SEQUENCE
-
-
-def in_sequence(last_sequence: int, next_sequence: int) -> bool:
-    """Return whether one sequence follows another."""
-    return next_sequence == increment_sequence(last_sequence, 1)
 
 
 class BatchMetadata(NamedTuple):
@@ -40,6 +42,16 @@ class BatchMetadata(NamedTuple):
     last_offset: int
     offset_delta: int
     timestamp: int
+
+    @classmethod
+    def of(cls, header: BatchHeader) -> Self:
+        """Return the metadata of a batch."""
+        return cls(
+            header.last_sequence,
+            header.last_offset,
+            header.last_offset_delta,
+            header.max_timestamp,
+        )
 
     @property
     def first_sequence(self) -> int:
@@ -127,3 +139,133 @@ class ProducerStateEntry:
             self.batches.copy(),
             self.last_update_ms,
         )
+
+
+class TxnMetadata(NamedTuple):
+    """Producer id and first offset of an ongoing transaction."""
+
+    producer_id: int
+    first_offset: int
+
+
+class CompletedTxn(NamedTuple):
+    """Completed transaction: producer, first offset, offset of the marker, outcome."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+    def index_entry(self, last_stable_offset: int) -> AbortedTxn:
+        """Return the entry of the transaction index."""
+        return AbortedTxn(self.producer_id, self.first_offset, self.last_offset, last_stable_offset)
+
+
+class ProducerAppendInfo:
+    """Changes of an append to one producer's state (Kafka: ProducerAppendInfo).
+
+    Attributes:
+        entry: The new state.
+        started: Transactions that start with the append.
+    """
+
+    def __init__(
+        self, partition: str, current: ProducerStateEntry, origin: AppendOrigin | None
+    ) -> None:
+        """Create an append on the current state.
+
+        Args:
+            partition: Partition name for error messages.
+            current: State of the producer; it is not modified.
+            origin: Epochs and sequences are checked for clients, epochs only for coordinators;
+                None, for batches that were appended before, as in recovery, checks neither.
+        """
+        self._partition = partition
+        self._origin = origin
+        self.entry = current.copy()
+        self.started: list[TxnMetadata] = []
+
+    def append_data(self, header: BatchHeader) -> None:
+        """Add a batch of records.
+
+        Raises:
+            InvalidProducerEpochError: The producer is fenced by a later epoch.
+            OutOfOrderSequenceError: Records before these are missing.
+            InvalidTxnStateError: A non-transactional batch within an ongoing transaction.
+        """
+        if self._origin is not None:
+            self._check_epoch(header)
+        if self._origin == "client":
+            self._check_sequence(header)
+        self.entry.add_batch(header.producer_epoch, BatchMetadata.of(header))
+        if self.entry.current_txn_first_offset is not None:
+            if not header.is_transactional and self._origin is not None:
+                raise InvalidTxnStateError(
+                    f"{self._partition}: producer {header.producer_id} wrote outside of its "
+                    "transaction while it was open"
+                )
+        elif header.is_transactional:
+            self.entry.current_txn_first_offset = header.base_offset
+            self.started.append(TxnMetadata(header.producer_id, header.base_offset))
+
+    def append_marker(self, batch: RecordBatch) -> CompletedTxn | None:
+        """Add a control batch; return the transaction that its marker completes, if any.
+
+        Raises:
+            InvalidProducerEpochError: The marker's epoch is below the producer's.
+            TransactionCoordinatorFencedError: The coordinator is fenced by a later epoch.
+        """
+        records = batch.records()
+        if not records:  # compacted
+            return None
+        marker = EndTxnMarker.parse(records[0].key, records[0].value)
+        if self._origin is not None:
+            self._check_epoch(batch)
+            self._check_coordinator(marker)
+        self.entry.update_epoch(batch.producer_epoch)
+        completed = None
+        first_offset = self.entry.current_txn_first_offset
+        if first_offset is not None:
+            completed = CompletedTxn(
+                batch.producer_id,
+                first_offset,
+                batch.last_offset,
+                marker.control_type is ControlRecordType.ABORT,
+            )
+        self.entry.current_txn_first_offset = None
+        self.entry.coordinator_epoch = marker.coordinator_epoch
+        self.entry.last_timestamp = batch.max_timestamp
+        return completed
+
+    def _check_coordinator(self, marker: EndTxnMarker) -> None:
+        if self.entry.coordinator_epoch > marker.coordinator_epoch:
+            raise TransactionCoordinatorFencedError(
+                f"{self._partition}: got a marker of coordinator epoch "
+                f"{marker.coordinator_epoch}, expected at least {self.entry.coordinator_epoch}"
+            )
+
+    def _check_epoch(self, header: BatchHeader) -> None:
+        if header.producer_epoch < self.entry.producer_epoch:
+            raise InvalidProducerEpochError(
+                f"{self._partition}: producer {header.producer_id}: got epoch "
+                f"{header.producer_epoch}, expected at least {self.entry.producer_epoch}"
+            )
+
+    def _check_sequence(self, header: BatchHeader) -> None:
+        """Check that the base sequence follows the last sequence.
+
+        The first batch of a producer without state may have any sequence.
+        """
+        known_epoch = self.entry.producer_epoch
+        if header.producer_epoch != known_epoch:
+            expected = 0
+            fits = header.base_sequence == 0 or known_epoch == NO_PRODUCER_EPOCH
+        else:
+            last = self.entry.last_sequence
+            expected = increment_sequence(last, 1)
+            fits = known_epoch == NO_PRODUCER_EPOCH or in_sequence(last, header.base_sequence)
+        if not fits:
+            raise OutOfOrderSequenceError(
+                f"{self._partition}: producer {header.producer_id} epoch {header.producer_epoch}: "
+                f"got sequence {header.base_sequence}, expected {expected}"
+            )

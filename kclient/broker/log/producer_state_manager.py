@@ -9,9 +9,12 @@ from typing import NamedTuple
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.log_errors import CorruptSnapshotError
 from kclient.broker.log.log_offset_metadata import AppendOrigin
-from kclient.broker.log.producer_append_info import CompletedTxn, ProducerAppendInfo
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
-from kclient.broker.log.producer_state_entry import ProducerStateEntry
+from kclient.broker.log.producer_state_entry import (
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerStateEntry,
+)
 from kclient.common.files import Files
 from kclient.common.runtime import Clock
 

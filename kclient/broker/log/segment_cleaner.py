@@ -88,10 +88,10 @@ class SegmentCleaner:
         """Iterate over a segment's verified batches, with None between two slices."""
         size, position, until = segment.size, 0, SLICE_BYTES
         with self._reading(segment):
-            for header, batch in segment.records.batches(0, size):
+            for batch in segment.records.batches(0, size):
                 batch.ensure_valid()
                 yield batch
-                position = header.end_position
+                position = batch.end_position
                 if position >= until:
                     yield None
                     until = position + SLICE_BYTES

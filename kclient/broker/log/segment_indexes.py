@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.index_entries import IndexProgress, add_entries
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
@@ -16,7 +16,7 @@ from kclient.broker.log.time_index import UNKNOWN_TIMESTAMP_OFFSET, TimeIndex, T
 from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
-from kclient.record import BatchColumns
+from kclient.record import BatchColumns, BatchHeader
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -163,7 +163,7 @@ class SegmentIndexes:
                 if indexable:
                     self.index_batches(columns, range(indexable))
                 if indexable < columns.batch_count:
-                    _ensure_indexable(self._offset, header_of(columns, indexable))
+                    _ensure_indexable(self._offset, columns.header(indexable))
         finally:
             if self._appendable:
                 self.prepare_for_append()

@@ -10,6 +10,7 @@ from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.log_maintenance import LogMaintenance
 from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
 from kclient.broker.log.log_parts import make_parts
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.offset_lookup import OffsetLookup
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
@@ -165,13 +166,17 @@ class UnifiedLog:
             return self._local.segments.size_in_bytes()
 
     def append_as_leader(
-        self, records: WireBytes, leader_epoch: int, *, origin: AppendOrigin = "client"
+        self,
+        records: WireBytes | MemoryRecords,
+        leader_epoch: int,
+        *,
+        origin: AppendOrigin = "client",
     ) -> LogAppendInfo:
         """Append the batches of a request, all or none.
 
         Args:
-            records: Whole batches; offsets and epoch are written into this memory if it is
-                writable, else into a copy.
+            records: Whole batches, parsed or not; offsets and epoch are written into this
+                memory if it is writable, else into a copy.
             leader_epoch: Epoch of this leader.
             origin: Origin of the append; coordinators may write control batches, and out of order.
 
@@ -187,6 +192,8 @@ class UnifiedLog:
             KafkaStorageError: The disk failed, or is full; nothing was appended, unless only the
                 flush of ``flush.messages`` failed.
         """
+        if not isinstance(records, MemoryRecords):
+            records = MemoryRecords(records)
         with self._parts.locked("append"):
             self._parts.metadata.maybe_flush()
             info = self._appender.append(records, leader_epoch, origin)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.log.log_offset_metadata import AppendOrigin, LogAppendInfo
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,
@@ -113,7 +114,7 @@ class Partition:
             self._advance_high_watermark()
 
     def append_records_to_leader(
-        self, records: memoryview, required_acks: int, origin: AppendOrigin = "client"
+        self, records: MemoryRecords, required_acks: int, origin: AppendOrigin = "client"
     ) -> LogAppendInfo:
         """Append record batches as the leader. They are committed at the high watermark.
 
@@ -127,7 +128,7 @@ class Partition:
             if required_acks == ACKS_ALL:
                 self._check_min_isr()
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
-            self._appended_bytes += len(records)
+            self._appended_bytes += records.size_in_bytes
             self._local.log_end_offset = self.log.log_end_offset
             self._advance_high_watermark()
             return info

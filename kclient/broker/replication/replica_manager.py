@@ -13,6 +13,7 @@ from kclient.broker.log.log_dir_failure_channel import is_transient
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchPartitionStatus
 from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
 from kclient.broker.replication.delayed_produce import AppendResults, DelayedProduce
@@ -171,7 +172,7 @@ class ReplicaManager:
     def append_records(
         self,
         required_acks: int,
-        entries: Mapping[TopicPartition, memoryview],
+        entries: Mapping[TopicPartition, MemoryRecords],
         timeout_ms: float,
         on_done: Callable[[AppendResults], None],
         origin: AppendOrigin = "client",
@@ -266,7 +267,11 @@ class ReplicaManager:
         return 0 if partition is None else partition.appended_bytes
 
     def _append(
-        self, topic_partition: TopicPartition, records: memoryview, acks: int, origin: AppendOrigin
+        self,
+        topic_partition: TopicPartition,
+        records: MemoryRecords,
+        acks: int,
+        origin: AppendOrigin,
     ) -> AppendResult:
         try:
             partition = self.partition(topic_partition)

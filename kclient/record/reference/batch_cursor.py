@@ -1,24 +1,21 @@
 """Cursor that reads the records of a batch in slices, for the consumer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.converters import DataOnly
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.types import TopicPartition
-from kclient.record.batch_format import MAX_INT32
+from kclient.record.batch_header import MAX_INT32
 from kclient.record.columns import Columns
 from kclient.record.compression import DEFAULT_MAX_DECOMPRESSED
 from kclient.record.errors import RecordDeserializationError
-from kclient.record.record import Header
+from kclient.record.record import Deserializer
+from kclient.record.record_batch import AbstractRecordBatch
 from kclient.record.reference.column_builder import ColumnBuilder
 from kclient.record.reference.consumer_record import ConsumerRecord
-from kclient.record.reference.record_batch import RecordBatch
-from kclient.record.reference.record_parser import ParsedRecord
-
-Deserializer = Callable[[str, list[Header], bytes], Any]
-"""Called with topic, headers and data, as in `kclient.serialization`; not called for null."""
+from kclient.record.reference.record_parser import ParsedRecord, check_end, parse_record_of
 
 
 class BatchCursor:
@@ -55,7 +52,7 @@ class BatchCursor:
 
     def __init__(
         self,
-        batch: RecordBatch,
+        batch: AbstractRecordBatch,
         topic: str,
         partition: int,
         start_offset: int = 0,
@@ -153,12 +150,14 @@ class BatchCursor:
         if self._data is None:
             self._data = bytes(self._batch.payload(self._max_decompressed))
             if self._batch.count == 0:
-                self._batch.check_end(self._data, 0)
+                check_end(self._batch, self._data, 0)
         wanted = self._position - self._batch.base_offset
         while not self.exhausted:
-            record = self._batch.parse_record(self._data, self._byte, self._index, self._previous)
+            record = parse_record_of(
+                self._batch, self._data, self._byte, self._index, self._previous
+            )
             if self._index == self._batch.count - 1:
-                self._batch.check_end(self._data, record[0])
+                check_end(self._batch, self._data, record[0])
             if record[2] >= wanted:
                 return record
             self._byte, self._previous = record[0], record[2]
@@ -219,7 +218,7 @@ def _check_max_records(max_records: int) -> None:
 
 
 def decode_columns(
-    batches: Iterable[RecordBatch],
+    batches: Iterable[AbstractRecordBatch],
     start_offset: int = 0,
     *,
     max_records: int = MAX_INT32,

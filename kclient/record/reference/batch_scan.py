@@ -3,16 +3,14 @@
 from array import array
 
 from kclient.common.files import WireBytes
-from kclient.record.batch_columns import BatchColumns, ScanLimits
-from kclient.record.batch_format import (
-    ATTRIBUTES_AT,
-    CONTROL_FLAG,
-    HEADER,
-    LOG_OVERHEAD,
-    MAGIC,
-    RECORD_BATCH_OVERHEAD,
+from kclient.record.batch_columns import (
+    BatchColumns,
+    ScanLimits,
+    content_problem,
+    framing_problem,
+    offset_problem,
 )
-from kclient.record.checksum import crc32c
+from kclient.record.batch_header import CONTROL_FLAG, HEADER, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 
 _COLUMNS = 13
 _NO_LIMITS = ScanLimits()
@@ -79,38 +77,3 @@ def _row(view: memoryview, at: int, position: int) -> Row:
     base_offset, length, epoch, _, crc, attributes, delta, *rest = HEADER.unpack_from(view, at)
     size, last_offset = length + LOG_OVERHEAD, base_offset + delta
     return (position + at, size, base_offset, last_offset, epoch, crc, attributes, *rest)
-
-
-def framing_problem(view: memoryview, at: int, limits: ScanLimits) -> str | None:
-    """Return why the size or the magic of a batch is invalid, or None."""
-    base_offset, length, _, magic, *_ = HEADER.unpack_from(view, at)
-    if not RECORD_BATCH_OVERHEAD <= length + LOG_OVERHEAD <= limits.max_batch_size:
-        return f"batch at offset {base_offset}: got a size of {length + LOG_OVERHEAD} bytes"
-    if magic != MAGIC:
-        return f"batch at offset {base_offset}: got magic {magic}, expected {MAGIC}"
-    return None
-
-
-def offset_problem(view: memoryview, at: int, limits: ScanLimits) -> str | None:
-    """Return why the offsets of a batch are out of order, or None.
-
-    The checksum does not cover offsets; only their order reveals damage.
-    """
-    base_offset, _, _, _, _, _, delta, *_ = HEADER.unpack_from(view, at)
-    if delta < 0 or base_offset < limits.next_offset or base_offset + delta > limits.last_offset:
-        return (
-            f"batch of offsets {base_offset} to {base_offset + delta}: out of order, expected "
-            f"{limits.next_offset} to {limits.last_offset}"
-        )
-    return None
-
-
-def content_problem(batch: memoryview) -> str | None:
-    """Return why the record count or the checksum of a batch is invalid, or None."""
-    base_offset, _, _, _, crc, _, delta, *_, count = HEADER.unpack_from(batch)
-    if not 0 <= count <= delta + 1:
-        return f"batch at offset {base_offset}: it states {count} records in {delta + 1} offsets"
-    computed = crc32c(batch[ATTRIBUTES_AT:])
-    if crc != computed:
-        return f"batch at offset {base_offset}: got checksum {crc:#010x}, expected {computed:#010x}"
-    return None

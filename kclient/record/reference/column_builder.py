@@ -4,7 +4,7 @@ from array import array
 
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import InvalidArgumentError
-from kclient.record.batch_format import MAX_INT32
+from kclient.record.batch_header import MAX_INT32
 from kclient.record.columns import BinaryColumn, Columns
 from kclient.record.record import Header
 from kclient.record.timestamp_type import TimestampType

@@ -6,7 +6,8 @@ from itertools import repeat
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import IllegalStateError, InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.record.batch_format import (
+from kclient.record.batch_header import (
+    MAGIC,
     MAX_INT32,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -14,11 +15,12 @@ from kclient.record.batch_format import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     RECORD_BATCH_OVERHEAD,
+    BatchHeader,
+    batch_attributes,
 )
 from kclient.record.compression_type import CompressionType
 from kclient.record.record import Header
-from kclient.record.reference.record_columns import RecordColumns
-from kclient.record.reference.record_encoder import (
+from kclient.record.record_encoder import (
     NO_HEADERS,
     as_bytes,
     check_rows,
@@ -26,9 +28,10 @@ from kclient.record.reference.record_encoder import (
     encode_headers,
     encode_length,
 )
-from kclient.record.reference.varints import encode_varint
-from kclient.record.sealing import BatchHeader, restamp_batch, seal_batch
+from kclient.record.reference.record_columns import RecordColumns
+from kclient.record.sealing import restamp_batch, seal_batch
 from kclient.record.timestamp_type import TimestampType
+from kclient.record.varints import encode_varint
 
 
 class RecordBatchBuilder:
@@ -322,19 +325,22 @@ class RecordBatchBuilder:
         if self._sealed is not None:
             raise IllegalStateError("seal: the batch is sealed; use restamp for new producer state")
         header = BatchHeader(
-            base_offset=self._base_offset,
-            partition_leader_epoch=partition_leader_epoch,
-            compression=compression,
-            timestamp_type=timestamp_type,
-            transactional=transactional,
-            control=control,
-            last_offset_delta=self._last_delta,
-            base_timestamp=self._first_timestamp,
-            max_timestamp=self._max_timestamp,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            record_count=self._count,
+            0,
+            self._end,
+            self._base_offset,
+            partition_leader_epoch,
+            MAGIC,
+            0,
+            batch_attributes(
+                compression, timestamp_type, transactional=transactional, control=control
+            ),
+            self._last_delta,
+            self._first_timestamp,
+            self._max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            self._count,
         )
         self._sealed = seal_batch(memoryview(self._buffer)[: self._end], header, level)
         return self._sealed

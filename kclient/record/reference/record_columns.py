@@ -1,20 +1,32 @@
 """Columns as a source of records."""
 
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.record.columns import BinaryColumn, HeaderColumn
+from kclient.record.columns import BinaryColumn, HeaderColumn, column_cell, read_headers
 from kclient.record.record import Header
+from kclient.record.record_encoder import check_timestamp, record_size_upper_bound
 from kclient.record.reference.murmur2 import murmur2, to_positive
-from kclient.record.reference.record_encoder import check_timestamp, record_size_upper_bound
-
-if TYPE_CHECKING:  # it knows this
-    from kclient.record.reference.record_batch_builder import RecordBatchBuilder
 
 PartitionRows = list[tuple[int, memoryview]]
 """Partition, -1 for none, and the rows that go there: 64-bit integers, native order."""
+
+
+class RecordAppender(Protocol):
+    """Target of `RecordColumns.append_to`: a batch builder."""
+
+    def append(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None = None,
+    ) -> int:
+        """Append a record; return -1 if it does not fit."""
+        ...
 
 
 class RecordColumns:
@@ -78,8 +90,8 @@ class RecordColumns:
         times = self._timestamps_ms
         return (
             check_timestamp(times if isinstance(times, int) else times[row]),
-            None if self._keys is None else _cell("key", self._keys, row, shown),
-            _cell("value", self._values, row, shown),
+            None if self._keys is None else column_cell("key", self._keys, row, shown),
+            column_cell("value", self._values, row, shown),
             None if self._headers is None else read_headers(self._headers, row, shown),
         )
 
@@ -144,7 +156,7 @@ class RecordColumns:
         for row in range(start, stop):
             partition = -1 if given is None else max(given[row], -1)
             if partition < 0 and by_key and self._keys is not None:
-                key = _cell("key", self._keys, row, row)
+                key = column_cell("key", self._keys, row, row)
                 if key is not None:
                     partition = to_positive(murmur2(key)) % partition_count
             if partition >= partition_count:
@@ -154,7 +166,7 @@ class RecordColumns:
             members.setdefault(partition, array("q")).append(row)
         return [(each, memoryview(members[each]).cast("B")) for each in sorted(members)]
 
-    def append_to(self, builder: "RecordBatchBuilder", rows: WireBytes | None, start: int) -> int:
+    def append_to(self, builder: RecordAppender, rows: WireBytes | None, start: int) -> int:
         """Append rows to a batch, as many as fit; called by `RecordBatchBuilder.append_columns`.
 
         Args:
@@ -179,45 +191,3 @@ class RecordColumns:
             if builder.append(*self._row(row, row)) < 0:
                 return place - start
         return count - start
-
-
-def _cell(what: str, column: BinaryColumn, row: int, shown: int) -> bytes | None:
-    try:
-        return column.row(row)
-    except InvalidArgumentError:
-        raise _exceeds(what, shown) from None
-
-
-def _exceeds(what: str, row: int) -> InvalidArgumentError:
-    return InvalidArgumentError(f"{what}: row {row} exceeds the data of its column")
-
-
-def read_headers(column: HeaderColumn, row: int, shown: int) -> list[Header]:
-    """Return the headers of a row.
-
-    Args:
-        column: The column.
-        row: The row.
-        shown: Number of the row in error messages.
-
-    Raises:
-        InvalidArgumentError: It exceeds the data of its column, or a name is null or not UTF-8.
-    """
-    try:
-        places = column.span(row)
-    except InvalidArgumentError:
-        raise _exceeds("headers", shown) from None
-    return [_header(column, place, shown) for place in places]
-
-
-def _header(column: HeaderColumn, place: int, shown: int) -> Header:
-    name = _cell("headers", column.keys, place, shown)
-    value = _cell("headers", column.values, place, shown)
-    if name is None:
-        raise InvalidArgumentError(f"headers: row {shown} has a header without a name")
-    try:
-        return name.decode(), value
-    except UnicodeDecodeError:
-        raise InvalidArgumentError(
-            f"headers: row {shown} has a header whose name is not UTF-8"
-        ) from None

@@ -1,8 +1,9 @@
 """Parser of one record of an uncompressed payload."""
 
-from kclient.record.batch_format import MIN_RECORD_SIZE
+from kclient.record.batch_header import MAX_INT64, MIN_RECORD_SIZE, TIMESTAMP_TYPE_FLAG
 from kclient.record.record import Header
-from kclient.record.reference.varints import MalformedRecordError, read_varint, read_varlong
+from kclient.record.record_batch import AbstractRecordBatch
+from kclient.record.varints import MalformedRecordError, read_varint, read_varlong
 
 _NULL = 1  # the length -1
 
@@ -74,3 +75,47 @@ def _read_headers(data: bytes, position: int, end: int, headers: list[Header]) -
         # As in Kafka: a name that is not UTF-8 must not make the partition unreadable.
         headers.append((name.decode(errors="replace"), value))
     return position
+
+
+def parse_record_of(
+    batch: AbstractRecordBatch, data: bytes, position: int, index: int, previous: int
+) -> ParsedRecord:
+    """Parse one record of a batch, with the timestamp instead of its delta.
+
+    Args:
+        batch: The batch.
+        data: The batch's payload.
+        position: Start position of the record.
+        index: Index of the record, for the error message.
+        previous: Offset delta of the preceding record, -1 for the first.
+
+    Raises:
+        CorruptRecordError: The record is malformed or inconsistent with the batch.
+    """
+    try:
+        end, delta, offset_delta, key, value, headers = parse_record(data, position)
+    except MalformedRecordError as error:
+        raise batch.corrupt(f"record {index}: {error}") from None
+    if not previous < offset_delta <= batch.last_offset_delta:
+        raise batch.corrupt(
+            f"record {index}: its offset delta {offset_delta} is not between the one before, "
+            f"{previous}, and the last one, {batch.last_offset_delta}"
+        )
+    timestamp = batch.base_timestamp + delta
+    if not -MAX_INT64 <= timestamp <= MAX_INT64:
+        raise batch.corrupt(f"record {index}: its timestamp has more than 64 bits")
+    if batch.attributes & TIMESTAMP_TYPE_FLAG:
+        timestamp = batch.max_timestamp
+    return end, timestamp, offset_delta, key, value, headers
+
+
+def check_end(batch: AbstractRecordBatch, data: bytes, position: int) -> None:
+    """Check that no data follows the last record.
+
+    Raises:
+        CorruptRecordError: Data follows.
+    """
+    if position != len(data):
+        raise batch.corrupt(
+            f"{len(data) - position} bytes follow the last of its {batch.count} records"
+        )

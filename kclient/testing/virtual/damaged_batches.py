@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from kclient.record import crc32c
-from kclient.record.batch_format import (
+from kclient.record.batch_header import (
     ATTRIBUTES_AT,
     CRC,
     CRC_AT,

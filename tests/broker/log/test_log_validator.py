@@ -10,6 +10,7 @@ import pytest
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import RecordValidationError
 from kclient.broker.log.log_validator import MAX_RECORD_ERRORS, LogValidator
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.common.broker_errors import (
     CorruptRecordError,
@@ -158,10 +159,11 @@ def test_reported_record_errors_are_bounded(config: LogConfig) -> None:
     """A megabyte can contain a million records; only the first errors are reported."""
     batch = make_batch(20_000, first_timestamp=0, value=b"", keys=False)
     validator = LogValidator("topic-0", config, "client", NOW_MS)
+    records = MemoryRecords(batch)
     tracemalloc.start()
     try:
         with pytest.raises(RecordValidationError) as caught:
-            validator.validate(memoryview(batch))
+            validator.validate(records)
         held = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

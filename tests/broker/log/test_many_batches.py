@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.broker.log.file_records import BatchHeader, FileRecords, header_of, runs
+from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_file_utils import base_offset_of
-from kclient.broker.log.log_loader import apply_batch
 from kclient.broker.log.producer_replay import relevant_rows
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.broker.log.segment_indexes import SegmentIndexes
@@ -20,6 +19,7 @@ from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.system_files import SystemFiles
 from kclient.record import (
     BatchColumns,
+    BatchHeader,
     ControlRecordType,
     EndTxnMarker,
     RecordBatch,
@@ -86,13 +86,17 @@ def knowing(max_ids: int) -> ProducerStateManager:
 def producer_state(columns: BatchColumns, data: bytes, max_ids: int, *, all_rows: bool) -> Any:
     manager = knowing(max_ids)
     ended = []
-    for rows in runs(columns):
+    for rows in columns.runs():
         for row in rows if all_rows else relevant_rows(columns, rows, manager):
-            header = header_of(columns, row)
+            header = columns.header(row)
             if header.producer_id < 0:
                 continue
             info = manager.prepare_update(header.producer_id, None)
-            txn = apply_batch(info, header, lambda at: RecordBatch(data, at.position))
+            txn = None
+            if header.is_control:
+                txn = info.append_marker(RecordBatch(data, header.position))
+            else:
+                info.append_data(header)
             manager.update(info)
             if txn is not None:
                 ended.append((txn, manager.last_stable_offset(txn)))
@@ -139,7 +143,7 @@ def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any
                 indexes.index_batches(columns, range(start, min(start + size, columns.batch_count)))
         else:
             for row in range(columns.batch_count):
-                indexes.index_batch(header_of(columns, row))
+                indexes.index_batch(columns.header(row))
         greatest = indexes.max_timestamp_and_offset
         indexes.finish()
         indexes.release()
@@ -173,7 +177,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileRecords:
 
 
 def headers(found: Any) -> list[BatchHeader]:
-    return [header_of(columns, row) for columns in found for row in range(columns.batch_count)]
+    return [columns.header(row) for columns in found for row in range(columns.batch_count)]
 
 
 def test_batches_larger_than_a_read_chunk(records: FileRecords) -> None:

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptSnapshotError
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
-from kclient.broker.log.producer_state_entry import (
-    MAX_SEQUENCE,
-    BatchMetadata,
-    ProducerStateEntry,
-    decrement_sequence,
-    in_sequence,
-    increment_sequence,
-)
+from kclient.broker.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from kclient.broker.log.producer_state_manager import ProducerLimits
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.broker.log.unified_log import UnifiedLog
@@ -28,6 +21,7 @@ from kclient.common.broker_errors import (
     TransactionCoordinatorFencedError,
 )
 from kclient.record import ControlRecordType, EndTxnMarker, build_end_txn_batch
+from kclient.record.batch_header import MAX_SEQUENCE
 from tests.support.disks.log_bench import NOW_MS, LogBench, ManualClock, make_batch, offsets
 
 PID = 4000
@@ -107,14 +101,6 @@ def test_sequences_wrap_in_the_log(log: UnifiedLog) -> None:
     assert log.append_as_leader(make_batch(4, producer=(7, 0, MAX_SEQUENCE)), 0).last_offset == 8
     assert log.append_as_leader(make_batch(4, producer=(7, 0, MAX_SEQUENCE)), 0).duplicate
     assert not log.append_as_leader(make_batch(producer=(7, 0, 3)), 0).duplicate
-
-
-@given(st.integers(0, MAX_SEQUENCE), st.integers(0, MAX_SEQUENCE))
-def test_sequence_arithmetic(sequence: int, step: int) -> None:
-    forward = increment_sequence(sequence, step)
-    assert 0 <= forward <= MAX_SEQUENCE
-    assert decrement_sequence(forward, step) == sequence
-    assert in_sequence(sequence, forward) == (step == 1)
 
 
 def test_batches_of_one_request_are_in_sequence(log: UnifiedLog) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kclient.broker.controller.metadata_image import PartitionRegistration
 from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_produce import AppendResults
 from kclient.broker.replication.fetch_params import (
     FetchIsolation,
@@ -57,7 +58,7 @@ class Replicated:
     def append(self, *partitions: TopicPartition, acks: int = -1) -> list[AppendResults]:
         """Append a record to each partition; the list receives the results."""
         done: list[AppendResults] = []
-        entries = {partition: memoryview(batch([b"v"])) for partition in partitions}
+        entries = {partition: MemoryRecords(batch([b"v"])) for partition in partitions}
         self.manager.append_records(acks, entries, TIMEOUT_MS, done.append)
         return done
 

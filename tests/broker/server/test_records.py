@@ -51,7 +51,7 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 from kclient.record import CompressionType
-from kclient.record.batch_format import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
+from kclient.record.batch_header import ATTRIBUTES_AT, MAGIC_AT, TRANSACTIONAL_FLAG
 from kclient.testing import EmbeddedCluster
 from tests.support.clients.wire import Wire, batch, fetch_request, records_of
 

@@ -13,8 +13,8 @@ from types import ModuleType
 
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import AppendOrigin
-from kclient.broker.log.log_validator import LogValidator
-from kclient.broker.log.recompression import recompress
+from kclient.broker.log.log_validator import LogValidator, recompress
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.common.errors import KafkaError
 from kclient.record import (
     CompressionType,
@@ -87,22 +87,23 @@ def _parse_markers(batches: bytes) -> None:
 
 def _append(batches: bytes, config: LogConfig, origin: AppendOrigin) -> None:
     """Do what the broker does with batches; what it took, a reader must be able to read."""
-    records = memoryview(bytearray(batches))
+    memory = bytearray(batches)
+    records = MemoryRecords(memory)
     validator = LogValidator("t-0", config, origin, _NOW_MS)
     try:
-        headers = validator.validate(records)
+        validator.validate(records)
     except KafkaError:
-        assert records == batches, "refused, but changed"
+        assert memory == batches, "refused, but changed"
         raise
-    stored, headers = recompress(records, headers, config)
-    headers = validator.assign(memoryview(bytearray(stored)), headers, _BASE_OFFSET, 3)
-    kept = list(read_batches(stored))
+    stored = recompress(records, config)
+    validator.assign(stored.batches, _BASE_OFFSET, 3)
     offset = _BASE_OFFSET
-    for batch, before in zip(kept, headers, strict=False):
-        assert before.base_offset == offset
-        assert batch.is_valid() or not batch.records()
+    for batch, before in zip(read_batches(stored.content), stored.batches, strict=True):
+        assert batch.base_offset == before.base_offset == offset
+        assert (batch.crc, batch.max_timestamp) == (before.crc, before.max_timestamp)
+        assert batch.is_valid()
         assert len(batch.records()) == batch.count
-        offset = before.last_offset + 1
+        offset = before.next_offset
 
 
 def seeds() -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.topic_plans import TopicRequest
 from kclient.broker.coordinator.group.group_records import CommittedOffset
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.fetch_params import (
     AppendResult,
     FetchIsolation,
@@ -116,7 +117,7 @@ class BrokerLife:
         outcome: dict[TopicPartition, AppendResult] = {}
         where = TopicPartition(topic, partition)
         manager = self.services.replica_manager
-        manager.append_records(-1, {where: memoryview(records)}, 0, outcome.update)
+        manager.append_records(-1, {where: MemoryRecords(records)}, 0, outcome.update)
         error = outcome[where].error
         if error is not None:
             raise error

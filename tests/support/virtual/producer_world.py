@@ -52,7 +52,7 @@ from kclient.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kclient.record import CompressionType, RecordBatch
+from kclient.record import CompressionType, RecordBatch, increment_sequence
 from kclient.testing.virtual.virtual_clock import VirtualClock
 from tests.support.virtual.virtual_home import VirtualHome
 
@@ -125,7 +125,7 @@ class ModelPartition:
                 batch.last_sequence,
             ):
                 return 0, held
-        expected = (last.last_sequence + 1) & 0x7FFFFFFF
+        expected = increment_sequence(last.last_sequence, 1)
         return (0, None) if batch.base_sequence == expected else (45, None)
 
 

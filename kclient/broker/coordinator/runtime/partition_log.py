@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.partition import ACKS_ALL
 from kclient.broker.replication.record_reader import keyed_batch
 from kclient.broker.replication.replica_manager import ReplicaManager
@@ -103,7 +104,7 @@ class ReplicatedLog:
         batch = keyed_batch(self._clock.wall_ms(), records)
         self._replicas.append_records(
             ACKS_ALL,
-            {key: batch},
+            {key: MemoryRecords(batch)},
             _NO_TIMEOUT_MS,
             lambda results: on_done(_coordinator_error(key, results[key].error)),
             "coordinator",

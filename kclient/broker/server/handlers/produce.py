@@ -7,6 +7,7 @@ Differences from Apache Kafka: transactions are not served (TRANSACTIONAL_ID_AUT
 """
 
 from kclient.broker.controller.metadata_image import INTERNAL_TOPICS, MetadataImage
+from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.network.request_channel import Request
 from kclient.broker.replication.delayed_produce import AppendResults
 from kclient.broker.replication.fetch_params import AppendResult
@@ -39,13 +40,12 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kclient.record import RECORD_BATCH_OVERHEAD, CompressionType, read_batches
-from kclient.record.batch_format import ATTRIBUTES_AT, COMPRESSION_MASK, LOG_OVERHEAD
+from kclient.record import CompressionType
+from kclient.record.batch_header import COMPRESSION_MASK
 
 _TOPIC_IDS = 13
 _LEADER_HINTS = 10
 _ZSTD_SINCE = 7
-_LENGTH_AT = 8
 _ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
 
@@ -54,10 +54,21 @@ def handle(services: BrokerServices, request: Request, body: ProduceRequest) -> 
     """Append each partition's batch and respond with the result of each."""
     if body.acks not in _ACKS:
         raise InvalidRequiredAcksError(f"acks: got {body.acks}, expected 0, 1 or -1")
-    if body.transactional_id is not None or _has_transactional_batches(body):
+    records = _parse_records(body)
+    if body.transactional_id is not None or _has_transactional_batches(records):
         raise TransactionalIdAuthorizationError("transactions are not served by this broker")
     _check_distinct(body)
-    _Production(services, request, body).start()
+    _Production(services, request, body).start(records)
+
+
+def _parse_records(body: ProduceRequest) -> list[list[MemoryRecords]]:
+    """Return the records of each topic's partitions; they are removed from the request."""
+    parsed = []
+    for topic in body.topic_data:
+        parsed.append([MemoryRecords(_contiguous(each.records)) for each in topic.partition_data])
+        for partition in topic.partition_data:
+            partition.records = None  # freed even if the response is delayed
+    return parsed
 
 
 class _Production:
@@ -70,23 +81,22 @@ class _Production:
         self._by_id = request.header.api_version >= _TOPIC_IDS
         self._hints = request.header.api_version >= _LEADER_HINTS
         self._image = services.controller.image
-        self._entries: dict[TopicPartition, memoryview] = {}
+        self._entries: dict[TopicPartition, MemoryRecords] = {}
         self._refused: dict[tuple[int, int], KafkaError] = {}
         self._names: list[str] = []
 
-    def start(self) -> None:
+    def start(self, records: list[list[MemoryRecords]]) -> None:
         for position, topic in enumerate(self._body.topic_data):
-            self._take_topic(position, topic)
+            self._take_topic(position, topic, records[position])
         body = self._body
         self._services.replica_manager.append_records(
             body.acks, self._entries, body.timeout_ms, self._respond
         )
         self._entries.clear()
-        for topic in body.topic_data:
-            for partition in topic.partition_data:
-                partition.records = None  # freed even if the response is delayed
 
-    def _take_topic(self, position: int, topic: TopicProduceData) -> None:
+    def _take_topic(
+        self, position: int, topic: TopicProduceData, records: list[MemoryRecords]
+    ) -> None:
         error: KafkaError | None = None
         try:
             name = _topic_name(self._image, topic) if self._by_id else topic.name
@@ -94,7 +104,7 @@ class _Production:
         except KafkaError as problem:
             name, error = topic.name, problem
         self._names.append(name)
-        for partition in topic.partition_data:
+        for partition, given in zip(topic.partition_data, records, strict=True):
             key = TopicPartition(name, partition.index)
             if error is not None:
                 self._refused[position, partition.index] = error
@@ -103,9 +113,9 @@ class _Production:
                     "This server does not host this topic-partition."
                 )
             else:
-                self._take_records(position, key, _contiguous(partition.records))
+                self._take_records(position, key, given)
 
-    def _take_records(self, position: int, key: TopicPartition, records: memoryview) -> None:
+    def _take_records(self, position: int, key: TopicPartition, records: MemoryRecords) -> None:
         problem = _format_problem(records, self._request.header.api_version)
         if problem is None:
             self._entries[key] = records
@@ -191,22 +201,19 @@ def _check_distinct(body: ProduceRequest) -> None:
         raise InvalidRequestError("the request contains a partition twice")
 
 
-def _format_problem(records: memoryview, version: int) -> KafkaError | None:
+def _format_problem(records: MemoryRecords, version: int) -> KafkaError | None:
     """Return the error of a partition's data in a request of this version, or None.
 
     Data that is no batch is rejected by the append (Kafka: validateRecords).
     """
-    size = _whole_batch_size(records)
-    if size is None:
+    if not records.batches:
         return None
-    if (
-        version < _ZSTD_SINCE
-        and records[ATTRIBUTES_AT + 1] & COMPRESSION_MASK == CompressionType.ZSTD
-    ):
+    codec = records.batches[0].attributes & COMPRESSION_MASK
+    if version < _ZSTD_SINCE and codec == CompressionType.ZSTD:
         return UnsupportedCompressionTypeError(
             f"Produce requests with version {version} are not allowed to use ZStandard compression"
         )
-    if _whole_batch_size(records[size:]) is not None:
+    if len(records.batches) > 1:
         return InvalidRecordError(
             f"Produce requests with version {version} are only allowed to contain exactly one "
             "record batch per partition"
@@ -214,29 +221,17 @@ def _format_problem(records: memoryview, version: int) -> KafkaError | None:
     return None
 
 
-def _whole_batch_size(records: memoryview) -> int | None:
-    """Return the size of the first batch in `records`, or None if it is incomplete."""
-    if len(records) < RECORD_BATCH_OVERHEAD:
-        return None
-    size = LOG_OVERHEAD + int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
-    return size if RECORD_BATCH_OVERHEAD <= size <= len(records) else None
+def _has_transactional_batches(records: list[list[MemoryRecords]]) -> bool:
+    """Return whether a batch would open a transaction, which this broker could not complete.
 
-
-def _has_transactional_batches(body: ProduceRequest) -> bool:
-    """Return whether a batch would open a transaction, which this broker could not complete."""
+    The flag of a corrupt batch is ignored: the append rejects it.
+    """
     return any(
-        _opens_transaction(_contiguous(partition.records))
-        for topic in body.topic_data
-        for partition in topic.partition_data
+        batch.is_transactional and batch.is_valid()
+        for partitions in records
+        for partition in partitions
+        for batch in partition.batches
     )
-
-
-def _opens_transaction(records: memoryview) -> bool:
-    """Return whether a valid batch is transactional; the flag of a corrupt one is ignored."""
-    try:
-        return any(batch.is_transactional and batch.is_valid() for batch in read_batches(records))
-    except KafkaError:
-        return False  # the append reports the corrupt batch
 
 
 def _topic_name(image: MetadataImage, topic: TopicProduceData) -> str:

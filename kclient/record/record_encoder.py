@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
-from kclient.record.batch_format import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
+from kclient.record.batch_header import MAX_INT64, MAX_RECORD_OVERHEAD, NO_TIMESTAMP
 from kclient.record.record import Header
-from kclient.record.reference.varints import encode_varint
+from kclient.record.varints import encode_varint
 
 _NULL = encode_varint(-1)
 NO_HEADERS = encode_varint(0)

@@ -1,0 +1,52 @@
+"""Record batches of an append in memory (Kafka: MemoryRecords)."""
+
+from kclient.broker.log.file_records import framing_error
+from kclient.common.broker_errors import UnsupportedForMessageFormatError
+from kclient.common.errors import KafkaError
+from kclient.common.files import WireBytes
+from kclient.record import RECORD_BATCH_OVERHEAD, RecordBatch
+
+_LEGACY_MAGIC = (0, 1)
+
+
+class MemoryRecords:
+    """Whole batches of a buffer, each with its header parsed once.
+
+    Only size and magic of the batches are validated; `LogValidator` validates the rest.
+
+    Attributes:
+        batches: Whole batches in order, as views of writable memory: the buffer, or a copy of a
+            read-only one.
+        size_in_bytes: Size of all whole batches.
+        error: Error of the bytes after the last batch; None if they are only incomplete.
+    """
+
+    __slots__ = ("_buffer", "batches", "error", "size_in_bytes")
+
+    def __init__(self, buffer: WireBytes) -> None:
+        view = memoryview(buffer).cast("B")
+        self._buffer = memoryview(bytearray(view)) if view.readonly else view
+        self.batches: list[RecordBatch] = []
+        self.error: KafkaError | None = None
+        position, size = 0, len(self._buffer)
+        while size - position >= RECORD_BATCH_OVERHEAD:
+            batch = RecordBatch(self._buffer, position, validate=False)
+            self.error = _error(batch)
+            if self.error is not None or batch.end_position > size:
+                break
+            self.batches.append(batch)
+            position = batch.end_position
+        self.size_in_bytes = position
+
+    @property
+    def content(self) -> memoryview:
+        """Memory of all whole batches."""
+        return self._buffer[: self.size_in_bytes]
+
+
+def _error(batch: RecordBatch) -> KafkaError | None:
+    if batch.magic in _LEGACY_MAGIC:
+        return UnsupportedForMessageFormatError(
+            f"batch at position {batch.position}: got magic {batch.magic}, expected 2"
+        )
+    return framing_error(batch)
