@@ -6,10 +6,9 @@ import pytest
 
 from integration.harness.running_kafka import RunningKafka
 from kclient.client.client_config import common_keys
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.network_client_builder import build_network_client
-from kclient.client.producer_metadata import ProducerMetadata
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.config_def import ConfigDef
 from kclient.common.types import Node
 from kclient.network.system_runtime import system_runtime

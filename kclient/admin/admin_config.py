@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kclient.client.client_config import common_keys
-from kclient.client.client_options import ClientOptions
+from kclient.client.client_config import ClientOptions, common_keys
 from kclient.common.config_def import ConfigDef, whole_number
 from kclient.common.java_only_keys import java_only_keys
 

@@ -2,7 +2,7 @@
 
 from kclient.admin.admin_types import ClusterDescription, ConfigEntry
 from kclient.admin.requester import Requester, item_error
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.types import Node
 from kclient.common.waiting import Steps

@@ -9,7 +9,7 @@ from kclient.admin.admin_types import (
 )
 from kclient.admin.cluster_calls import describe_cluster
 from kclient.admin.requester import Requester, item_error, raise_failures
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import SimpleBuilder
 from kclient.common.broker_errors import (
     GroupIdNotFoundError,
     UnsupportedVersionError,

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse, RequestBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import FindGroupCoordinator, coordinator_of
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
-from kclient.client.request_builder import RequestBuilder
 from kclient.common.broker_errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,

@@ -9,7 +9,7 @@ from kclient.admin.admin_types import (
     TopicPartitionInfo,
 )
 from kclient.admin.requester import Requester, item_error, raise_failures
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import SimpleBuilder
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.types import NewTopic
 from kclient.common.uuids import ZERO_UUID, uuid_to_text

@@ -1,6 +1,89 @@
-"""API versions of the connected nodes."""
+"""API versions of the connected brokers."""
 
-from kclient.client.node_api_versions import NodeApiVersions
+from collections.abc import Iterable, Mapping
+
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kclient.protocol.versions import VersionRange
+
+
+class NodeApiVersions:
+    """API versions and features of one broker (Kafka: NodeApiVersions).
+
+    Attributes:
+        node: Name of the broker, for messages.
+        versions: Range by API key, including keys unknown to this client.
+        finalized_features: Level of each feature of the cluster, such as ``transaction.version``.
+        finalized_features_epoch: Epoch of these levels; -1 if unknown.
+        supported_features: Range of levels by feature.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        versions: Mapping[int, VersionRange],
+        finalized_features: Mapping[str, int] | None = None,
+        finalized_features_epoch: int = -1,
+        supported_features: Mapping[str, VersionRange] | None = None,
+    ) -> None:
+        self.node = node
+        self.versions = dict(versions)
+        self.finalized_features = dict(finalized_features or {})
+        self.finalized_features_epoch = finalized_features_epoch
+        self.supported_features = dict(supported_features or {})
+
+    @classmethod
+    def from_response(cls, node: str, response: ApiVersionsResponse) -> "NodeApiVersions":
+        """Return the versions of an ApiVersions response."""
+        return cls(
+            node,
+            ranges(response.api_keys),
+            {item.name: item.max_version_level for item in response.finalized_features},
+            response.finalized_features_epoch,
+            {
+                item.name: VersionRange(item.min_version, item.max_version)
+                for item in response.supported_features
+            },
+        )
+
+    def offers(self, api_key: ApiKey) -> VersionRange | None:
+        """Return the versions the broker supports, or None if it does not have the API."""
+        return self.versions.get(api_key)
+
+    def latest_usable_version(
+        self, api_key: ApiKey, oldest_allowed: int, latest_allowed: int
+    ) -> int:
+        """Return the highest version that both sides support.
+
+        Args:
+            api_key: API.
+            oldest_allowed: Lowest version this client can use.
+            latest_allowed: Highest version this client can use.
+
+        Raises:
+            UnsupportedVersionError: There is none; the text has the API and both ranges.
+        """
+        offered = self.versions.get(api_key)
+        if offered is None:
+            raise UnsupportedVersionError(f"{self.node} does not offer {api_key.name}")
+        version = min(offered.highest, latest_allowed)
+        if version < max(offered.lowest, oldest_allowed):
+            wanted = VersionRange(oldest_allowed, latest_allowed)
+            raise UnsupportedVersionError(
+                f"{self.node} offers {api_key.name} in versions {offered},"
+                f" this request needs {wanted}"
+            )
+        return version
+
+
+def ranges(api_keys: Iterable[ApiVersion]) -> dict[int, VersionRange]:
+    """Return the ranges by API key, without empty ones."""
+    return {
+        item.api_key: VersionRange(item.min_version, item.max_version)
+        for item in api_keys
+        if 0 <= item.min_version <= item.max_version
+    }
 
 
 class ApiVersions:

@@ -2,15 +2,16 @@
 
 import struct
 
-from kclient.client.client_request import ClientRequest, CorrelationIds
+from kclient.client.api_versions import ApiVersions, NodeApiVersions, ranges
+from kclient.client.client_request import ClientRequest, CorrelationIds, SimpleBuilder
+from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.in_flight_requests import InFlightRequest
-from kclient.client.node_api_versions import NodeApiVersions, ranges
 from kclient.client.node_connections import NodeConnections
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError, error_for_code
 from kclient.common.errors import KafkaError, ProtocolError
 from kclient.common.files import WireBytes
 from kclient.common.version import VERSION
+from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -41,10 +42,16 @@ class ApiVersionsNegotiator:
 
     def __init__(
         self,
+        selector: Selector,
+        states: ClusterConnectionStates,
+        api_versions: ApiVersions,
         connections: NodeConnections,
         correlation_ids: CorrelationIds,
         request_timeout_ms: float,
     ) -> None:
+        self._selector = selector
+        self._states = states
+        self._api_versions = api_versions
         self._connections = connections
         self._correlation_ids = correlation_ids
         self._request_timeout_ms = request_timeout_ms
@@ -66,10 +73,12 @@ class ApiVersionsNegotiator:
 
     def send_requests(self, now_ms: float) -> None:
         """Send the ApiVersions requests on the connections that are ready for it."""
+        if not self._to_request:
+            return
         for node_id, version in list(self._to_request.items()):
-            if self._connections.selector.is_channel_ready(node_id):
+            if self._selector.is_channel_ready(node_id):
                 del self._to_request[node_id]
-                self._connections.states.checking_api_versions(node_id)
+                self._states.checking_api_versions(node_id)
                 self._connections.write(self._request(node_id, now_ms), version, now_ms)
 
     def handle_response(
@@ -102,7 +111,7 @@ class ApiVersionsNegotiator:
         self._closed_on_request.discard(node_id)
         name = self._connections.describe(node_id)
         versions = NodeApiVersions.from_response(name, response)
-        self._connections.api_versions.update(node_id, versions)
+        self._api_versions.update(node_id, versions)
         self._connections.ready(node_id)
         return response
 

@@ -1,11 +1,148 @@
-"""Request to a node, and the generator of correlation ids."""
+"""Requests of a client: their builders, correlation ids, and responses."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from kclient.client.client_response import ResponseCallback
-from kclient.client.request_builder import RequestBuilder
+from kclient.common.broker_errors import UnsupportedVersionError
+from kclient.common.errors import KafkaError, ProtocolError
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.message import Request, Response
 
 _LAST_CORRELATION_ID = 2**31 - 1
+
+R = TypeVar("R", bound=Response)
+
+
+class RequestBuilder(Protocol):
+    """Builds a request in the negotiated version (Kafka: AbstractRequest.Builder)."""
+
+    @property
+    def api_key(self) -> ApiKey:
+        """API of the request."""
+        ...
+
+    @property
+    def request_type(self) -> type[Request]:
+        """Class of the request."""
+        ...
+
+    @property
+    def oldest_allowed_version(self) -> int:
+        """Lowest version that has the fields of the request."""
+        ...
+
+    @property
+    def latest_allowed_version(self) -> int:
+        """Highest version to use."""
+        ...
+
+    def build(self, version: int) -> Request:
+        """Return the request in a version.
+
+        Raises:
+            UnsupportedVersionError: The version lacks a field of the request.
+        """
+        ...
+
+
+class SimpleBuilder:
+    """Builder of a message that is the same in every allowed version.
+
+    Attributes:
+        request: Message.
+        oldest_allowed_version: Lowest version to use.
+        latest_allowed_version: Highest version to use.
+    """
+
+    __slots__ = ("latest_allowed_version", "oldest_allowed_version", "request")
+
+    def __init__(
+        self, request: Request, *, oldest: int | None = None, latest: int | None = None
+    ) -> None:
+        self.request = request
+        self.oldest_allowed_version = request.min_version if oldest is None else oldest
+        self.latest_allowed_version = _stable(request) if latest is None else latest
+
+    @property
+    def api_key(self) -> ApiKey:
+        """API of the request."""
+        return self.request.api_key
+
+    @property
+    def request_type(self) -> type[Request]:
+        """Class of the request."""
+        return type(self.request)
+
+    def build(self, version: int) -> Request:
+        """Return the message; its encoder refuses fields that the version does not have."""
+        return self.request
+
+
+def _stable(request: Request) -> int:
+    """Return the highest version that Kafka has released as stable."""
+    highest = request.max_version
+    return highest - 1 if request.latest_version_unstable else highest
+
+
+@dataclass(slots=True)
+class ClientResponse:
+    """Response to a request, or the reason why there is none (Kafka: ClientResponse).
+
+    Either `response` or `error` is set; for a request without a response (acks=0) both are None.
+
+    Attributes:
+        api_key: API of the request.
+        api_version: Version of request and response.
+        correlation_id: Correlation id of the request.
+        destination: Id of the node, as str.
+        created_ms: Time at which the request was created.
+        received_ms: Time at which it was completed.
+        response: Response.
+        error: Why there is no response; the text has the end of the connection.
+        was_disconnected: Whether the connection ended first. The broker may have acted or not.
+        timed_out: Whether the connection was closed because this request timed out.
+        version_mismatch: Set if the broker has no usable version; nothing was sent.
+        callback: Called with this response by `NetworkClient.poll`.
+    """
+
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    destination: str
+    created_ms: float
+    received_ms: float
+    response: Response | None = None
+    error: KafkaError | None = None
+    was_disconnected: bool = False
+    timed_out: bool = False
+    version_mismatch: UnsupportedVersionError | None = None
+    callback: "ResponseCallback | None" = None
+
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds from the creation of the request to its completion."""
+        return self.received_ms - self.created_ms
+
+    def has_response(self) -> bool:
+        """Return whether there is a response."""
+        return self.response is not None
+
+    def body(self, kind: type[R]) -> R:
+        """Return the response, which must be of the given class.
+
+        Raises:
+            KafkaError: There is no response; `error` is raised.
+        """
+        if self.error is not None:
+            raise self.error
+        if not isinstance(self.response, kind):
+            raise ProtocolError(f"response: got {type(self.response).__name__}, expected {kind}")
+        return self.response
+
+
+ResponseCallback = Callable[[ClientResponse], None]
+"""Called once with the outcome of a request."""
 
 
 @dataclass(slots=True, eq=False)

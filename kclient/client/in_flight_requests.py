@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kclient.client.client_request import ClientRequest
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientRequest, ClientResponse
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.network.network_send import NetworkSend
@@ -84,20 +83,22 @@ class InFlightRequests:
     """Requests in flight of each node, the oldest first (Kafka: InFlightRequests).
 
     A broker responds in the order of the requests, so that a response belongs to the oldest one.
+
+    Attributes:
+        next_deadline_ms: Lower bound of the deadlines, recomputed when it has passed.
     """
 
     def __init__(self, max_in_flight_per_node: int) -> None:
         self._max = max_in_flight_per_node
         self._queues: dict[str, deque[InFlightRequest]] = {}
         self._count = 0
-        # Lower bound of the deadlines, recomputed when it has passed.
-        self._next_deadline_ms = math.inf
+        self.next_deadline_ms = math.inf
 
     def add(self, request: InFlightRequest) -> None:
         """Add a request as the newest of its node."""
         self._queues.setdefault(request.request.destination, deque()).append(request)
         self._count += 1
-        self._next_deadline_ms = min(self._next_deadline_ms, request.deadline_ms)
+        self.next_deadline_ms = min(self.next_deadline_ms, request.deadline_ms)
 
     def complete_next(self, node_id: str) -> InFlightRequest | None:
         """Remove and return the oldest request of a node; None if there is none."""
@@ -124,24 +125,21 @@ class InFlightRequests:
         self._count -= 1
         return queue.pop()
 
-    def can_send_more(self, node_id: str) -> bool:
+    def can_send_more(self, node_id: str, *, internal: bool = False) -> bool:
         """Return whether the last frame is written and the limit is not reached.
 
-        Internal requests, such as METADATA, do not count.
+        Internal requests, such as METADATA, do not count, and the limit does not apply to them.
         """
         queue = self._queues.get(node_id)
         if not queue:
             return True
-        if not queue[-1].send.completed():
+        if not queue[-1].send.completed:
             return False
         return (
-            len(queue) < self._max or sum(not each.request.internal for each in queue) < self._max
+            internal
+            or len(queue) < self._max
+            or sum(not each.request.internal for each in queue) < self._max
         )
-
-    def can_send_internal(self, node_id: str) -> bool:
-        """Return whether the last frame is written; the limit does not apply."""
-        queue = self._queues.get(node_id)
-        return not queue or queue[-1].send.completed()
 
     def count(self, node_id: str | None = None) -> int:
         """Return the number of requests in flight, of one node or of all."""
@@ -159,20 +157,16 @@ class InFlightRequests:
         """Discard all requests."""
         self._queues.clear()
         self._count = 0
-        self._next_deadline_ms = math.inf
-
-    def next_deadline_ms(self) -> float:
-        """Return a time before which no request times out."""
-        return self._next_deadline_ms
+        self.next_deadline_ms = math.inf
 
     def overdue(self, now_ms: float) -> list[InFlightRequest]:
         """Return the request with the earliest passed deadline, of each node that has one."""
-        if now_ms < self._next_deadline_ms:
+        if now_ms < self.next_deadline_ms:
             return []
         first = [
             min(queue, key=lambda request: request.deadline_ms)
             for queue in self._queues.values()
             if queue
         ]
-        self._next_deadline_ms = min((item.deadline_ms for item in first), default=math.inf)
+        self.next_deadline_ms = min((item.deadline_ms for item in first), default=math.inf)
         return [item for item in first if item.deadline_ms <= now_ms]

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.last_seen_epochs import LastSeenEpochs
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
-from kclient.client.metadata_response_reader import MetadataResponseReader
+from kclient.client.metadata_response_reader import LastSeenEpochs, MetadataResponseReader
 from kclient.client.metadata_snapshot import UNKNOWN_EPOCH, MetadataSnapshot, TopicMetadata
 from kclient.common.broker_errors import InvalidTopicError, TopicAuthorizationError
 from kclient.common.errors import ClosedError, KafkaError

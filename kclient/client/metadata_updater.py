@@ -2,16 +2,14 @@
 
 import math
 
-from kclient.client.client_request import ClientRequest, CorrelationIds
-from kclient.client.client_settings import ClientSettings
-from kclient.client.least_loaded_node import least_loaded_node
+from kclient.client.client_config import ClientSettings
+from kclient.client.client_request import ClientRequest, CorrelationIds, SimpleBuilder
+from kclient.client.cluster_connection_states import ClusterConnectionStates
 from kclient.client.metadata import Metadata, MetadataRequestAndVersion
 from kclient.client.node_connections import NodeConnections
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import RebootstrapRequiredError, error_for_code
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.log_context import LogContext
-from kclient.common.runtime import Runtime
 from kclient.common.types import Node
 from kclient.protocol.messages.metadata import MetadataResponse
 
@@ -27,17 +25,18 @@ class MetadataUpdater:
         self,
         metadata: Metadata,
         connections: NodeConnections,
+        states: ClusterConnectionStates,
         correlation_ids: CorrelationIds,
         settings: ClientSettings,
-        runtime: Runtime,
         log_context: LogContext,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._metadata = metadata
         self._connections = connections
+        self._states = states
         self._correlation_ids = correlation_ids
         self._settings = settings
-        self._uniform = runtime.random.random
+
         self._in_progress: MetadataRequestAndVersion | None = None
         self._due_since_ms: float | None = None
         self._rebootstrap_required = False
@@ -51,7 +50,7 @@ class MetadataUpdater:
         if self._in_progress is not None or self._metadata.time_to_next_update(now_ms) > 0:
             return False
         node = self._node_for_update(now_ms)
-        if node is None or not self._connections.can_send_internal(str(node.id), now_ms):
+        if node is None or not self._connections.can_send(str(node.id), now_ms, internal=True):
             return False
         self._send(str(node.id), now_ms)
         return self._in_progress is not None
@@ -82,8 +81,7 @@ class MetadataUpdater:
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
         """Return the broker for a request that any broker can serve."""
-        nodes = list(self._metadata.cluster().nodes.values())
-        return least_loaded_node(nodes, self._connections, self._uniform, now_ms)
+        return self._connections.least_loaded_node(self._metadata.cluster().nodes.values(), now_ms)
 
     def handle_response(self, response: MetadataResponse, now_ms: float) -> None:
         """Handle the response to the request in progress."""
@@ -102,7 +100,7 @@ class MetadataUpdater:
             self._due_since_ms = None
             self._failure = None
             self._failures_in_row = 0
-            self._connections.failures.retain(self._metadata.cluster().nodes)
+            self._connections.retain_failures(self._metadata.cluster().nodes)
 
     def handle_failure(self, error: KafkaError, now_ms: float) -> None:
         """Record that the request in progress got no response."""
@@ -145,20 +143,19 @@ class MetadataUpdater:
         self._metadata.rebootstrap()
 
     def _node_for_update(self, now_ms: float) -> Node | None:
-        nodes = list(self._metadata.cluster().nodes.values())
-        return least_loaded_node(nodes, self._connections, self._uniform, now_ms, internal=True)
+        nodes = self._metadata.cluster().nodes.values()
+        return self._connections.least_loaded_node(nodes, now_ms, internal=True)
 
     def _is_any_connected(self) -> bool:
         return any(
-            self._connections.states.is_established(str(node_id))
-            for node_id in self._metadata.cluster().nodes
+            self._states.is_established(str(node_id)) for node_id in self._metadata.cluster().nodes
         )
 
     def _send_or_connect(self, node: Node, now_ms: float) -> float:
         node_id = str(node.id)
-        if self._connections.can_send_internal(node_id, now_ms):
+        if self._connections.can_send(node_id, now_ms, internal=True):
             return self._send(node_id, now_ms)
-        if self._connections.states.can_connect(node_id, now_ms):
+        if self._states.can_connect(node_id, now_ms):
             self._connections.connect(node, now_ms)
         # No event marks the end of a back-off or of a slow attempt: check again after this wait.
         return self._settings.reconnect_backoff_ms

@@ -2,14 +2,20 @@
 
 from kclient.client.api_versions import ApiVersions
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
-from kclient.client.client_request import ClientRequest, CorrelationIds
-from kclient.client.client_response import ClientResponse, ResponseCallback
-from kclient.client.client_settings import ClientSettings
-from kclient.client.in_flight_requests import not_sent
+from kclient.client.client_config import ClientSettings
+from kclient.client.client_request import (
+    ClientRequest,
+    ClientResponse,
+    CorrelationIds,
+    RequestBuilder,
+    ResponseCallback,
+)
+from kclient.client.cluster_connection_states import ClusterConnectionStates
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.in_flight_requests import InFlightRequests, not_sent
 from kclient.client.metadata import Metadata
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
-from kclient.client.request_builder import RequestBuilder
 from kclient.client.response_collector import ResponseCollector
 from kclient.common.errors import (
     BootstrapError,
@@ -34,6 +40,7 @@ class NetworkClient:
 
     Attributes:
         api_versions: API versions of each connected node.
+        wakeup: Makes the present or the next `poll` return at once; callable from any thread.
     """
 
     def __init__(
@@ -51,18 +58,38 @@ class NetworkClient:
         self._selector = selector
         self._clock = runtime.clock
         self._settings = settings
+        self.wakeup = selector.wakeup
         self._correlation_ids = CorrelationIds()
+        self._states = _connection_states(settings, runtime)
+        self._in_flight = InFlightRequests(settings.max_in_flight)
         self._connections = NodeConnections(
-            selector, runtime, settings, self.api_versions, metadata.request_update, log_context
+            selector,
+            self._states,
+            self._in_flight,
+            self.api_versions,
+            runtime,
+            settings,
+            metadata.request_update,
+            log_context,
         )
         self._metadata_updater = MetadataUpdater(
-            metadata, self._connections, self._correlation_ids, settings, runtime, log_context
-        )
-        negotiator = ApiVersionsNegotiator(
-            self._connections, self._correlation_ids, settings.request_timeout_ms
+            metadata, self._connections, self._states, self._correlation_ids, settings, log_context
         )
         self._collector = ResponseCollector(
-            self._connections, negotiator, self._metadata_updater, log_context
+            selector,
+            self._states,
+            self._in_flight,
+            self._connections,
+            ApiVersionsNegotiator(
+                selector,
+                self._states,
+                self.api_versions,
+                self._connections,
+                self._correlation_ids,
+                settings.request_timeout_ms,
+            ),
+            self._metadata_updater,
+            log_context,
         )
         self._active = True
         self._metadata_queued = False  # a METADATA request was queued at the end of the last poll
@@ -77,9 +104,10 @@ class NetworkClient:
         """
         if not node.host or node.port < 0:
             raise InvalidArgumentError(f"node: got {node}, expected one with an address")
-        if self.is_ready(node, now_ms):
+        node_id = str(node.id)
+        if self._connections.can_send(node_id, now_ms):
             return True
-        if self._connections.states.can_connect(str(node.id), now_ms):
+        if self._states.can_connect(node_id, now_ms):
             self._connections.connect(node, now_ms)
         return False
 
@@ -94,24 +122,24 @@ class NetworkClient:
 
     def has_ready_nodes(self, now_ms: float) -> bool:
         """Return whether any node is ready."""
-        return self._connections.states.has_ready_nodes(now_ms)
+        return self._states.has_ready_nodes(now_ms)
 
     def connection_delay_ms(self, node: Node, now_ms: float) -> float:
         """Return the wait until the next connection attempt; infinity while connected."""
-        return self._connections.states.connection_delay_ms(str(node.id), now_ms)
+        return self._states.connection_delay_ms(str(node.id), now_ms)
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
         """Return the wait until the next attempt to send, including the broker's throttle time."""
-        return self._connections.states.poll_delay_ms(str(node.id), now_ms)
+        return self._states.poll_delay_ms(str(node.id), now_ms)
 
     def connection_failed(self, node: Node) -> bool:
         """Return whether the connection was lost, or could not be opened."""
-        return self._connections.states.is_disconnected(str(node.id))
+        return self._states.is_disconnected(str(node.id))
 
     def connection_error(self, node: Node) -> DisconnectedError | None:
         """Return the error that ended a node's last connection; None if it is ready again."""
         node_id = str(node.id)
-        reason = self._connections.states.error(node_id)
+        reason = self._states.error(node_id)
         if reason is None:
             return None
         error = DisconnectedError(f"{self._connections.describe(node_id)}: {reason}")
@@ -127,9 +155,7 @@ class NetworkClient:
 
     def disconnect(self, node_id: str) -> None:
         """Close the connection to a node; its requests fail in the next `poll`."""
-        if self._connections.states.is_connecting(
-            node_id
-        ) or self._connections.states.is_established(node_id):
+        if self._states.is_connecting(node_id) or self._states.is_established(node_id):
             reason = DisconnectedError("this client closed the connection")
             now_ms = self._clock.monotonic_ms()
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
@@ -184,7 +210,7 @@ class NetworkClient:
             ClosedError: The client was closed.
         """
         self._ensure_active()
-        if not self._connections.can_send(request.destination, now_ms):
+        if not self._states.is_ready(request.destination, now_ms):
             raise IllegalStateError(f"node {request.destination}: not ready for a request")
         try:
             self._connections.send(request, now_ms)
@@ -193,11 +219,11 @@ class NetworkClient:
 
     def in_flight_request_count(self, node_id: str | None = None) -> int:
         """Return the number of requests in flight, of one node or of all."""
-        return self._connections.in_flight.count(node_id)
+        return self._in_flight.count(node_id)
 
     def has_in_flight_requests(self, node_id: str | None = None) -> bool:
         """Return whether a request is in flight, to one node or to any."""
-        return self._connections.in_flight.count(node_id) > 0
+        return self._in_flight.count(node_id) > 0
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
         """Do input and output, complete requests and call their callbacks.
@@ -237,10 +263,6 @@ class NetworkClient:
         waiting, selector.waiting = selector.waiting, False
         return waiting and not (selector.disconnected or self._collector.responses)
 
-    def wakeup(self) -> None:
-        """Make the present or the next `poll` return at once; callable from any thread."""
-        self._selector.wakeup()
-
     def active(self) -> bool:
         """Return whether the client is open."""
         return self._active
@@ -254,7 +276,7 @@ class NetworkClient:
         """Close all connections and discard the requests in flight; idempotent."""
         self._active = False
         self._selector.close()
-        self._connections.in_flight.clear()
+        self._in_flight.clear()
 
     def _ensure_active(self) -> None:
         if not self._active:
@@ -264,8 +286,7 @@ class NetworkClient:
         if self._collector.responses:
             return 0.0
         next_deadline_ms = min(
-            self._connections.in_flight.next_deadline_ms(),
-            self._connections.states.next_connect_deadline_ms(),
+            self._in_flight.next_deadline_ms, self._states.next_connect_deadline_ms()
         )
         return max(0.0, min(timeout_ms, metadata_ms, next_deadline_ms - now_ms))
 
@@ -274,7 +295,7 @@ class NetworkClient:
             return
         self._log.info("no known broker is usable; rebootstrapping")
         reason = DisconnectedError("this client rebootstraps")
-        for node_id in self._connections.states.established():
+        for node_id in self._states.established():
             self._collector.end_connection(node_id, now_ms, reason, blame=False)
         self._metadata_updater.rebootstrap(now_ms)
 
@@ -293,3 +314,13 @@ class NetworkClient:
                         "the callback of a %s request failed", response.api_key.name
                     )
         return completed
+
+
+def _connection_states(settings: ClientSettings, runtime: Runtime) -> ClusterConnectionStates:
+    uniform = runtime.random.random
+    return ClusterConnectionStates(
+        ExponentialBackoff(
+            settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, uniform
+        ),
+        ExponentialBackoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, uniform),
+    )

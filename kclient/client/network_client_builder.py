@@ -4,37 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from kclient.client.api_versions import ApiVersions
-from kclient.client.client_settings import ClientSettings
+from kclient.client.client_config import client_settings
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
 from kclient.network.selector import Selector
-
-
-def client_settings(
-    config: Mapping[str, Any], *, client_id: str, max_in_flight: int
-) -> ClientSettings:
-    """Return the settings of a configuration that was parsed with `common_keys`.
-
-    Args:
-        config: Values by keyword name.
-        client_id: Default of ``client.id``.
-        max_in_flight: Requests in flight per node.
-    """
-    return ClientSettings(
-        client_id=config["client_id"] or client_id,
-        request_timeout_ms=config["request_timeout_ms"],
-        max_in_flight=max_in_flight,
-        reconnect_backoff_ms=config["reconnect_backoff_ms"],
-        reconnect_backoff_max_ms=config["reconnect_backoff_max_ms"],
-        setup_timeout_ms=config["socket_connection_setup_timeout_ms"],
-        setup_timeout_max_ms=config["socket_connection_setup_timeout_max_ms"],
-        send_buffer=config["send_buffer_bytes"],
-        receive_buffer=config["receive_buffer_bytes"],
-        rebootstrap=config["metadata_recovery_strategy"] == "rebootstrap",
-        rebootstrap_trigger_ms=config["metadata_recovery_rebootstrap_trigger_ms"],
-    )
 
 
 def build_network_client(

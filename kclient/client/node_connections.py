@@ -1,41 +1,125 @@
 """Connections of a client: connecting, writing requests, disconnecting."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from kclient.client.api_versions import ApiVersions
+from kclient.client.client_config import ClientSettings
 from kclient.client.client_request import ClientRequest
-from kclient.client.client_settings import ClientSettings
 from kclient.client.cluster_connection_states import ClusterConnectionStates
-from kclient.client.connection_failures import ConnectionFailures, format_address, name_of
-from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.find_coordinator import COORDINATOR_ID_BASE
 from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
 from kclient.common.runtime import Address, LookUp, Runtime
 from kclient.common.types import Node
 from kclient.network.network_send import NetworkSend
-from kclient.network.selector import Selector
+from kclient.network.selector import Selector, format_address
 from kclient.protocol.headers import encode_request
+
+SLOW_CONNECT_MS = 1000.0
+"""Age of a connection attempt after which another node is tried in addition."""
+
+Rank = tuple[int, float]
+"""Rank of a node; the node with the lowest rank is chosen."""
+
+
+@dataclass(slots=True)
+class _Failure:
+    """Last failure of a node, and the number of failures in a row."""
+
+    node: Node
+    cause: KafkaError
+    count: int = 1
+
+    def attempts(self) -> str:
+        """Return the number of attempts as text; empty for one."""
+        return f" ({self.count} attempts)" if self.count > 1 else ""
+
+
+class ConnectionFailures:
+    """Last failure of each node that was not ready since.
+
+    The network thread writes; other threads may call `as_error`.
+    """
+
+    def __init__(self) -> None:
+        self._failures: dict[int, _Failure] = {}
+
+    def failed(self, node: Node, cause: KafkaError) -> bool:
+        """Record a failure: of the look-up, the connection, or the API versions request.
+
+        Returns:
+            Whether it differs from the last failure since the node was ready.
+        """
+        known = self._failures.get(node.id)
+        if known is None or known.node != node:
+            self._failures[node.id] = _Failure(node, cause)
+            return True
+        is_new = str(known.cause) != str(cause)
+        known.cause = cause
+        known.count += 1
+        return is_new
+
+    def succeeded(self, node_id: int) -> int:
+        """Discard the failures of a node that is ready; return their number."""
+        failure = self._failures.pop(node_id, None)
+        return 0 if failure is None else failure.count
+
+    def retain(self, node_ids: Iterable[int]) -> None:
+        """Discard the failures of nodes that are no longer in the cluster."""
+        kept = set(node_ids)
+        for node_id in [known for known in self._failures if known not in kept]:
+            del self._failures[node_id]
+
+    def as_error(self, pending: Mapping[Node, str]) -> BootstrapError | None:
+        """Return an error with the cause for each address; None if there is none.
+
+        May be called from any thread.
+
+        Args:
+            pending: Nodes with a connection attempt in progress, with its state.
+        """
+        failures = list(self._failures.values())
+        failed = {failure.node for failure in failures}
+        parts = [f"{_describe(each.node)}: {each.cause}{each.attempts()}" for each in failures]
+        parts += [
+            f"{_describe(node)}: {state}" for node, state in pending.items() if node not in failed
+        ]
+        if not parts:
+            return None
+        error = BootstrapError("no broker could be reached: " + "; ".join(parts))
+        error.__cause__ = failures[0].cause if len(parts) == 1 and failures else None
+        return error
+
+
+def _describe(node: Node) -> str:
+    address = format_address((node.host, node.port))
+    return f"{address} (advertised by {name_of(node.id)})" if node.id >= 0 else address
+
+
+def name_of(node_id: int) -> str:
+    """Return the name of a node for messages, by its id."""
+    if node_id < 0:
+        return "bootstrap server"
+    # Ids far above those of brokers belong to the connections to coordinators.
+    if node_id > COORDINATOR_ID_BASE // 2:
+        return f"broker {COORDINATOR_ID_BASE - node_id} as coordinator"
+    return f"broker {node_id}"
 
 
 class NodeConnections:
-    """Keeps selector, connection states and requests in flight consistent.
-
-    Attributes:
-        selector: Channels of the connected nodes.
-        states: Connection states.
-        in_flight: Requests in flight.
-        api_versions: API versions of each connected node.
-        failures: Last failure of each node that is not connected.
-    """
+    """Keeps selector, connection states and requests in flight consistent."""
 
     def __init__(
         self,
         selector: Selector,
+        states: ClusterConnectionStates,
+        in_flight: InFlightRequests,
+        api_versions: ApiVersions,
         runtime: Runtime,
         settings: ClientSettings,
-        api_versions: ApiVersions,
         on_end: Callable[[], object],
         log_context: LogContext,
     ) -> None:
@@ -43,41 +127,34 @@ class NodeConnections:
 
         Args:
             selector: Channels of the connected nodes.
+            states: Connection states.
+            in_flight: Requests in flight.
+            api_versions: API versions of the connected nodes.
             runtime: Network and random numbers.
-            settings: Back-offs, timeouts, limits.
-            api_versions: Updated with each connection.
+            settings: Sizes of socket buffers, client id.
             on_end: Called at the end of each connection or attempt, since leaders may have moved.
             log_context: Prefix of the client's log lines.
         """
         self._log = log_context.logger(__name__)
-        uniform = runtime.random.random
-        self.selector = selector
-        self.states = ClusterConnectionStates(
-            ExponentialBackoff(
-                settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, uniform
-            ),
-            ExponentialBackoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, uniform),
-        )
-        self.in_flight = InFlightRequests(settings.max_in_flight)
-        self.api_versions = api_versions
-        self.failures = ConnectionFailures()
+        self._selector = selector
+        self._states = states
+        self._in_flight = in_flight
+        self._api_versions = api_versions
+        self._failures = ConnectionFailures()
         self._net = runtime.net
+        self._uniform = runtime.random.random
         self._settings = settings
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # with the address of the last attempt
         self._reached: set[str] = set()  # nodes that were ready at least once
         self._look_ups: dict[str, LookUp] = {}  # in progress, by node
 
-    def node(self, node_id: str) -> Node | None:
-        """Return a node with the address of the last connection attempt."""
-        return self._nodes.get(node_id)
-
     def describe(self, node_id: str) -> str:
         """Return a node's name and address, for messages."""
         node = self._nodes.get(node_id)
         if node is None:
             return f"node {node_id}"
-        return f"{name_of(node.id)} at {format_address(node)}"
+        return f"{name_of(node.id)} at {format_address((node.host, node.port))}"
 
     def connect(self, node: Node, now_ms: float) -> None:
         """Start connecting to a node; an immediate failure is handled as any other.
@@ -89,13 +166,13 @@ class NodeConnections:
         self._nodes[node_id] = node
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("connecting to %s", self.describe(node_id))
-        state = self.states.connecting(node_id, now_ms, node.host, node.port)
+        state = self._states.connecting(node_id, now_ms, node.host, node.port)
         address = state.current_address()
         if address is not None:
             self._open(node_id, address, now_ms)
             return
         try:
-            self._look_ups[node_id] = self._net.look_up(node.host, node.port, self.selector.wakeup)
+            self._look_ups[node_id] = self._net.look_up(node.host, node.port, self._selector.wakeup)
         except OSError as error:
             self._connect_failed(node_id, f"could not look up {node.host}", error, now_ms)
             return
@@ -115,17 +192,46 @@ class NodeConnections:
             return f"look up {node.host}"
         return "connect"
 
-    def can_send(self, node_id: str, now_ms: float) -> bool:
-        """Return whether a request may be written to a node now."""
-        return self._is_ready(node_id, now_ms) and self.in_flight.can_send_more(node_id)
+    def can_send(self, node_id: str, now_ms: float, *, internal: bool = False) -> bool:
+        """Return whether a request may be written to a node now.
 
-    def can_send_internal(self, node_id: str, now_ms: float) -> bool:
-        """Return whether an internal request may be written to a node now.
-
-        ``max.in.flight.requests.per.connection`` does not apply, so that METADATA requests are sent
-        while the application's requests reach that limit.
+        ``max.in.flight.requests.per.connection`` does not apply to internal requests, so that
+        METADATA requests are sent while the application's requests reach that limit.
         """
-        return self._is_ready(node_id, now_ms) and self.in_flight.can_send_internal(node_id)
+        return self._states.is_ready(node_id, now_ms) and self._in_flight.can_send_more(
+            node_id, internal=internal
+        )
+
+    def least_loaded_node(
+        self, nodes: Iterable[Node], now_ms: float, *, internal: bool = False
+    ) -> Node | None:
+        """Return the least loaded node (Kafka: NetworkClient.leastLoadedNode).
+
+        The order is: ready nodes, those with the fewest requests in flight first; nodes that are
+        being connected to; nodes that may be connected to, by the time of their last attempt; nodes
+        whose connection attempt is slow.
+
+        Args:
+            nodes: Brokers to choose from.
+            now_ms: Present time.
+            internal: Whether it is for an internal request, which may exceed the limit in flight.
+
+        Returns:
+            The node; None if all are busy or backing off.
+        """
+        candidates = list(nodes)
+        offset = int(self._uniform() * len(candidates))  # spreads the load
+        best: Node | None = None
+        best_rank: Rank | None = None
+        for node in candidates[offset:] + candidates[:offset]:
+            rank = self._rank(str(node.id), now_ms, internal=internal)
+            if rank is not None and (best_rank is None or rank < best_rank):
+                best, best_rank = node, rank
+        return best
+
+    def retain_failures(self, node_ids: Iterable[int]) -> None:
+        """Discard the failures of nodes that are no longer in the cluster."""
+        self._failures.retain(node_ids)
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
         """Write a request in the highest version that both sides support.
@@ -136,7 +242,7 @@ class NodeConnections:
         """
         builder = request.builder
         version = builder.latest_allowed_version
-        offered = self.api_versions.get(request.destination)
+        offered = self._api_versions.get(request.destination)
         if offered is not None:
             version = offered.latest_usable_version(
                 builder.api_key, builder.oldest_allowed_version, version
@@ -152,7 +258,7 @@ class NodeConnections:
         message = request.builder.build(version)
         parts = encode_request(message, version, request.correlation_id, self._settings.client_id)
         send = NetworkSend(request.destination, parts, awaits_reply=request.expect_response)
-        self.selector.send(send)
+        self._selector.send(send)
         if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug(
                 "sending %s request v%d, correlation id %d, %d bytes, to %s",
@@ -162,7 +268,7 @@ class NodeConnections:
                 send.size,
                 self.describe(request.destination),
             )
-        self.in_flight.add(InFlightRequest(request, message, version, send, now_ms))
+        self._in_flight.add(InFlightRequest(request, message, version, send, now_ms))
 
     def end(
         self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True
@@ -178,24 +284,24 @@ class NodeConnections:
         Returns:
             The requests that were in flight, the oldest first.
         """
-        was_ready = self.states.is_ready(node_id, now_ms)
+        was_ready = self._states.is_ready(node_id, now_ms)
         self._look_ups.pop(node_id, None)
-        self.selector.close_channel(node_id)
-        self.api_versions.remove(node_id)
-        self.states.disconnected(node_id, now_ms, reason)
+        self._selector.close_channel(node_id)
+        self._api_versions.remove(node_id)
+        self._states.disconnected(node_id, now_ms, reason)
         node = self._nodes.get(node_id)
         if node is not None and blame:
-            first = self.failures.failed(node, reason)
+            first = self._failures.failed(node, reason)
             # Brokers close idle connections: warn only of a connection that cannot be opened.
             level = logging.WARNING if first and not was_ready else logging.DEBUG
             self._log.log(level, "%s: %s", self.describe(node_id), reason)
         self._on_end()
-        return list(self.in_flight.clear_all(node_id))
+        return list(self._in_flight.clear_all(node_id))
 
     def ready(self, node_id: str) -> None:
         """Record that a node is ready for requests."""
-        self.states.ready(node_id)
-        attempts = self.failures.succeeded(int(node_id))
+        self._states.ready(node_id)
+        attempts = self._failures.succeeded(int(node_id))
         name = self.describe(node_id)
         if attempts:
             self._log.info("connected to %s after %d failed attempts", name, attempts)
@@ -211,15 +317,15 @@ class NodeConnections:
         May be called from any thread.
         """
         pending: dict[Node, str] = {}
-        if not self.states.has_ready_nodes(now_ms):
+        if not self._states.has_ready_nodes(now_ms):
             for node_id, node in list(self._nodes.items()):
                 if node_id in self._look_ups:
                     pending[node] = f"the look-up of {node.host} has not ended"
-                elif self.states.is_connecting(node_id):
+                elif self._states.is_connecting(node_id):
                     pending[node] = "the connection is not established"
-                elif self.states.is_established(node_id):
+                elif self._states.is_established(node_id):
                     pending[node] = "connected, but the peer has sent no response"
-        return self.failures.as_error(pending)
+        return self._failures.as_error(pending)
 
     def _finish_look_up(self, node_id: str, look_up: LookUp, now_ms: float) -> None:
         try:
@@ -228,18 +334,26 @@ class NodeConnections:
             what = f"could not look up {self._nodes[node_id].host}"
             self._connect_failed(node_id, what, error, now_ms)
             return
-        self._open(node_id, self.states.set_addresses(node_id, addresses), now_ms)
+        self._open(node_id, self._states.set_addresses(node_id, addresses), now_ms)
 
     def _open(self, node_id: str, address: Address, now_ms: float) -> None:
         try:
-            self.selector.connect(
+            self._selector.connect(
                 node_id, address, self._settings.send_buffer, self._settings.receive_buffer
             )
         except OSError as error:
             self._connect_failed(node_id, "could not connect", error, now_ms)
 
-    def _is_ready(self, node_id: str, now_ms: float) -> bool:
-        return self.states.is_ready(node_id, now_ms) and self.selector.is_channel_ready(node_id)
+    def _rank(self, node_id: str, now_ms: float, *, internal: bool) -> Rank | None:
+        """Return the rank of a node; None if it cannot be used now."""
+        if self.can_send(node_id, now_ms, internal=internal):
+            return 0, self._in_flight.count(node_id)
+        since_ms = self._states.preparing_since_ms(node_id)
+        if since_ms is not None:
+            return (1, 0.0) if now_ms - since_ms < SLOW_CONNECT_MS else (3, since_ms)
+        if self._states.can_connect(node_id, now_ms):
+            return 2, self._states.last_attempt_ms(node_id)
+        return None
 
     def _connect_failed(self, node_id: str, what: str, error: OSError, now_ms: float) -> None:
         reason = DisconnectedError(f"{what}: {error.strerror or error}")

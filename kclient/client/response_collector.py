@@ -4,14 +4,16 @@ import logging
 from collections import deque
 
 from kclient.client.api_versions_negotiator import ApiVersionsNegotiator
-from kclient.client.client_response import ClientResponse
-from kclient.client.in_flight_requests import InFlightRequest
+from kclient.client.client_request import ClientResponse
+from kclient.client.cluster_connection_states import ClusterConnectionStates
+from kclient.client.in_flight_requests import InFlightRequest, InFlightRequests
 from kclient.client.metadata_updater import MetadataUpdater
 from kclient.client.node_connections import NodeConnections
 from kclient.common.errors import CorrelationIdMismatchError, DisconnectedError, KafkaError
 from kclient.common.log_context import LogContext
-from kclient.network.channel_state import State
+from kclient.network.kafka_channel import State
 from kclient.network.network_receive import NetworkReceive
+from kclient.network.selector import Selector
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import decode_response, peek_correlation_id
 from kclient.protocol.message import Response
@@ -31,6 +33,9 @@ class ResponseCollector:
 
     def __init__(
         self,
+        selector: Selector,
+        states: ClusterConnectionStates,
+        in_flight: InFlightRequests,
         connections: NodeConnections,
         negotiator: ApiVersionsNegotiator,
         metadata_updater: MetadataUpdater,
@@ -38,6 +43,9 @@ class ResponseCollector:
     ) -> None:
         self._log = log_context.logger(__name__)
         self.responses: deque[ClientResponse] = deque()
+        self._selector = selector
+        self._states = states
+        self._in_flight = in_flight
         self._connections = connections
         self._negotiator = negotiator
         self._metadata_updater = metadata_updater
@@ -47,7 +55,7 @@ class ResponseCollector:
         self._handle_completed_sends(now_ms)
         self._handle_completed_receives(now_ms)
         self._handle_disconnections(now_ms)
-        for node_id in self._connections.selector.connected:
+        for node_id in self._selector.connected:
             self._negotiator.connected(node_id)
         self._negotiator.send_requests(now_ms)
         self._handle_timed_out_connections(now_ms)
@@ -68,14 +76,14 @@ class ResponseCollector:
                 self._metadata_updater.handle_failure(error, now_ms)
 
     def _handle_completed_sends(self, now_ms: float) -> None:
-        for send in self._connections.selector.completed_sends:
+        for send in self._selector.completed_sends:
             if send.awaits_reply:
                 continue
-            item = self._connections.in_flight.complete_last_sent(send.channel_id)
+            item = self._in_flight.complete_last_sent(send.channel_id)
             self.responses.append(item.completed(None, now_ms))
 
     def _handle_completed_receives(self, now_ms: float) -> None:
-        for receive in self._connections.selector.completed_receives:
+        for receive in self._selector.completed_receives:
             try:
                 self._handle_response(receive, now_ms)
             except KafkaError as error:
@@ -88,8 +96,7 @@ class ResponseCollector:
             KafkaError: It does not match, or cannot be decoded.
         """
         node_id, payload = receive.source, receive.payload
-        in_flight = self._connections.in_flight
-        item = in_flight.oldest(node_id)
+        item = self._in_flight.oldest(node_id)
         if item is None:
             raise CorrelationIdMismatchError("unsolicited response: no request in flight")
         expected = item.request.correlation_id
@@ -100,14 +107,14 @@ class ResponseCollector:
                 f" expected {expected} of the oldest {item.message.api_key.name} request"
             )
         if item.message.api_key is ApiKey.API_VERSIONS and item.request.internal:
-            in_flight.complete_next(node_id)
+            self._in_flight.complete_next(node_id)
             self._log_response(item, len(payload), now_ms)
             versions = self._negotiator.handle_response(item, payload)
             if versions is not None:
                 self._throttle(node_id, versions, now_ms)
             return
         _, response = decode_response(payload, item.message.response_type, item.version)
-        in_flight.complete_next(node_id)
+        self._in_flight.complete_next(node_id)
         self._log_response(item, len(payload), now_ms)
         self._throttle(node_id, response, now_ms)
         if item.request.internal and isinstance(response, MetadataResponse):
@@ -130,15 +137,15 @@ class ResponseCollector:
     def _throttle(self, node_id: str, response: Response, now_ms: float) -> None:
         delay_ms = getattr(response, "throttle_time_ms", 0)
         if delay_ms > 0:
-            self._connections.states.throttle(node_id, now_ms + delay_ms)
+            self._states.throttle(node_id, now_ms + delay_ms)
 
     def _handle_disconnections(self, now_ms: float) -> None:
-        for node_id, ended in self._connections.selector.disconnected.items():
+        for node_id, ended in self._selector.disconnected.items():
             failed = ended.state is not State.EXPIRED and not self._may_close(node_id)
             reason = self._with_hint(node_id, ended.reason)
             self.end_connection(node_id, now_ms, reason, blame=failed)
             if ended.state is State.AUTHENTICATION_FAILED:
-                self._connections.states.authentication_failed(node_id, now_ms, ended.reason)
+                self._states.authentication_failed(node_id, now_ms, ended.reason)
                 self._metadata_updater.authentication_failed(ended.reason)
 
     def _may_close(self, node_id: str) -> bool:
@@ -148,14 +155,14 @@ class ResponseCollector:
         request is sent. If the broker has stopped, the next connection attempt fails. Before the
         cluster is known, a node that closes the connection counts as failed.
         """
-        if not self._connections.states.was_ready(node_id):
+        if not self._states.was_ready(node_id):
             return False
-        idle = not self._connections.in_flight.count(node_id)
+        idle = not self._in_flight.count(node_id)
         return idle or self._metadata_updater.knows_cluster()
 
     def _with_hint(self, node_id: str, reason: KafkaError) -> KafkaError:
         """Return the reason, with its probable cause if the first METADATA request ended it."""
-        item = self._connections.in_flight.oldest(node_id)
+        item = self._in_flight.oldest(node_id)
         api_key = None if item is None else item.message.api_key
         if api_key is not ApiKey.METADATA or self._metadata_updater.knows_cluster():
             return reason
@@ -166,14 +173,14 @@ class ResponseCollector:
         return error
 
     def _handle_timed_out_connections(self, now_ms: float) -> None:
-        for node_id in self._connections.states.overdue_connects(now_ms):
-            took_ms = now_ms - self._connections.states.last_attempt_ms(node_id)
+        for node_id in self._states.overdue_connects(now_ms):
+            took_ms = now_ms - self._states.last_attempt_ms(node_id)
             attempt = self._connections.describe_attempt(node_id)
             reason = DisconnectedError(f"could not {attempt} within {took_ms:.0f} ms")
             self.end_connection(node_id, now_ms, reason)
 
     def _handle_timed_out_requests(self, now_ms: float) -> None:
-        for item in self._connections.in_flight.overdue(now_ms):
+        for item in self._in_flight.overdue(now_ms):
             reason = DisconnectedError(
                 f"no response to {item.message.api_key.name}"
                 f" within {item.request.request_timeout_ms:.0f} ms"

@@ -3,13 +3,11 @@
 from collections import deque
 from collections.abc import Callable
 
-from kclient.client.client_request import ClientRequest
-from kclient.client.client_response import ClientResponse
+from kclient.client.api_versions import NodeApiVersions
+from kclient.client.client_request import ClientRequest, ClientResponse, RequestBuilder
 from kclient.client.interrupted_clients import close_interrupted
 from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
-from kclient.client.node_api_versions import NodeApiVersions
-from kclient.client.request_builder import RequestBuilder
 from kclient.common.errors import (
     BootstrapError,
     DisconnectedError,

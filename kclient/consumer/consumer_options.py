@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
-from kclient.client.client_options import ClientOptions
+from kclient.client.client_config import ClientOptions
 from kclient.consumer.assignors import PartitionAssignor
 from kclient.consumer.interceptors import ConsumerInterceptor
 from kclient.record import Header

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 
-from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.client_metadata import ConsumerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse
 from kclient.common.metrics import Metrics, Sensor
 from kclient.protocol.api_keys import ApiKey
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import InvalidReceiveError, KafkaError

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.metadata import Metadata
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
     LeaderNotAvailableError,
     TopicAuthorizationError,

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import (
     TopicAuthorizationError,
     UnsupportedVersionError,

@@ -1,21 +1,81 @@
 """Connection with its transport layer, its authenticator and the frames in transfer."""
 
 import contextlib
+import enum
 import os
+from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError, RetriableError
 from kclient.common.runtime import READABLE, WRITABLE
 from kclient.network.authenticator import Authenticator
-from kclient.network.channel_mute_state import (
-    ChannelMuteEvent,
-    ChannelMuteState,
-    next_mute_state,
-)
-from kclient.network.channel_state import State
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.transport_layer import TransportLayer
+
+
+class State(enum.Enum):
+    """State of a connection (Kafka: ChannelState.State)."""
+
+    NOT_CONNECTED = "not connected"
+    AUTHENTICATE = "authenticating"
+    READY = "ready"
+    EXPIRED = "closed after being idle"
+    AUTHENTICATION_FAILED = "authentication failed"
+    LOCAL_CLOSE = "closed by this side"
+
+
+class ChannelState(NamedTuple):
+    """End of a connection (Kafka: ChannelState).
+
+    Attributes:
+        state: Last state; EXPIRED and LOCAL_CLOSE mean that this side closed the connection.
+        reason: Error that ended the connection; the original exception is its cause.
+    """
+
+    state: State
+    reason: KafkaError
+
+
+class ChannelMuteState(enum.Enum):
+    """Whether a channel is read, and why not (Kafka: KafkaChannel.ChannelMuteState).
+
+    A server processes one request of a connection at a time, so that responses keep the order of
+    the requests, and reads nothing while the client is throttled. Both may hold at once; the
+    channel is unmuted when neither does.
+    """
+
+    NOT_MUTED = enum.auto()
+    MUTED = enum.auto()
+    MUTED_AND_RESPONSE_PENDING = enum.auto()
+    MUTED_AND_THROTTLED = enum.auto()
+    MUTED_AND_THROTTLED_AND_RESPONSE_PENDING = enum.auto()
+
+
+class ChannelMuteEvent(enum.Enum):
+    """Event of a muted channel (Kafka: KafkaChannel.ChannelMuteEvent)."""
+
+    REQUEST_RECEIVED = enum.auto()
+    RESPONSE_SENT = enum.auto()
+    THROTTLE_STARTED = enum.auto()
+    THROTTLE_ENDED = enum.auto()
+
+
+_S = ChannelMuteState
+_E = ChannelMuteEvent
+
+MUTE_TRANSITIONS: dict[tuple[ChannelMuteState, ChannelMuteEvent], ChannelMuteState] = {
+    (_S.MUTED, _E.REQUEST_RECEIVED): _S.MUTED_AND_RESPONSE_PENDING,
+    (_S.MUTED_AND_RESPONSE_PENDING, _E.RESPONSE_SENT): _S.MUTED,
+    (_S.MUTED_AND_RESPONSE_PENDING, _E.THROTTLE_STARTED): (
+        _S.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING
+    ),
+    (_S.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING, _E.RESPONSE_SENT): _S.MUTED_AND_THROTTLED,
+    (_S.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING, _E.THROTTLE_ENDED): (
+        _S.MUTED_AND_RESPONSE_PENDING
+    ),
+    (_S.MUTED_AND_THROTTLED, _E.THROTTLE_ENDED): _S.MUTED,
+}
 
 
 class KafkaChannel:
@@ -30,6 +90,7 @@ class KafkaChannel:
         state: State of the connection.
         address: Address of the peer as text, for messages.
         mute_state: Whether it is muted, and why.
+        pending_send: Frame that is being written, if any.
     """
 
     def __init__(
@@ -48,7 +109,7 @@ class KafkaChannel:
         self.mute_state = ChannelMuteState.NOT_MUTED
         self._memory_pool = memory_pool
         self._max_receive_size = max_receive_size
-        self._send: NetworkSend | None = None
+        self.pending_send: NetworkSend | None = None
         self._receive: NetworkReceive | None = None
 
     def ready(self) -> bool:
@@ -94,11 +155,11 @@ class KafkaChannel:
         """Return the events worth waiting for: READABLE, WRITABLE, their sum, or 0."""
         if self.state is State.NOT_CONNECTED:
             return WRITABLE
-        waits = 0 if self.is_muted() or self.waits_for_memory() else READABLE
-        wants_write = self._send if self.ready() else self.authenticator.wants_write()
+        interest = 0 if self.is_muted() or self.waits_for_memory() else READABLE
+        wants_write = self.pending_send if self.ready() else self.authenticator.wants_write()
         if wants_write or self.transport.wants_write():
-            waits |= WRITABLE
-        return waits
+            interest |= WRITABLE
+        return interest
 
     def set_send(self, send: NetworkSend) -> None:
         """Set the frame to write.
@@ -106,36 +167,31 @@ class KafkaChannel:
         Raises:
             IllegalStateError: Another frame is still being written.
         """
-        if self._send is not None:
+        if self.pending_send is not None:
             raise IllegalStateError(f"channel {self.id}: a frame is still being written")
-        self._send = send
+        self.pending_send = send
 
-    def pending_send(self) -> NetworkSend | None:
-        """Return the frame being written, if any."""
-        return self._send
-
-    def write(self) -> int:
-        """Write as much as the socket accepts now; return the number of bytes."""
-        return self._send.write_to(self.transport) if self._send is not None else 0
-
-    def take_completed_send(self) -> NetworkSend | None:
-        """Return the frame if it is written completely, once."""
-        send = self._send
-        if send is None or not send.completed():
+    def write(self) -> NetworkSend | None:
+        """Write as much as the socket accepts now; return the frame when it is complete."""
+        send = self.pending_send
+        if send is None:
             return None
-        self._send = None
+        send.write_to(self.transport)
+        if not send.completed:
+            return None
+        self.pending_send = None
         return send
 
-    def read(self) -> int:
-        """Read the available bytes, up to the end of one frame; return their number."""
-        if self._receive is None:
-            self._receive = NetworkReceive(self.id, self._max_receive_size, self._memory_pool)
-        return self._receive.read_from(self.transport)
-
-    def take_completed_receive(self) -> NetworkReceive | None:
-        """Return the frame if it is received completely, once."""
+    def read(self) -> NetworkReceive | None:
+        """Read the available bytes of a frame, unless muted; return it when it is complete."""
+        if self.mute_state is not ChannelMuteState.NOT_MUTED:
+            return None
         receive = self._receive
-        if receive is None or not receive.completed():
+        if receive is None:
+            receive = NetworkReceive(self.id, self._max_receive_size, self._memory_pool)
+            self._receive = receive
+        receive.read_from(self.transport)
+        if not receive.completed:
             return None
         self._receive = None
         return receive
@@ -165,12 +221,17 @@ class KafkaChannel:
         return self.mute_state is ChannelMuteState.NOT_MUTED
 
     def handle_mute_event(self, event: ChannelMuteEvent) -> None:
-        """Apply an event; see the table in `kclient.network.channel_mute_state`.
+        """Apply an event; see `MUTE_TRANSITIONS`.
 
         Raises:
             IllegalStateError: The event is not allowed in the present state.
         """
-        self.mute_state = next_mute_state(self.mute_state, event)
+        following = MUTE_TRANSITIONS.get((self.mute_state, event))
+        if following is None:
+            raise IllegalStateError(
+                f"channel mute state: {event.name} is not allowed in {self.mute_state.name}"
+            )
+        self.mute_state = following
 
     def close(self) -> None:
         """Close the connection and release the memory of a partly read frame; idempotent."""

@@ -3,13 +3,16 @@
 import struct
 
 from kclient.common.errors import InvalidReceiveError
-from kclient.network.foreign_peer import foreign_peer
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.transport_layer import TransportLayer
 
 _SIZE = struct.Struct(">i")
 _FIRST_BUFFER = 64 * 1024
 _ZEROS = memoryview(bytes(1024 * 1024))
+
+_TLS_ALERT = 0x15
+_TLS_HANDSHAKE = 0x16
+_HTTP_WORDS = frozenset({b"HTTP", b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC"})
 
 
 class NetworkReceive:
@@ -21,6 +24,7 @@ class NetworkReceive:
     Attributes:
         source: Id of the channel.
         payload: Complete frame without its size prefix.
+        completed: Whether the frame has arrived completely.
     """
 
     __slots__ = (
@@ -32,6 +36,7 @@ class NetworkReceive:
         "_reserved",
         "_size",
         "_view",
+        "completed",
         "payload",
         "source",
     )
@@ -47,10 +52,7 @@ class NetworkReceive:
         self._buffer = bytearray()
         self._view = memoryview(self._prefix)
         self._filled = 0
-
-    def completed(self) -> bool:
-        """Return whether the whole frame has arrived."""
-        return self._filled == self._size
+        self.completed = False
 
     def started(self) -> bool:
         """Return whether any byte of the frame has arrived."""
@@ -92,6 +94,7 @@ class NetworkReceive:
             read += count
             self._filled += count
         self.payload = self._view
+        self.completed = True
         return read
 
     def release(self) -> None:
@@ -137,3 +140,24 @@ class NetworkReceive:
             self._buffer += _ZEROS[:step]
             missing -= step
         self._view = memoryview(self._buffer)
+
+
+def foreign_peer(prefix: bytes) -> str | None:
+    """Return the protocol that the peer seems to speak, or None if the bytes may be a size.
+
+    The first four bytes of a Kafka frame are its size. In other protocols they are text or a record
+    type, which reads as a size beyond any limit: "HTTP" is 1,213,486,160 (KIP-498).
+
+    Args:
+        prefix: The first four bytes received.
+    """
+    if prefix[0] in {_TLS_ALERT, _TLS_HANDSHAKE} and prefix[1] == 3:
+        kind = "a TLS alert" if prefix[0] == _TLS_ALERT else "a TLS handshake"
+        return f"{kind}: the peer expects TLS, this side speaks plaintext; check security.protocol"
+    if prefix in _HTTP_WORDS:
+        return "HTTP: the address is that of a web server or proxy, not of a Kafka listener"
+    if prefix == b"SSH-":
+        return "SSH: the address is that of an SSH server, not of a Kafka listener"
+    if all(0x20 <= byte < 0x7F or byte in b"\r\n\t" for byte in prefix):
+        return f"text ({prefix!r}), not Kafka's protocol"
+    return None

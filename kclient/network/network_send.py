@@ -18,11 +18,21 @@ class NetworkSend:
     Attributes:
         channel_id: Id of the channel.
         size: Bytes on the wire, size prefix included.
+        completed: Whether all bytes were written.
         awaits_reply: Whether the sender waits for the response only, so that `Selector.poll` need
             not return when the frame is written.
     """
 
-    __slots__ = ("_next", "_offset", "_parts", "_written", "awaits_reply", "channel_id", "size")
+    __slots__ = (
+        "_next",
+        "_offset",
+        "_parts",
+        "_written",
+        "awaits_reply",
+        "channel_id",
+        "completed",
+        "size",
+    )
 
     def __init__(
         self, channel_id: str, parts: Sequence[WirePart], *, awaits_reply: bool = False
@@ -39,10 +49,7 @@ class NetworkSend:
         self._next = 0
         self._offset = 0
         self._written = 0
-
-    def completed(self) -> bool:
-        """Return whether every byte was written."""
-        return self._written == self.size
+        self.completed = False
 
     def write_to(self, transport: TransportLayer) -> int:
         """Write as much as the transport accepts now; return the number of bytes.
@@ -57,6 +64,7 @@ class NetworkSend:
                 break
             self._written += taken
             self._advance(taken)
+        self.completed = self._written == self.size
         return self._written - before
 
     def _write_some(self, transport: TransportLayer) -> int:

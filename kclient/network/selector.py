@@ -1,20 +1,49 @@
 """Selector: non-blocking input and output of many connections in one thread."""
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import READABLE, WRITABLE, Address, Clock, Net, StreamSocket
 from kclient.network.channel_builder import ChannelBuilder, PlaintextChannelBuilder
-from kclient.network.channel_state import ChannelState, State
-from kclient.network.channel_watch import ChannelWatch
-from kclient.network.idle_expiry_manager import IdleExpiryManager
-from kclient.network.kafka_channel import KafkaChannel
+from kclient.network.kafka_channel import ChannelState, KafkaChannel, State
 from kclient.network.memory_pool import MemoryPool, UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 
 DEFAULT_MAX_RECEIVE_SIZE = 100 * 1024 * 1024
+
+
+class IdleExpiryManager:
+    """Connections in the order of their last use (Kafka: Selector.IdleExpiryManager).
+
+    Attributes:
+        max_idle_ms: Longest idle time of a connection; negative for no limit.
+    """
+
+    def __init__(self, max_idle_ms: float) -> None:
+        self.max_idle_ms = max_idle_ms
+        self._last_used: dict[str, float] = {}  # the least recently used first
+
+    def touch(self, channel_id: str, now_ms: float) -> None:
+        """Record that a connection is in use."""
+        self._last_used.pop(channel_id, None)
+        self._last_used[channel_id] = now_ms
+
+    def remove(self, channel_id: str) -> None:
+        """Remove a connection that ended."""
+        self._last_used.pop(channel_id, None)
+
+    def overdue(self, now_ms: float) -> list[str]:
+        """Return the connections that were idle for too long."""
+        found: list[str] = []
+        if self.max_idle_ms >= 0:
+            for channel_id, used_ms in self._last_used.items():
+                if now_ms - used_ms <= self.max_idle_ms:
+                    break
+                found.append(channel_id)
+        return found
 
 
 class Selector:
@@ -31,6 +60,7 @@ class Selector:
         disconnected: Channels that ended without `close_channel`, each with its reason.
         failed_sends: Frames that were not written completely when their channel ended.
         waiting: Whether a `poll` waits, or an exception of a signal handler interrupted the wait.
+        wakeup: Makes the present or the next `poll` return at once; callable from any thread.
     """
 
     def __init__(
@@ -58,7 +88,9 @@ class Selector:
         self._builder = (
             channel_builder if channel_builder is not None else PlaintextChannelBuilder()
         )
-        self._watch = ChannelWatch(net.poller())
+        self._poller = net.poller()
+        self.wakeup = self._poller.wakeup
+        self._interests: dict[str, int] = {}  # as registered with the poller
         self._idle = IdleExpiryManager(connections_max_idle_ms)
         self._channels: dict[str, KafkaChannel] = {}
         self._to_serve: dict[str, KafkaChannel] = {}  # accepted, or given a frame, since last poll
@@ -133,22 +165,19 @@ class Selector:
         if self._buffered or self.disconnected or _is_reported(self.completed_sends):
             timeout_ms = 0
         self.waiting = True
-        ready = self._watch.poll(timeout_ms)
+        ready = self._poller.poll(max(0.0, timeout_ms))
         self.waiting = False
         if timeout_ms > 0:
             now_ms = self._clock.monotonic_ms()
         buffered, self._buffered = self._buffered, {}
-        for channel, events in ready:
+        for data, events in ready:
+            channel = cast("KafkaChannel", data)
             self._idle.touch(channel.id, now_ms)
             unseen = buffered.pop(channel.id, None)
             self._serve_or_drop(channel, events if unseen is None else events | READABLE)
         for channel in buffered.values():
             self._serve_or_drop(channel, READABLE)
         self._close_idle(now_ms)
-
-    def wakeup(self) -> None:
-        """Make the present or the next `poll` return at once; callable from any thread."""
-        self._watch.wakeup()
 
     def close(self) -> None:
         """Close every channel and the selector itself; idempotent."""
@@ -160,7 +189,7 @@ class Selector:
             except (LookupError, OSError, ValueError) as error:
                 # Ctrl-C interrupted its registration or closing; the others are closed as well.
                 self._log.info("channel %s: %s", channel_id, error)
-        self._watch.close()
+        self._poller.close()
         self._closed = True  # last: an interrupted close may be repeated
 
     def close_channel(self, channel_id: str) -> None:
@@ -175,7 +204,7 @@ class Selector:
         channel = self._channel_or_fail(channel_id)
         channel.mute()
         self._buffered.pop(channel_id, None)
-        self._watch.refresh(channel)
+        self._update_interest(channel)
 
     def unmute(self, channel_id: str) -> bool:
         """Resume reading unless a response or a throttle is pending; return whether it resumed."""
@@ -210,7 +239,9 @@ class Selector:
         )
         channel.address = format_address(address)
         self._channels[channel_id] = channel
-        self._watch.add(channel)
+        interest = channel.interest()
+        self._interests[channel_id] = interest
+        self._poller.register(stream, interest, channel)
         self._idle.touch(channel_id, self._clock.monotonic_ms())
         return channel
 
@@ -247,28 +278,31 @@ class Selector:
         if channel.state is State.NOT_CONNECTED:
             channel.finish_connect()
             self.connected.append(channel.id)
-        if not channel.ready():
+        if channel.state is not State.READY:
             channel.prepare()
             if not channel.ready():
                 return
-        if events & READABLE and not channel.is_muted():
-            channel.read()
-            receive = channel.take_completed_receive()
+        if events & READABLE:
+            receive = channel.read()
             if receive is not None:
                 self.completed_receives.append(receive)
-        if channel.pending_send() is not None:
-            channel.write()
-            send = channel.take_completed_send()
+        if channel.pending_send is not None:
+            send = channel.write()
             if send is not None:
                 self.completed_sends.append(send)
 
     def _update_interest(self, channel: KafkaChannel) -> None:
         """Register what the channel waits for next: memory, buffered bytes or its socket."""
-        if channel.waits_for_memory():
+        interest = channel.interest()
+        if interest & READABLE:
+            if channel.transport.has_buffered():
+                self._buffered[channel.id] = channel
+        elif channel.waits_for_memory():
             self._out_of_memory[channel.id] = channel
-        elif channel.transport.has_buffered() and not channel.is_muted():
-            self._buffered[channel.id] = channel
-        self._watch.refresh(channel)
+        # Each change costs a system call.
+        if interest != self._interests[channel.id]:
+            self._interests[channel.id] = interest
+            self._poller.modify(channel.transport.socket, interest)
 
     def _close_idle(self, now_ms: float) -> None:
         for channel_id in self._idle.overdue(now_ms):
@@ -279,9 +313,8 @@ class Selector:
 
     def _drop(self, channel: KafkaChannel, reason: KafkaError) -> None:
         self._log.debug("channel %s (%s) ended: %s", channel.id, channel.address, reason)
-        send = channel.pending_send()
-        if send is not None:
-            self.failed_sends.append(send)
+        if channel.pending_send is not None:
+            self.failed_sends.append(channel.pending_send)
         self.disconnected[channel.id] = ChannelState(channel.state, reason)
         self._remove(channel)
 
@@ -290,7 +323,8 @@ class Selector:
             waiting.pop(channel.id, None)
         self._idle.remove(channel.id)
         try:
-            self._watch.remove(channel)
+            if self._interests.pop(channel.id, None) is not None:
+                self._poller.unregister(channel.transport.socket)
         finally:
             channel.close()
             self._channels.pop(channel.id, None)

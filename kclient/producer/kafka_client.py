@@ -2,9 +2,12 @@
 
 from typing import Protocol
 
-from kclient.client.client_request import ClientRequest
-from kclient.client.client_response import ClientResponse, ResponseCallback
-from kclient.client.request_builder import RequestBuilder
+from kclient.client.client_request import (
+    ClientRequest,
+    ClientResponse,
+    RequestBuilder,
+    ResponseCallback,
+)
 from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kclient.client.producer_metadata import ProducerMetadata
+from kclient.client.client_metadata import ProducerMetadata
 from kclient.common.errors import BootstrapError, KafkaTimeoutError
 from kclient.common.metrics import Sensor
 from kclient.common.runtime import Clock

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.client_request import ClientResponse
 from kclient.client.metadata import LeaderIdAndEpoch
-from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.broker_errors import (
     FencedLeaderEpochError,
     InvalidRecordError,

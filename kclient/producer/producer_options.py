@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
-from kclient.client.client_options import ClientOptions
+from kclient.client.client_config import ClientOptions
 from kclient.producer.interceptors import ProducerInterceptor
 from kclient.producer.partitioner import Partitioner
 from kclient.serialization import Serializer

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
-from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kclient.client.client_response import ClientResponse, ResponseCallback
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.client_request import ClientResponse, ResponseCallback, SimpleBuilder
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.producer_metadata import ProducerMetadata
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext

@@ -23,10 +23,9 @@ The result for ``HeartbeatRequest`` version 3 is::
 from struct import Struct as Layout
 from struct import calcsize, unpack_from
 
-from kclient.protocol.fields import ArrayOf, Field, Kind, Wire, plain_field
+from kclient.protocol.fields import ArrayOf, Field, Kind, Struct, Wire, plain_field
 from kclient.protocol.memory import element_cost, minimum_size
 from kclient.protocol.source import Source
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import (
     MAX_STRING,
     bad_length,

@@ -22,9 +22,8 @@ For ``HeartbeatRequest`` version 3 it comes out as::
 from struct import Struct as Layout
 from struct import pack
 
-from kclient.protocol.fields import ArrayOf, Field, Kind, Wire, plain_field
+from kclient.protocol.fields import ArrayOf, Field, Kind, Struct, Wire, plain_field
 from kclient.protocol.source import Source
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import MAX_STRING, SMALL_UVARINTS, encode_uvarint, put_records
 from kclient.protocol.versions import VersionRange
 

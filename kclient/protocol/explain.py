@@ -8,24 +8,20 @@ is searched for a value that cannot be encoded in the version.
 from collections.abc import Callable, Iterator
 from struct import Struct as Layout
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
-from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
+from kclient.protocol.fields import ArrayOf, Field, Kind, Struct, Wire
 from kclient.protocol.source import Note
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import MAX_STRING
 from kclient.protocol.versions import NO_VERSIONS
-
-if TYPE_CHECKING:
-    from kclient.protocol.message import Message
 
 _MAX_SHOWN = 80
 
 
 def explain_decode(
-    message: type["Message"],
+    message: type[Struct],
     version: int,
     decoder: Callable[..., Any],
     notes: dict[int, Note],
@@ -63,7 +59,7 @@ def _stopped(error: Exception, function: Callable[..., Any]) -> tuple[int, dict[
     return 0, {}
 
 
-def explain_encode(message: "Message", version: int, error: Exception) -> KafkaError:
+def explain_encode(message: Struct, version: int, error: Exception) -> KafkaError:
     """Return the error to raise for a message that could not be encoded."""
     what = f"{type(message).__name__} v{version}"
     for path, field, kind, value in _values(message, version, ""):

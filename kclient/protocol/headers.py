@@ -6,6 +6,7 @@ start of any request; and an ApiVersions response always has header version 0, s
 does not know the broker's versions yet (KIP-511).
 """
 
+from functools import lru_cache
 from struct import Struct as Layout
 from typing import NamedTuple, TypeVar
 
@@ -22,6 +23,8 @@ R = TypeVar("R", bound=Response)
 _REQUEST_FRONT = Layout(">hhi")
 _CORRELATION_ID = Layout(">i")
 _NO_TAGS = b"\x00"
+# Cached, since a client sends the same id in each request.
+_encode_client_id = lru_cache(maxsize=128)(encode_nullable_string)
 
 
 class RequestHeader(NamedTuple):
@@ -45,7 +48,7 @@ def encode_request(
 ) -> list[WirePart]:
     """Return header and body in parts, as `Message.encode` does; raises what that raises."""
     header = _REQUEST_FRONT.pack(request.api_key, version, correlation_id)
-    header += encode_nullable_string(client_id)
+    header += _encode_client_id(client_id)
     if request.is_flexible(version):
         header += _NO_TAGS
     return _with_header(header, request.encode(version))

@@ -1,22 +1,68 @@
-"""`Message`: top-level struct with versions.
+"""`Message`: top-level struct with versions; encoders and decoders are generated on first use.
 
 `Request` and `Response` are sent between client and broker; a `VersionedRecord` is stored in a
 record, after its version.
 """
 
+from collections.abc import Callable
 from struct import Struct as Layout
-from typing import ClassVar, Self
+from struct import error as struct_error
+from typing import Any, ClassVar, Self
 
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import ProtocolError
 from kclient.common.files import WireBytes, WirePart
-from kclient.protocol import codec
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.struct import Struct
+from kclient.protocol.decoder import DecoderGenerator
+from kclient.protocol.encoder import (
+    EncoderGenerator,
+    FieldNotCarriedError,
+    WrongLengthError,
+)
+from kclient.protocol.explain import explain_decode, explain_encode
+from kclient.protocol.fields import Struct
+from kclient.protocol.memory import allowance
 from kclient.protocol.versions import NO_VERSIONS, VersionRange
 
 INT16 = Layout(">h")
 """Version, or kind of record, before a stored message."""
+
+
+class Codec:
+    """Generated functions of a message class in a version.
+
+    Attributes:
+        encoder_source: Source of the encoder, for debugging.
+        decoder_source: Source of the decoder, for debugging.
+    """
+
+    def __init__(self, message: type["Message"], version: int) -> None:
+        message.check_version(version)
+        encoder = EncoderGenerator(version, message.flexible_versions).generate(message)
+        decoder = DecoderGenerator(version, message.flexible_versions).generate(message)
+        self.encoder_source = encoder.text
+        self.decoder_source = decoder.text
+        self.decoder_notes = decoder.notes
+        label = f"{message.__name__} v{version}"
+        self.encode: Callable[[Message], list[WirePart]] = encoder.compile("encode", label)
+        self.decode: Callable[[memoryview, int, int], Any] = decoder.compile("decode", label)
+
+
+_codecs: dict[tuple[type["Message"], int], Codec] = {}
+
+
+def codec(message: type["Message"], version: int) -> Codec:
+    """Return the codec of a message class in a version.
+
+    Two threads may generate it at the same time; the functions are equal, and one is kept.
+
+    Raises:
+        UnsupportedVersionError: The message has no such version.
+    """
+    found = _codecs.get((message, version))
+    if found is None:
+        found = _codecs.setdefault((message, version), Codec(message, version))
+    return found
 
 
 class Message(Struct):
@@ -50,7 +96,8 @@ class Message(Struct):
     @classmethod
     def is_flexible(cls, version: int) -> bool:
         """Return whether a version has compact lengths and tagged fields."""
-        return version in cls.flexible_versions
+        flexible = cls.flexible_versions
+        return flexible.lowest <= version <= flexible.highest
 
     @classmethod
     def check_version(cls, version: int) -> None:
@@ -75,7 +122,18 @@ class Message(Struct):
                 that was set and must not be dropped.
             InvalidArgumentError: A field's value does not fit its wire type.
         """
-        return codec.encode(self, version)
+        found = codec(type(self), version)
+        try:
+            return found.encode(self)
+        except (
+            struct_error,
+            AttributeError,
+            TypeError,
+            UnicodeEncodeError,
+            FieldNotCarriedError,
+            WrongLengthError,
+        ) as error:
+            raise explain_encode(self, version, error) from None
 
     def encode_bytes(self, version: int) -> bytes:
         """Return the body as one byte string; raises what `encode` raises."""
@@ -94,7 +152,13 @@ class Message(Struct):
             UnsupportedVersionError: The message has no such version.
             ProtocolError: The bytes are malformed; the text names the field.
         """
-        return codec.decode(cls, buffer, version)
+        found = codec(cls, version)
+        view = memoryview(buffer).cast("B")
+        try:
+            decoded: Self = found.decode(view, len(view), allowance(len(view)))
+        except (struct_error, IndexError, UnicodeDecodeError, ProtocolError) as error:
+            raise explain_decode(cls, version, found.decode, found.decoder_notes, error) from None
+        return decoded
 
 
 class Response(Message):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from kclient.client.bootstrap_servers import parse_bootstrap_servers
+from kclient.client.client_config import parse_bootstrap_servers
 from kclient.common.errors import (
     ConfigError,
     IllegalStateError,

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kclient.client.client_response import ClientResponse
-from kclient.client.client_settings import ClientSettings
+from kclient.client.client_config import ClientSettings
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.client.network_client import NetworkClient
-from kclient.client.producer_metadata import ProducerMetadata
-from kclient.client.request_builder import SimpleBuilder
 from kclient.common.types import Node
 from kclient.network.selector import Selector
 from kclient.protocol.message import Request

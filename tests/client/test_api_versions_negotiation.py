@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from kclient.client.api_versions import NodeApiVersions
 from kclient.client.api_versions_negotiator import CLIENT_SOFTWARE_NAME
-from kclient.client.node_api_versions import NodeApiVersions
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.types import Node
 from kclient.common.version import VERSION

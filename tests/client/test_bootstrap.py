@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kclient.client.client_settings import ClientSettings
-from kclient.client.connection_failures import name_of
+from kclient.client.client_config import ClientSettings
+from kclient.client.node_connections import name_of
 from kclient.common.errors import BootstrapError
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey

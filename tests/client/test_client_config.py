@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.client.bootstrap_servers import parse_bootstrap_servers
-from kclient.client.client_config import common_keys
+from kclient.client.client_config import client_settings, common_keys, parse_bootstrap_servers
 from kclient.client.metadata import Metadata
-from kclient.client.network_client_builder import build_network_client, client_settings
+from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import ConfigDef
 from kclient.common.errors import ConfigError
 from tests.support.virtual.virtual_home import VirtualHome

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from kclient.client.client_settings import ClientSettings
+from kclient.client.client_config import ClientSettings
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import CorrelationIdMismatchError
 from kclient.common.types import Node

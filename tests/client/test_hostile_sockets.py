@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 
 from kclient.client.client_config import common_keys
+from kclient.client.client_metadata import ProducerMetadata
 from kclient.client.network_client import NetworkClient
 from kclient.client.network_client_builder import build_network_client
-from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.config_def import ConfigDef
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime

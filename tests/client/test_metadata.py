@@ -2,9 +2,8 @@
 
 import pytest
 
-from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.client_metadata import ConsumerMetadata, ProducerMetadata
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
-from kclient.client.producer_metadata import ProducerMetadata
 from kclient.common.broker_errors import (
     InvalidTopicError,
     SaslAuthenticationError,

@@ -4,10 +4,8 @@ import struct
 
 import pytest
 
-from kclient.client.client_request import ClientRequest
-from kclient.client.client_response import ClientResponse
-from kclient.client.client_settings import ClientSettings
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_config import ClientSettings
+from kclient.client.client_request import ClientRequest, ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import (
     ClosedError,

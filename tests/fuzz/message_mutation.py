@@ -5,9 +5,8 @@ from random import Random
 from typing import Any
 
 from kclient.common.errors import KafkaError
-from kclient.protocol.fields import ArrayOf, Field, Kind, Wire
+from kclient.protocol.fields import ArrayOf, Field, Kind, Struct, Wire
 from kclient.protocol.message import Message
-from kclient.protocol.struct import Struct
 from tests.fuzz.mutation import interesting_integer, spoil
 
 TOPIC = "fuzzed"

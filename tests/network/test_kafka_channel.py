@@ -1,12 +1,19 @@
-"""Channels with an authentication in several steps."""
+"""Channels: authentication in several steps, and the transitions of the mute states."""
+
+import itertools
 
 import pytest
 
 from kclient.common.broker_errors import SaslAuthenticationError
-from kclient.common.errors import KafkaError, ProtocolError
+from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError
 from kclient.common.runtime import READABLE, WRITABLE, StreamSocket
-from kclient.network.channel_state import State
-from kclient.network.kafka_channel import KafkaChannel
+from kclient.network.kafka_channel import (
+    MUTE_TRANSITIONS,
+    ChannelMuteEvent,
+    ChannelMuteState,
+    KafkaChannel,
+    State,
+)
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.selector import Selector
 from kclient.network.transport_layer import PlaintextTransportLayer
@@ -14,6 +21,9 @@ from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.support.virtual.virtual_home import VirtualHome
 
 HERE = ("10.0.0.1", 9092)
+
+E = ChannelMuteEvent
+S = ChannelMuteState
 
 
 class TwoSteps:
@@ -98,3 +108,43 @@ def test_authentication_failure_differs_from_protocol_error(
     assert selector.disconnected["1"].state is state
     assert selector.disconnected["1"].reason is failure
     assert authenticator.closed
+
+
+@pytest.fixture
+def channel() -> KafkaChannel:
+    selector, _ = connect(TwoSteps())
+    connected = selector.channel("1")
+    assert connected is not None
+    return connected
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [E.REQUEST_RECEIVED, E.RESPONSE_SENT],
+        [E.REQUEST_RECEIVED, E.THROTTLE_STARTED, E.RESPONSE_SENT, E.THROTTLE_ENDED],
+        [E.REQUEST_RECEIVED, E.THROTTLE_STARTED, E.THROTTLE_ENDED, E.RESPONSE_SENT],
+    ],
+)
+def test_mute_state_returns_to_muted_after_each_request(
+    channel: KafkaChannel, events: list[ChannelMuteEvent]
+) -> None:
+    channel.mute()
+    for event in events:
+        channel.handle_mute_event(event)
+        assert (channel.mute_state is S.MUTED) == (event is events[-1])
+    assert channel.maybe_unmute()
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(S, E)))
+def test_transition_without_row_is_refused(
+    channel: KafkaChannel, state: ChannelMuteState, event: ChannelMuteEvent
+) -> None:
+    channel.mute_state = state
+    following = MUTE_TRANSITIONS.get((state, event))
+    if following is not None:
+        channel.handle_mute_event(event)
+        assert channel.mute_state is following
+    else:
+        with pytest.raises(IllegalStateError, match=event.name):
+            channel.handle_mute_event(event)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from kclient.common.errors import InvalidReceiveError
 from kclient.common.files import FileSlice, WireBytes
 from kclient.common.runtime import Address, StreamSocket
-from kclient.network.foreign_peer import foreign_peer
 from kclient.network.memory_pool import SimpleMemoryPool, UnlimitedMemoryPool
-from kclient.network.network_receive import NetworkReceive
+from kclient.network.network_receive import NetworkReceive, foreign_peer
 
 LIMIT = 100 * 1024 * 1024
 
@@ -82,7 +81,7 @@ def test_frame_is_reassembled_from_any_chunks(size: int, cuts: list[int]) -> Non
         data = data[cut:]
     got = receive()
     feed = Feed(*[chunk for chunk in [*chunks, data] if chunk])
-    while not got.completed():
+    while not got.completed:
         assert got.read_from(feed)
     assert bytes(got.payload) == body
 
@@ -91,7 +90,7 @@ def test_read_stops_at_end_of_frame() -> None:
     feed = Feed()
     got = receive()
     for byte in frame(b"abc"):
-        assert not got.completed()
+        assert not got.completed
         feed.chunks.append(bytes([byte]))
         assert got.read_from(feed) == 1
     assert bytes(got.payload) == b"abc"
@@ -140,7 +139,7 @@ def test_buffer_grows_with_received_bytes_not_claimed_size() -> None:
         received = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert not got.completed()
+    assert not got.completed
     assert claimed < 256 * 1024
     assert received < 6 * 1024 * 1024
 
@@ -176,7 +175,7 @@ def test_receive_waits_for_pool_memory_and_releases_it() -> None:
     pool = SimpleMemoryPool(10, threading.RLock())
     first = NetworkReceive("1", LIMIT, pool)
     first.read_from(Feed(frame(b"x" * 50)))
-    assert first.completed()
+    assert first.completed
     assert pool.available() == -40
     second = NetworkReceive("2", LIMIT, pool)
     feed = Feed(frame(b"abc"))

@@ -67,7 +67,7 @@ def test_parts_are_written_in_order_by_partial_writes(
     transport = PlaintextTransportLayer(sink)
     for _ in range(1000):
         send.write_to(transport)
-        if send.completed():
+        if send.completed:
             break
     body = b"".join(parts)
     assert sink.data == struct.pack(">i", len(body)) + body
@@ -83,7 +83,7 @@ def test_many_parts_are_written_in_groups() -> None:
     sink = Sink(everything)
     send = NetworkSend("1", [b"x"] * 1000)
     send.write_to(PlaintextTransportLayer(sink))
-    assert send.completed()
+    assert send.completed
     assert sink.calls == 16
 
 
@@ -99,7 +99,7 @@ def test_file_slice_is_read_if_socket_has_no_descriptor(file_slice: FileSlice) -
     parts: list[WirePart] = [b"ab", file_slice, b"yz"]
     send = NetworkSend("1", parts)
     send.write_to(PlaintextTransportLayer(sink))
-    assert send.completed()
+    assert send.completed
     assert sink.data[4:] == b"ab" + file_slice.read() + b"yz"
     file_slice.file.close()
 

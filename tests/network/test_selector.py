@@ -6,7 +6,7 @@ import pytest
 
 from kclient.common.errors import DisconnectedError, IllegalStateError
 from kclient.common.runtime import Address
-from kclient.network.channel_state import State
+from kclient.network.kafka_channel import State
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector

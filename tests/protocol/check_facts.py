@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import ArrayOf, Field, Wire
+from kclient.protocol.fields import ArrayOf, Field, Struct, Wire
 from kclient.protocol.message import Message, Request, Response
 from kclient.protocol.registry import REQUESTS
-from kclient.protocol.struct import Struct
 from tests.protocol.catalogue import BY_NAME, MESSAGES
 
 FOLDER_VARIABLE = "KCLIENT_PROTOCOL_FACTS"

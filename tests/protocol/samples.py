@@ -7,9 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kclient.protocol.fields import ArrayOf, Field, Wire
+from kclient.protocol.fields import ArrayOf, Field, Struct, Wire
 from kclient.protocol.message import Message
-from kclient.protocol.struct import Struct
 
 Kind = Wire | ArrayOf | type[Struct]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from kclient.protocol.fields import ArrayOf, Wire
+from kclient.protocol.fields import ArrayOf, Struct, Wire
 from kclient.protocol.message import VersionedRecord
-from kclient.protocol.struct import Struct
 from tests.protocol.catalogue import BY_NAME
 from tests.protocol.golden.vector_file import FOLDER, Vector, read_vectors
 

@@ -9,9 +9,8 @@ import pytest
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import InvalidArgumentError, KafkaError, ProtocolError
 from kclient.common.files import FileSlice
-from kclient.protocol.codec import codec
-from kclient.protocol.fields import ArrayOf, Field, Wire, int32, string
-from kclient.protocol.message import Message
+from kclient.protocol.fields import ArrayOf, Field, Struct, Wire, int32, string
+from kclient.protocol.message import Message, codec
 from kclient.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -54,7 +53,6 @@ from kclient.protocol.messages.produce import (
     TopicProduceData,
 )
 from kclient.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import encode_uvarint
 from tests.protocol.catalogue import MESSAGES
 

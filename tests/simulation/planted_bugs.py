@@ -23,8 +23,8 @@ from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.replication.partition import Partition
 from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
-from kclient.client.last_seen_epochs import LastSeenEpochs
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
+from kclient.client.metadata_response_reader import LastSeenEpochs
 from kclient.client.metadata_snapshot import MetadataSnapshot
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_lock import ConsumerLock

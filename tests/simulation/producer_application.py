@@ -79,7 +79,7 @@ class ProducerApplication(Application):
         out = pool.total - pool._unpooled - sum(map(len, pool._free))
         if not 0 <= out <= pool.total:
             raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are handed out")
-        for node, waiting in client_of(producer)._connections.in_flight._queues.items():
+        for node, waiting in client_of(producer)._in_flight._queues.items():
             count = sum(not each.request.internal for each in waiting)
             if count > self.stage.scenario.in_flight:
                 raise AssertionError(f"{self.name}: {count} requests in flight to {node}")

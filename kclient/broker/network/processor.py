@@ -9,7 +9,7 @@ from kclient.broker.network.connection_quotas import ConnectionQuotas
 from kclient.broker.network.request_channel import Dispatch, Request, Response, ResponseSink
 from kclient.common.errors import KafkaError
 from kclient.common.runtime import Condition, StreamSocket
-from kclient.network.channel_mute_state import ChannelMuteEvent
+from kclient.network.kafka_channel import ChannelMuteEvent
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
 from kclient.network.selector import Selector

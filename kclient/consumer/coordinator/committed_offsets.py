@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,

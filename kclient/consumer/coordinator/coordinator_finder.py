@@ -2,7 +2,7 @@
 
 import math
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.find_coordinator import (
     COORDINATOR_ID_BASE,

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from kclient.client.client_response import ClientResponse
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,

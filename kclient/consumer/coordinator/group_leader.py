@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.broker_errors import InconsistentGroupProtocolError
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext

@@ -1,6 +1,6 @@
 """Leaving of a group (Kafka: AbstractCoordinator.maybeLeaveGroup)."""
 
-from kclient.client.client_response import ClientResponse
+from kclient.client.client_request import ClientResponse
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext

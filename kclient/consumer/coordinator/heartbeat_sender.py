@@ -1,7 +1,6 @@
 """Heartbeat requests and responses (Kafka: AbstractCoordinator.HeartbeatResponseHandler)."""
 
-from kclient.client.client_response import ClientResponse
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,

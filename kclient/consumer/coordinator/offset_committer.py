@@ -4,8 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kclient.client.client_response import ClientResponse
-from kclient.client.request_builder import SimpleBuilder
+from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,

@@ -5,9 +5,8 @@ and error 35, so that the client can decode it.
 """
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int16, int32, int64, string
+from kclient.protocol.fields import Struct, array, boolean, int16, int32, int64, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class ApiVersion(Struct):

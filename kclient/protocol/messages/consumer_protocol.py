@@ -7,9 +7,8 @@ known yet is read as the newest known one, as Kafka's ConsumerProtocol does.
 from typing import Self
 
 from kclient.common.files import WireBytes
-from kclient.protocol.fields import array, binary, int32, string
+from kclient.protocol.fields import Struct, array, binary, int32, string
 from kclient.protocol.message import INT16, VersionedRecord, read_version
-from kclient.protocol.struct import Struct
 
 
 class ConsumerProtocolMessage(VersionedRecord):

@@ -1,9 +1,8 @@
 """CreatePartitions (37): add partitions to topics."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int16, int32, string
+from kclient.protocol.fields import Struct, array, boolean, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class CreatePartitionsTopicResult(Struct):

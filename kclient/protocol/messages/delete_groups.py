@@ -1,9 +1,8 @@
 """DeleteGroups (42)."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, string
+from kclient.protocol.fields import Struct, array, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class DeletableGroupResult(Struct):

@@ -1,9 +1,8 @@
 """DeleteRecords (21): move the start of partitions forward."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, int64, string
+from kclient.protocol.fields import Struct, array, int16, int32, int64, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class DeleteRecordsPartitionResult(Struct):

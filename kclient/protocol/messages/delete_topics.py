@@ -1,9 +1,8 @@
 """DeleteTopics (20): by name, from version 6 on also by id."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, string, uuid
+from kclient.protocol.fields import Struct, array, int16, int32, string, uuid
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class DeletableTopicResult(Struct):

@@ -1,9 +1,8 @@
 """DescribeCluster (60): brokers and controller, without topics (KIP-700)."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int8, int16, int32, string
+from kclient.protocol.fields import Struct, array, boolean, int8, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import INT32_MIN
 
 

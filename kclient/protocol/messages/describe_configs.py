@@ -1,9 +1,8 @@
 """DescribeConfigs (32): configuration of topics, brokers and more."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int8, int16, int32, string
+from kclient.protocol.fields import Struct, array, boolean, int8, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class DescribeConfigsSynonym(Struct):

@@ -1,9 +1,8 @@
 """DescribeGroups (15): state and members of classic groups."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, binary, boolean, int16, int32, string
+from kclient.protocol.fields import Struct, array, binary, boolean, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import INT32_MIN
 
 

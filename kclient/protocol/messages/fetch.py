@@ -7,6 +7,7 @@ by id (KIP-516).
 from kclient.common.files import WirePart
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.fields import (
+    Struct,
     array,
     int8,
     int16,
@@ -18,7 +19,6 @@ from kclient.protocol.fields import (
     uuid,
 )
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import INT32_MAX, INT64_MAX
 
 

@@ -4,9 +4,8 @@ Up to version 3 the request asks for one key, from version 4 on for a list (KIP-
 """
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int8, int16, int32, string
+from kclient.protocol.fields import Struct, array, int8, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class Coordinator(Struct):

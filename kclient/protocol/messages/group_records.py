@@ -6,9 +6,8 @@ The int16 before a key is the kind of record, the one before a value is its vers
 from typing import ClassVar
 
 from kclient.common.files import WireBytes
-from kclient.protocol.fields import array, binary, int32, int64, string, uuid
+from kclient.protocol.fields import Struct, array, binary, int32, int64, string, uuid
 from kclient.protocol.message import INT16, Message, VersionedRecord, read_version
-from kclient.protocol.struct import Struct
 
 
 class CoordinatorKey(Message):

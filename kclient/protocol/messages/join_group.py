@@ -1,9 +1,8 @@
 """JoinGroup (11): join a group and wait for the next generation."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, binary, boolean, int16, int32, string
+from kclient.protocol.fields import Struct, array, binary, boolean, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class JoinGroupResponseMember(Struct):

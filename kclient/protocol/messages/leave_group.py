@@ -1,9 +1,8 @@
 """LeaveGroup (13): remove members from a group; several from version 3 on (KIP-345)."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, string
+from kclient.protocol.fields import Struct, array, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class MemberResponse(Struct):

@@ -1,9 +1,8 @@
 """ListOffsets (2): the offset at or after a timestamp, or one of the special positions."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int8, int16, int32, int64, string
+from kclient.protocol.fields import Struct, array, int8, int16, int32, int64, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class ListOffsetsPartitionResponse(Struct):

@@ -1,9 +1,8 @@
 """Metadata (3): brokers, topics and partition leaders of the cluster."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int16, int32, string, uuid
+from kclient.protocol.fields import Struct, array, boolean, int16, int32, string, uuid
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import INT32_MIN
 
 

@@ -10,6 +10,7 @@ from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import ProtocolError
 from kclient.common.files import WireBytes
 from kclient.protocol.fields import (
+    Struct,
     array,
     binary,
     boolean,
@@ -23,7 +24,6 @@ from kclient.protocol.fields import (
     uuid,
 )
 from kclient.protocol.message import Message
-from kclient.protocol.struct import Struct
 from kclient.protocol.types import encode_uvarint, read_uvarint
 
 _FRAME_VERSION = 1

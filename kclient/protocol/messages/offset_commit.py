@@ -1,9 +1,8 @@
 """OffsetCommit (8): commit the offsets of a group. From version 10 on topics have ids."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, int64, string, uuid
+from kclient.protocol.fields import Struct, array, int16, int32, int64, string, uuid
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class OffsetCommitResponsePartition(Struct):

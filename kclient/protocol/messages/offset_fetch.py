@@ -5,9 +5,8 @@ Up to version 7 the request names one group in fields of its own, from version 8
 """
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, boolean, int16, int32, int64, string, uuid
+from kclient.protocol.fields import Struct, array, boolean, int16, int32, int64, string, uuid
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class OffsetFetchResponsePartition(Struct):

@@ -2,9 +2,18 @@
 
 from kclient.common.files import WirePart
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, int16, int32, int64, record_set, string, struct, uuid
+from kclient.protocol.fields import (
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    record_set,
+    string,
+    struct,
+    uuid,
+)
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class BatchIndexAndErrorMessage(Struct):

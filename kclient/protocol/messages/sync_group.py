@@ -1,9 +1,8 @@
 """SyncGroup (14): the leader sends the assignments, every member receives its own."""
 
 from kclient.protocol.api_keys import ApiKey
-from kclient.protocol.fields import array, binary, int16, int32, string
+from kclient.protocol.fields import Struct, array, binary, int16, int32, string
 from kclient.protocol.message import Request, Response
-from kclient.protocol.struct import Struct
 
 
 class SyncGroupResponse(Response, versions="0-5", flexible="4+"):

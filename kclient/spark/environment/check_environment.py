@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, udf
 
-from kclient.client.bootstrap_servers import parse_bootstrap_servers
+from kclient.client.client_config import parse_bootstrap_servers
 from kclient.common.config_def import describe
 from kclient.common.errors import ConfigError
 from kclient.network.system_runtime import system_runtime

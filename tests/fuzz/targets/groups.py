@@ -12,7 +12,7 @@ from kclient.broker.coordinator.group.group import GroupConfig
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.coordinator.group.membership import RequestContext
 from kclient.broker.coordinator.runtime.partition_log import KeyAndValue
-from kclient.client.consumer_metadata import ConsumerMetadata
+from kclient.client.client_metadata import ConsumerMetadata
 from kclient.common.errors import KafkaError
 from kclient.common.files import WireBytes
 from kclient.common.types import TopicPartition

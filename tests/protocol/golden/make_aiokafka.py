@@ -13,12 +13,11 @@ from typing import Any
 import aiokafka.protocol as foreign_protocol
 from aiokafka.protocol.types import Array, Boolean, Bytes, Int8, Schema, String, TaggedFields
 
-from kclient.protocol.fields import ArrayOf
+from kclient.protocol.fields import ArrayOf, Struct, StructType
 from kclient.protocol.message import Message
 from kclient.protocol.messages.create_partitions import CreatePartitionsRequest
 from kclient.protocol.messages.list_offsets import ListOffsetsRequest
 from kclient.protocol.registry import REQUESTS
-from kclient.protocol.struct import Struct, StructType
 from tests.protocol.golden.vector_file import Vector, write_vectors
 
 NESTED_OTHERWISE = {CreatePartitionsRequest}

@@ -2,11 +2,10 @@
 
 from typing import TypeVar
 
-from kclient.protocol.fields import ArrayOf, Wire
+from kclient.protocol.fields import ArrayOf, Struct, Wire
 from kclient.protocol.message import Request
 from kclient.protocol.messages.api_versions import ApiVersionsRequest
 from kclient.protocol.messages.produce import ProduceRequest
-from kclient.protocol.struct import Struct
 
 StructT = TypeVar("StructT", bound=Struct)
 

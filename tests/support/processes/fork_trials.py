@@ -35,7 +35,7 @@ def locks_of(producer: Any, future: Any) -> Iterable[Any]:
     registry = producer._metrics.registry
     yield from (registry._lock, *(sensor._lock for sensor in registry._sensors))
     yield producer._thread._task._state._lock
-    yield client._selector._watch._poller._bell._lock
+    yield client._selector._poller._bell._lock
 
 
 class Holder(threading.Thread):

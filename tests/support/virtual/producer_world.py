@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kclient.client.client_request import ClientRequest
-from kclient.client.client_response import ClientResponse, ResponseCallback
+from kclient.client.client_metadata import ProducerMetadata
+from kclient.client.client_request import (
+    ClientRequest,
+    ClientResponse,
+    RequestBuilder,
+    ResponseCallback,
+)
 from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.producer_metadata import ProducerMetadata
-from kclient.client.request_builder import RequestBuilder
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import BootstrapError, DisconnectedError, KafkaError
 from kclient.common.metrics import Metrics
