@@ -38,6 +38,9 @@ class ApiVersionsNegotiator:
     version, or in version 0 if the list is missing or invalid. If a broker closes the connection
     instead, the next connection starts with version 0. Each repetition on a connection lowers the
     version, so that the negotiation terminates.
+
+    Attributes:
+        to_request: Version of the next request, by node.
     """
 
     def __init__(
@@ -55,16 +58,16 @@ class ApiVersionsNegotiator:
         self._connections = connections
         self._correlation_ids = correlation_ids
         self._request_timeout_ms = request_timeout_ms
-        self._to_request: dict[str, int] = {}  # version of the next request, by node
+        self.to_request: dict[str, int] = {}
         self._closed_on_request: set[str] = set()  # nodes that closed the connection instead
 
     def connected(self, node_id: str) -> None:
         """Record a new connection."""
-        self._to_request[node_id] = 0 if node_id in self._closed_on_request else FIRST_VERSION
+        self.to_request[node_id] = 0 if node_id in self._closed_on_request else FIRST_VERSION
 
     def disconnected(self, node_id: str, failed: list[InFlightRequest]) -> None:
         """Record the end of a connection and the requests that were in flight."""
-        self._to_request.pop(node_id, None)
+        self.to_request.pop(node_id, None)
         versions = [item.version for item in failed if item.message.api_key is ApiKey.API_VERSIONS]
         if versions and versions[0] > 0:
             self._closed_on_request.add(node_id)
@@ -73,11 +76,9 @@ class ApiVersionsNegotiator:
 
     def send_requests(self, now_ms: float) -> None:
         """Send the ApiVersions requests on the connections that are ready for it."""
-        if not self._to_request:
-            return
-        for node_id, version in list(self._to_request.items()):
+        for node_id, version in list(self.to_request.items()):
             if self._selector.is_channel_ready(node_id):
-                del self._to_request[node_id]
+                del self.to_request[node_id]
                 self._states.checking_api_versions(node_id)
                 self._connections.write(self._request(node_id, now_ms), version, now_ms)
 
@@ -96,7 +97,7 @@ class ApiVersionsNegotiator:
         body = memoryview(payload)[_CORRELATION_ID_SIZE:]
         code = _error_code(body)
         if code == _UNSUPPORTED_VERSION:
-            self._to_request[node_id] = _lower_version(item.version, body)
+            self.to_request[node_id] = _lower_version(item.version, body)
             return None
         error = error_for_code(code)
         if error is not None:
@@ -106,7 +107,7 @@ class ApiVersionsNegotiator:
         except ProtocolError:
             if item.version == 0:
                 raise
-            self._to_request[node_id] = 0
+            self.to_request[node_id] = 0
             return None
         self._closed_on_request.discard(node_id)
         name = self._connections.describe(node_id)

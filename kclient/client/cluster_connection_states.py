@@ -89,13 +89,16 @@ class ClusterConnectionStates:
 
     The back-off of a node is reset only when a connection becomes *ready*, that is, when the broker
     has returned its API versions: a peer that accepts connections and closes them is backed off.
+
+    Attributes:
+        connecting_nodes: Nodes with a connection attempt in progress, with their states.
     """
 
     def __init__(self, reconnect: ExponentialBackoff, setup: ExponentialBackoff) -> None:
         self._reconnect = reconnect
         self._setup = setup
         self._nodes: dict[str, NodeConnectionState] = {}
-        self._connecting: dict[str, NodeConnectionState] = {}
+        self.connecting_nodes: dict[str, NodeConnectionState] = {}
 
     def can_connect(self, node_id: str, now_ms: float) -> bool:
         """Return whether there is no connection and the back-off has passed."""
@@ -122,7 +125,7 @@ class ClusterConnectionStates:
             node.setup_timeout_ms = self._setup.backoff(0)
         node.state = ConnectionState.CONNECTING
         node.last_attempt_ms = now_ms
-        self._connecting[node_id] = node
+        self.connecting_nodes[node_id] = node
         return node
 
     def set_addresses(self, node_id: str, addresses: list[Address]) -> Address:
@@ -136,7 +139,7 @@ class ClusterConnectionStates:
         node.state = ConnectionState.CHECKING_API_VERSIONS
         node.failed_connects = 0
         node.setup_timeout_ms = self._setup.backoff(0)
-        self._connecting.pop(node_id, None)
+        self.connecting_nodes.pop(node_id, None)
 
     def ready(self, node_id: str) -> None:
         """Record that the node is ready for requests; resets its failures."""
@@ -145,13 +148,13 @@ class ClusterConnectionStates:
         node.error = None
         node.failed_attempts = node.failed_connects = 0
         node.reconnect_backoff_ms = 0.0
-        self._connecting.pop(node_id, None)
+        self.connecting_nodes.pop(node_id, None)
 
     def disconnected(self, node_id: str, now_ms: float, error: KafkaError) -> None:
         """Record the end of a connection or of an attempt."""
         node = self._node(node_id)
         was_connecting = node.state is ConnectionState.CONNECTING
-        self._connecting.pop(node_id, None)
+        self.connecting_nodes.pop(node_id, None)
         node.state = ConnectionState.DISCONNECTED
         node.error = error
         node.last_attempt_ms = now_ms
@@ -202,7 +205,7 @@ class ClusterConnectionStates:
 
     def is_connecting(self, node_id: str) -> bool:
         """Return whether an attempt is in progress."""
-        return node_id in self._connecting
+        return node_id in self.connecting_nodes
 
     def is_established(self, node_id: str) -> bool:
         """Return whether the node is connected: ready, or checking API versions."""
@@ -235,14 +238,14 @@ class ClusterConnectionStates:
         """Return the nodes whose connection attempt has timed out."""
         return [
             node_id
-            for node_id, node in self._connecting.items()
+            for node_id, node in self.connecting_nodes.items()
             if now_ms >= node.connect_deadline_ms
         ]
 
     def next_connect_deadline_ms(self) -> float:
         """Return the earliest deadline of the present attempts."""
         return min(
-            (node.connect_deadline_ms for node in self._connecting.values()),
+            (node.connect_deadline_ms for node in self.connecting_nodes.values()),
             default=float("inf"),
         )
 
@@ -253,7 +256,7 @@ class ClusterConnectionStates:
     def remove(self, node_id: str) -> None:
         """Remove a node and its back-off."""
         self._nodes.pop(node_id, None)
-        self._connecting.pop(node_id, None)
+        self.connecting_nodes.pop(node_id, None)
 
     def _node(self, node_id: str) -> NodeConnectionState:
         node = self._nodes.get(node_id)

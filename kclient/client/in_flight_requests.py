@@ -161,8 +161,6 @@ class InFlightRequests:
 
     def overdue(self, now_ms: float) -> list[InFlightRequest]:
         """Return the request with the earliest passed deadline, of each node that has one."""
-        if now_ms < self.next_deadline_ms:
-            return []
         first = [
             min(queue, key=lambda request: request.deadline_ms)
             for queue in self._queues.values()

@@ -19,6 +19,9 @@ class MetadataUpdater:
 
     Rebootstraps when no known broker is usable, when metadata has been unavailable for too long,
     or when a broker returns REBOOTSTRAP_REQUIRED (KIP-899, KIP-1102).
+
+    Attributes:
+        rebootstrap_at_ms: Time after which to disconnect from all known brokers and rebootstrap.
     """
 
     def __init__(
@@ -38,8 +41,7 @@ class MetadataUpdater:
         self._settings = settings
 
         self._in_progress: MetadataRequestAndVersion | None = None
-        self._due_since_ms: float | None = None
-        self._rebootstrap_required = False
+        self.rebootstrap_at_ms = math.inf
         self._blocked = False  # no broker could take a request when one was last due
         self._node = ""  # destination of the last request
         self._failure: KafkaError | None = None
@@ -67,8 +69,8 @@ class MetadataUpdater:
         wait_ms = self._metadata.time_to_next_update(now_ms)
         if wait_ms > 0:
             return wait_ms
-        if self._due_since_ms is None:
-            self._due_since_ms = now_ms
+        if self.rebootstrap_at_ms == math.inf:
+            self._trigger_rebootstrap_after(now_ms)
         node = self._node_for_update(now_ms)
         if node is None and self._settings.rebootstrap and not self._is_any_connected():
             self.rebootstrap(now_ms)
@@ -90,14 +92,14 @@ class MetadataUpdater:
             return
         error = error_for_code(response.error_code)
         if isinstance(error, RebootstrapRequiredError) and self._settings.rebootstrap:
-            self._rebootstrap_required = True
+            self.rebootstrap_at_ms = -math.inf
         elif error is not None or not response.brokers:
             # A cluster without brokers is still starting.
             problem = f"with {error}" if error is not None else "without any broker"
             self._fail(KafkaError(f"{self._node} responded to METADATA {problem}"), now_ms)
         else:
             self._metadata.update(request, response, now_ms)
-            self._due_since_ms = None
+            self.rebootstrap_at_ms = math.inf
             self._failure = None
             self._failures_in_row = 0
             self._connections.retain_failures(self._metadata.cluster().nodes)
@@ -128,19 +130,14 @@ class MetadataUpdater:
         """Fail the calls that wait for metadata."""
         self._metadata.fatal_error(error)
 
-    def needs_rebootstrap(self, now_ms: float) -> bool:
-        """Return whether to disconnect from all known brokers and rebootstrap."""
-        if not self._settings.rebootstrap:
-            return False
-        since_ms = math.inf if self._due_since_ms is None else self._due_since_ms
-        overdue = now_ms - since_ms > self._settings.rebootstrap_trigger_ms
-        return self._rebootstrap_required or overdue
-
     def rebootstrap(self, now_ms: float) -> None:
         """Restart from the bootstrap servers."""
-        self._rebootstrap_required = False
-        self._due_since_ms = now_ms
+        self._trigger_rebootstrap_after(now_ms)
         self._metadata.rebootstrap()
+
+    def _trigger_rebootstrap_after(self, now_ms: float) -> None:
+        if self._settings.rebootstrap:
+            self.rebootstrap_at_ms = now_ms + self._settings.rebootstrap_trigger_ms
 
     def _node_for_update(self, now_ms: float) -> Node | None:
         nodes = self._metadata.cluster().nodes.values()

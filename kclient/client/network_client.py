@@ -245,9 +245,11 @@ class NetworkClient:
                 timeout_ms = 0.0  # the caller may have found the channel busy: it can retry now
             self._selector.poll(self._wait_ms(timeout_ms, metadata_ms, now_ms), now_ms)
             now_ms = self._clock.monotonic_ms()
-            self._connections.finish_look_ups(now_ms)
+            if self._connections.look_ups:
+                self._connections.finish_look_ups(now_ms)
             self._collector.collect(now_ms)
-            self._maybe_rebootstrap(now_ms)
+            if now_ms > self._metadata_updater.rebootstrap_at_ms:
+                self._rebootstrap(now_ms)
             # Before the caller's next request occupies the channel.
             self._metadata_queued = self._metadata_updater.maybe_send(now_ms)
         return self._complete_responses()
@@ -285,14 +287,12 @@ class NetworkClient:
     def _wait_ms(self, timeout_ms: float, metadata_ms: float, now_ms: float) -> float:
         if self._collector.responses:
             return 0.0
-        next_deadline_ms = min(
-            self._in_flight.next_deadline_ms, self._states.next_connect_deadline_ms()
-        )
+        next_deadline_ms = self._in_flight.next_deadline_ms
+        if self._states.connecting_nodes:
+            next_deadline_ms = min(next_deadline_ms, self._states.next_connect_deadline_ms())
         return max(0.0, min(timeout_ms, metadata_ms, next_deadline_ms - now_ms))
 
-    def _maybe_rebootstrap(self, now_ms: float) -> None:
-        if not self._metadata_updater.needs_rebootstrap(now_ms):
-            return
+    def _rebootstrap(self, now_ms: float) -> None:
         self._log.info("no known broker is usable; rebootstrapping")
         reason = DisconnectedError("this client rebootstraps")
         for node_id in self._states.established():

@@ -110,7 +110,11 @@ def name_of(node_id: int) -> str:
 
 
 class NodeConnections:
-    """Keeps selector, connection states and requests in flight consistent."""
+    """Keeps selector, connection states and requests in flight consistent.
+
+    Attributes:
+        look_ups: Name look-ups in progress, by node.
+    """
 
     def __init__(
         self,
@@ -147,7 +151,7 @@ class NodeConnections:
         self._on_end = on_end
         self._nodes: dict[str, Node] = {}  # with the address of the last attempt
         self._reached: set[str] = set()  # nodes that were ready at least once
-        self._look_ups: dict[str, LookUp] = {}  # in progress, by node
+        self.look_ups: dict[str, LookUp] = {}
 
     def describe(self, node_id: str) -> str:
         """Return a node's name and address, for messages."""
@@ -172,7 +176,7 @@ class NodeConnections:
             self._open(node_id, address, now_ms)
             return
         try:
-            self._look_ups[node_id] = self._net.look_up(node.host, node.port, self._selector.wakeup)
+            self.look_ups[node_id] = self._net.look_up(node.host, node.port, self._selector.wakeup)
         except OSError as error:
             self._connect_failed(node_id, f"could not look up {node.host}", error, now_ms)
             return
@@ -180,15 +184,15 @@ class NodeConnections:
 
     def finish_look_ups(self, now_ms: float) -> None:
         """Connect to the nodes whose look-up has ended."""
-        for node_id, look_up in list(self._look_ups.items()):
+        for node_id, look_up in list(self.look_ups.items()):
             if look_up.done():
-                del self._look_ups[node_id]
+                del self.look_ups[node_id]
                 self._finish_look_up(node_id, look_up, now_ms)
 
     def describe_attempt(self, node_id: str) -> str:
         """Return what the present connection attempt waits for, for messages."""
         node = self._nodes.get(node_id)
-        if node_id in self._look_ups and node is not None:
+        if node_id in self.look_ups and node is not None:
             return f"look up {node.host}"
         return "connect"
 
@@ -285,7 +289,7 @@ class NodeConnections:
             The requests that were in flight, the oldest first.
         """
         was_ready = self._states.is_ready(node_id, now_ms)
-        self._look_ups.pop(node_id, None)
+        self.look_ups.pop(node_id, None)
         self._selector.close_channel(node_id)
         self._api_versions.remove(node_id)
         self._states.disconnected(node_id, now_ms, reason)
@@ -319,7 +323,7 @@ class NodeConnections:
         pending: dict[Node, str] = {}
         if not self._states.has_ready_nodes(now_ms):
             for node_id, node in list(self._nodes.items()):
-                if node_id in self._look_ups:
+                if node_id in self.look_ups:
                     pending[node] = f"the look-up of {node.host} has not ended"
                 elif self._states.is_connecting(node_id):
                     pending[node] = "the connection is not established"

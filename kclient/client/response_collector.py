@@ -57,9 +57,12 @@ class ResponseCollector:
         self._handle_disconnections(now_ms)
         for node_id in self._selector.connected:
             self._negotiator.connected(node_id)
-        self._negotiator.send_requests(now_ms)
-        self._handle_timed_out_connections(now_ms)
-        self._handle_timed_out_requests(now_ms)
+        if self._negotiator.to_request:
+            self._negotiator.send_requests(now_ms)
+        if self._states.connecting_nodes:
+            self._handle_timed_out_connections(now_ms)
+        if now_ms >= self._in_flight.next_deadline_ms:
+            self._handle_timed_out_requests(now_ms)
 
     def end_connection(
         self, node_id: str, now_ms: float, reason: KafkaError, *, blame: bool = True

@@ -8,8 +8,13 @@ from kclient.common.runtime import Address
 
 Resolve = Callable[[str, int], list[Address]]
 
-MAX_THREADS = 8
-"""Threads of one resolver; further look-ups are queued."""
+MAX_THREADS = 64
+"""Threads of one resolver; further look-ups are queued.
+
+A look-up that hangs holds its thread, so that the limit is far above the number of names that
+usually hang at the same time. Callers have deadlines of their own: a client's look-up counts
+against ``socket.connection.setup.timeout.ms``.
+"""
 
 
 class NameLookUp:

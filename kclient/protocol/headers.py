@@ -113,11 +113,18 @@ def decode_response(buffer: WireBytes, response_type: type[R], version: int) -> 
     correlation_id = peek_correlation_id(view)
     position = _CORRELATION_ID.size
     if _has_flexible_header(response_type, version):
-        try:
-            position = skip_tags(view, position)
-        except ProtocolError as error:
-            raise ProtocolError(f"{response_type.__name__} header: {error}") from None
+        if view[position : position + 1] == _NO_TAGS:
+            position += 1
+        else:
+            position = _skip_header_tags(view, position, response_type)
     return correlation_id, response_type.decode(view[position:], version)
+
+
+def _skip_header_tags(view: memoryview, position: int, response_type: type[Response]) -> int:
+    try:
+        return skip_tags(view, position)
+    except ProtocolError as error:
+        raise ProtocolError(f"{response_type.__name__} header: {error}") from None
 
 
 def peek_correlation_id(buffer: WireBytes) -> int:

@@ -100,6 +100,18 @@ def test_look_ups_are_queued_when_all_threads_are_busy(system: Resolver) -> None
     assert len(system.hosts) == 6
 
 
+def test_eight_hanging_names_do_not_delay_others(system: Resolver) -> None:
+    resolver = NameResolver(system)
+    for number in range(8):
+        resolver.look_up(f"hang {number}", 9092, lambda: None)
+    for _ in range(8):
+        assert system.began.acquire(timeout=WAIT_S)
+    rung, ring = bell()
+    look_up = resolver.look_up("kafka", 9092, ring)
+    assert rung.wait(WAIT_S)
+    assert look_up.addresses() == [("10.0.0.1", 9092)]
+
+
 def test_look_up_fails_when_no_thread_can_start(
     system: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
