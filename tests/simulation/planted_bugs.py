@@ -365,7 +365,7 @@ BUGS: dict[str, PlantedBug] = {
         6,
         "catch-up",
     ),
-    "trusted-answers": PlantedBug(
+    "trusted-responses": PlantedBug(
         "the consumer does not look at the checksums of what it is sent",
         _trust_answers,
         43,
