@@ -1,12 +1,13 @@
 """The metadata log on disk, in Kafka's format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kclient.broker.controller.metadata_image import CLUSTER_METADATA
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.unified_log import UnifiedLog
 from kclient.broker.replication.record_reader import keyed_batch, read_records
 from kclient.common.broker_errors import KafkaStorageError
+from kclient.common.errors import KafkaError
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.protocol.message import Message
@@ -43,8 +44,12 @@ class KafkaMetadataLog:
             if record.value is not None:
                 yield record.offset, MetadataRecord.decode_framed(record.value)
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(
+        self, records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
+    ) -> int:
         """Append records in one batch and flush; return the offset of the last one.
+
+        With a single voter they are committed before this returns.
 
         Raises:
             KafkaStorageError: The append or flush failed, and the records were removed. After a
@@ -60,6 +65,7 @@ class KafkaMetadataLog:
             self._log.truncate_to(info.first_offset)
             raise
         self._log.high_watermark = self._log.log_end_offset
+        on_committed(None)
         return info.last_offset
 
 

@@ -1,7 +1,10 @@
 """The active controller."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
@@ -49,8 +52,19 @@ class MetadataLog(Protocol):
         """Return all records with their offsets, oldest first."""
         ...
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Append records in one batch and flush; return the offset of the last one."""
+    def append(
+        self, records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
+    ) -> int:
+        """Append records in one batch; return the offset of the last one.
+
+        Args:
+            records: The records.
+            on_committed: Called when they are committed, before this returns or later in another
+                thread, or with the error if they never will be.
+
+        Raises:
+            KafkaError: The records were not appended.
+        """
         ...
 
 
@@ -75,14 +89,36 @@ Publisher = Callable[[MetadataDelta, MetadataImage], None]
 """Receives every change, with the image that contains it."""
 
 
+@dataclass(slots=True, eq=False)
+class _Change:
+    """Change of the metadata that is appended, until it is committed and published.
+
+    Attributes:
+        on_done: Called after the change is published, or with the error.
+        delta: The change; None if there is none.
+        image: Image with the change.
+        is_done: Whether it is committed or failed.
+        is_appending: Whether the append is still running.
+        error: Error of the commit, or None.
+    """
+
+    on_done: Callable[[KafkaError | None], None]
+    delta: MetadataDelta | None = None
+    image: MetadataImage | None = None
+    is_done: bool = False
+    is_appending: bool = False
+    error: KafkaError | None = None
+
+
 class QuorumController:
     """The only writer of cluster metadata (Kafka: QuorumController).
 
-    The lock guards the order of decisions: an image is read, decided upon, written and published
-    under it, which may take seconds for many topics; requests that need it are handled by a
-    thread of their own (`ServedApi.changes_metadata`). All others read `image` without it, which is
-    replaced as a whole. Lock order: ProducerIdManager's, this lock, then those of the publishers:
-    the replica manager's, the log manager's, a log's; a group's, the log's it writes to.
+    Changes are planned against the latest image, which includes uncommitted changes, and appended
+    under the lock, which may take seconds for many topics; requests that need it are handled by a
+    thread of their own (`ServedApi.changes_metadata`). A change is published when it is committed:
+    outside the lock, in the order of the log, by one thread at a time. Then `image`, which all
+    others read without the lock, is replaced, and the caller's `on_done` is called. Lock order:
+    this lock, then the log's.
     """
 
     def __init__(self, runtime: Runtime, log: MetadataLog, topics: TopicControl) -> None:
@@ -91,11 +127,14 @@ class QuorumController:
         self._topics = topics
         self._lock = runtime.tasks.condition()
         self._image = MetadataImage()
+        self._latest = self._image
+        self._changes: deque[_Change] = deque()
+        self._is_publishing = False
         self._publishers: list[Publisher] = []
 
     @property
     def image(self) -> MetadataImage:
-        """Current metadata image."""
+        """Current metadata image: committed and published."""
         return self._image
 
     def load(self) -> list[TopicImage]:
@@ -107,22 +146,32 @@ class QuorumController:
         delta, offset = MetadataDelta(self._image), -1
         for offset, record in self._log.replay():  # noqa: B007 (the last offset is needed below)
             delta.replay(record)
-        self._image = delta.apply(offset)
+        self._image = self._latest = delta.apply(offset)
         if METADATA_VERSION not in self._image.features:
             level = METADATA_VERSION_LEVEL
-            self._commit([FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)])
+            record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)
+            with self._lock:
+                self._commit([record], _ignore)
+            self._publish_committed()
         return delta.deleted_topics
 
     def add_publisher(self, publisher: Publisher) -> None:
-        """Add a publisher; it runs in the thread that makes the change."""
+        """Add a publisher; it runs without the lock, and is called in the order of the log."""
         with self._lock:
             self._publishers.append(publisher)
 
-    def register_broker(self, broker: BrokerIdentity, *, crashed: bool = False) -> None:
+    def register_broker(
+        self,
+        broker: BrokerIdentity,
+        on_done: Callable[[KafkaError | None], None],
+        *,
+        crashed: bool = False,
+    ) -> None:
         """Register a new or restarted broker.
 
         Args:
             broker: Id and endpoint of the broker.
+            on_done: Called when the registration is published, or with the error.
             crashed: Whether its logs may be truncated. If so, its partitions get a new leader
                 epoch, by which clients detect the truncation (KIP-320).
         """
@@ -130,7 +179,7 @@ class QuorumController:
             record = RegisterBrokerRecord(
                 broker_id=broker.node_id,
                 incarnation_id=random_uuid(self._runtime.random),
-                broker_epoch=self._image.offset + 1,
+                broker_epoch=self._latest.offset + 1,
                 end_points=[
                     BrokerEndpoint(
                         name="PLAINTEXT",
@@ -143,111 +192,176 @@ class QuorumController:
                 fenced=False,
                 log_dirs=[broker.directory_id],
             )
-            self._commit([record, *(self._elections(broker.node_id) if crashed else ())])
+            elections = self._elections(broker.node_id) if crashed else ()
+            self._commit([record, *elections], on_done)
+        self._publish_committed()
 
     def _elections(self, node_id: int) -> list[MetadataRecord]:
         """Return records that raise the leader epoch of the partitions a broker leads."""
         return [
             PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
-            for topic in self._image.topics.values()
+            for topic in self._latest.topics.values()
             for number, partition in enumerate(topic.partitions)
             if partition.leader == node_id
         ]
 
-    def create_topic(self, request: TopicRequest) -> TopicPlan:
-        """Create one topic.
-
-        Raises:
-            KafkaError: The topic was not created.
-        """
-        (plan,) = self.create_topics([request])
-        if isinstance(plan, KafkaError):
-            raise plan
-        return plan
-
     def create_topics(
-        self, requests: Sequence[TopicRequest], *, validate_only: bool = False
-    ) -> list[TopicPlan | KafkaError]:
+        self,
+        requests: Sequence[TopicRequest],
+        on_done: Callable[[list[TopicPlan | KafkaError]], None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
         """Create topics, in as few batches of the metadata log as possible.
 
-        Returns:
-            The plan of each created topic, or the error.
+        Args:
+            requests: The topics.
+            on_done: Receives the plan of each created topic, or the error, when all are published.
+            validate_only: Whether to plan without creating anything.
         """
         with self._lock:
-            planner = self._topics.planner(self._image)
+            planner = self._topics.planner(self._latest)
+            plans: list[TopicPlan | KafkaError]
             try:
                 planner.check_size(requests)
+                plans = [planner.plan_topic(each, self._new_id()) for each in requests]
             except KafkaError as error:
-                return [error] * len(requests)
-            plans = [planner.plan_topic(each, self._new_id()) for each in requests]
-            return plans if validate_only else self._commit_plans(plans)
+                plans = [error] * len(requests)
+            self._commit_plans(plans, on_done, validate_only=validate_only)
+        self._publish_committed()
 
     def create_partitions(
-        self, requests: Sequence[PartitionsRequest], *, validate_only: bool = False
-    ) -> list[PartitionsPlan | KafkaError]:
-        """Add partitions to topics.
-
-        Returns:
-            The new partitions of each topic, or the error.
-        """
+        self,
+        requests: Sequence[PartitionsRequest],
+        on_done: Callable[[list[PartitionsPlan | KafkaError]], None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Add partitions to topics; `on_done` receives them, or the error, for each topic."""
         with self._lock:
-            planner = self._topics.planner(self._image)
+            planner = self._topics.planner(self._latest)
             plans = [planner.plan_partitions(each) for each in requests]
-            return plans if validate_only else self._commit_plans(plans)
+            self._commit_plans(plans, on_done, validate_only=validate_only)
+        self._publish_committed()
 
     def delete_topics(
-        self, named: Sequence[tuple[str | None, bytes]]
-    ) -> list[DeletionPlan | KafkaError]:
+        self,
+        named: Sequence[tuple[str | None, bytes]],
+        on_done: Callable[[list[DeletionPlan | KafkaError]], None],
+    ) -> None:
         """Delete the topics of names or, where the name is None, of ids.
 
-        Returns:
-            Each deleted topic, or the error.
+        `on_done` receives each deleted topic, or the error, when all are published.
         """
         with self._lock:
-            planner = self._topics.planner(self._image)
-            return self._commit_plans([planner.plan_deletion(*each) for each in named])
+            planner = self._topics.planner(self._latest)
+            plans = [planner.plan_deletion(*each) for each in named]
+            self._commit_plans(plans, on_done)
+        self._publish_committed()
 
     def _new_id(self) -> bytes:
         return random_uuid(self._runtime.random)
 
-    def _commit_plans(self, plans: Sequence[PlanT | KafkaError]) -> list[PlanT | KafkaError]:
-        """Commit plans in batches; replace those that fail with their error."""
+    def _commit_plans(
+        self,
+        plans: Sequence[PlanT | KafkaError],
+        on_done: Callable[[list[PlanT | KafkaError]], None],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Append plans in batches; report them all at the end, those that failed as errors."""
         results = list(plans)
-        for group in _batches(plans):
+        for group in () if validate_only else _batches(plans):
             records = [record for index in group for record in _records(plans[index])]
+            failed = partial(_set_error, results, group)
             try:
-                self._commit(records)
+                self._commit(records, failed)
             except KafkaError as error:
-                for index in group:
-                    results[index] = error
-            else:
-                _log.info("metadata: %d changes of topics are committed", len(group))
-        return results
+                failed(error)
+        # Published after the changes of this request, hence when these are complete.
+        self._changes.append(_Change(lambda _error: on_done(results), is_done=True))
 
-    def next_producer_ids(self, node_id: int) -> ProducerIdBlock:
+    def next_producer_ids(
+        self, node_id: int, on_done: Callable[[ProducerIdBlock | KafkaError], None]
+    ) -> None:
         """Allocate a block of producer ids to a broker (KIP-730)."""
         with self._lock:
-            first = self._image.next_producer_id
-            broker = self._image.brokers.get(node_id)
+            first = self._latest.next_producer_id
+            broker = self._latest.brokers.get(node_id)
             record = ProducerIdsRecord(
                 broker_id=node_id,
                 broker_epoch=broker.epoch if broker is not None else -1,
                 next_producer_id=first + PRODUCER_ID_BLOCK,
             )
-            self._commit([record])
-            return ProducerIdBlock(first, PRODUCER_ID_BLOCK)
+            block = ProducerIdBlock(first, PRODUCER_ID_BLOCK)
+            self._commit([record], lambda error: on_done(block if error is None else error))
+        self._publish_committed()
 
-    def _commit(self, records: Sequence[MetadataRecord]) -> None:
-        delta = MetadataDelta(self._image)
+    def _commit(
+        self, records: Sequence[MetadataRecord], on_done: Callable[[KafkaError | None], None]
+    ) -> None:
+        """Append a change; it is published when it is committed.
+
+        Raises:
+            KafkaError: The records were not appended.
+        """
+        delta = MetadataDelta(self._latest)
         for record in records:
             delta.replay(record)
-        image = delta.apply(self._log.append(records))
+        change = _Change(on_done, delta, is_appending=True)
+        offset = self._log.append(records, partial(self._on_committed, change))
+        change.image = delta.apply(offset)
+        change.is_appending = False
+        if change.error is None:
+            self._latest = change.image
+        self._changes.append(change)
+
+    def _on_committed(self, change: _Change, error: KafkaError | None) -> None:
+        with self._lock:
+            change.is_done, change.error = True, error
+            if change.is_appending:
+                return  # the caller publishes it after the release of the lock
+            if error is not None:
+                self._fail_changes(error)
+        self._publish_committed()
+
+    def _fail_changes(self, error: KafkaError) -> None:
+        """Fail all uncommitted changes: they are planned against the one that failed."""
+        for change in self._changes:
+            if not change.is_done:
+                change.is_done, change.error = True, error
+        committed = [each.image for each in self._changes if each.image and each.error is None]
+        self._latest = committed[-1] if committed else self._image
+
+    def _publish_committed(self) -> None:
+        """Publish committed changes in order, unless another thread is doing it."""
+        with self._lock:
+            if self._is_publishing:
+                return
+            self._is_publishing = True
         try:
-            for publisher in self._publishers:
-                self._publish(publisher, delta, image)
-        finally:
-            # Last, so that a topic can be used as soon as the image has it.
-            self._image = image
+            while (change := self._next_committed()) is not None:
+                self._complete(change)
+        except BaseException:
+            self._is_publishing = False
+            raise
+
+    def _next_committed(self) -> _Change | None:
+        with self._lock:
+            if self._changes and self._changes[0].is_done:
+                return self._changes.popleft()
+            self._is_publishing = False
+            return None
+
+    def _complete(self, change: _Change) -> None:
+        if change.error is None and change.delta is not None and change.image is not None:
+            try:
+                for publisher in self._publishers:
+                    self._publish(publisher, change.delta, change.image)
+            finally:
+                # Last, so that a topic can be used as soon as the image has it.
+                self._image = change.image
+        change.on_done(change.error)
 
     @staticmethod
     def _publish(publisher: Publisher, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -256,6 +370,20 @@ class QuorumController:
         except KafkaStorageError as problem:
             # The change is committed: the other publishers have to apply it.
             _log.error("a metadata change could not be applied completely: %s", problem)
+
+
+def _ignore(_error: KafkaError | None) -> None:
+    return
+
+
+def _set_error(
+    results: list[PlanT | KafkaError], indexes: Sequence[int], error: KafkaError | None
+) -> None:
+    if error is None:
+        _log.info("metadata: %d changes of topics are committed", len(indexes))
+        return
+    for index in indexes:
+        results[index] = error
 
 
 def _records(plan: Plan | KafkaError) -> Sequence[MetadataRecord]:

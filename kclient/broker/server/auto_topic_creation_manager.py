@@ -1,8 +1,10 @@
 """Automatic creation of topics."""
 
+from collections.abc import Callable, Sequence
+
 from kclient.broker.controller.metadata_image import CONSUMER_OFFSETS
 from kclient.broker.controller.quorum_controller import QuorumController
-from kclient.broker.controller.topic_plans import TopicRequest
+from kclient.broker.controller.topic_plans import TopicPlan, TopicRequest
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.common.broker_errors import TopicExistsError, UnknownTopicOrPartitionError
 from kclient.common.errors import KafkaError
@@ -15,19 +17,19 @@ class AutoTopicCreationManager:
         self._config = config
         self._controller = controller
 
-    def create(self, name: str) -> KafkaError:
-        """Create a topic and return the error to respond with.
+    def create(
+        self, names: Sequence[str], on_done: Callable[[dict[str, KafkaError]], None]
+    ) -> None:
+        """Create topics; `on_done` receives the error to respond with for each.
 
         As in Apache Kafka this is UNKNOWN_TOPIC_OR_PARTITION, which is retriable, if the topic was
         created, and the error of the creation otherwise.
         """
-        try:
-            self._controller.create_topic(self._request(name))
-        except TopicExistsError:
-            pass  # created by a concurrent request
-        except KafkaError as error:
-            return error
-        return UnknownTopicOrPartitionError(f"Topic {name} is being created")
+
+        def on_created(plans: list[TopicPlan | KafkaError]) -> None:
+            on_done({name: _error(name, plan) for name, plan in zip(names, plans, strict=True)})
+
+        self._controller.create_topics([self._request(name) for name in names], on_created)
 
     def _request(self, name: str) -> TopicRequest:
         if name != CONSUMER_OFFSETS:
@@ -42,3 +44,10 @@ class AutoTopicCreationManager:
                 "segment.bytes": str(self._config["offsets.topic.segment.bytes"]),
             },
         )
+
+
+def _error(name: str, plan: TopicPlan | KafkaError) -> KafkaError:
+    # A concurrent request may have created the topic.
+    if isinstance(plan, KafkaError) and not isinstance(plan, TopicExistsError):
+        return plan
+    return UnknownTopicOrPartitionError(f"Topic {name} is being created")

@@ -20,7 +20,7 @@ from kclient.broker.server.kafka_apis import Interceptor, KafkaApis, LongRequest
 from kclient.broker.server.listener import Endpoint
 from kclient.broker.server.producer_id_manager import ProducerIdManager
 from kclient.broker.server.request_parser import RequestParser
-from kclient.common.errors import ConfigError, IllegalStateError
+from kclient.common.errors import ConfigError, IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
 
 _log = logging.getLogger(__name__)
@@ -233,6 +233,7 @@ class BrokerServer:
                 config["broker.rack"],
                 storage.identity.directory_id,
             ),
+            _raise_error,
             crashed=not storage.logs.was_clean,
         )
         self._broker_epoch = controller.image.brokers[config.node_id].epoch
@@ -255,6 +256,11 @@ class BrokerServer:
             configs=ConfigHelper(config, static),
             producer_ids=ProducerIdManager(config.node_id, controller, runtime.tasks.condition()),
         )
+
+
+def _raise_error(error: KafkaError | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _inline(apis: KafkaApis) -> Dispatch:

@@ -1,5 +1,7 @@
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
@@ -9,15 +11,20 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kclient.broker.controller.metadata_delta import MetadataDelta
 from kclient.broker.controller.metadata_image import BROKER_RESOURCE, MetadataImage, TopicImage
-from kclient.broker.controller.quorum_controller import BrokerIdentity, QuorumController
+from kclient.broker.controller.quorum_controller import (
+    BrokerIdentity,
+    ProducerIdBlock,
+    QuorumController,
+)
 from kclient.broker.controller.topic_control import TopicControl, TopicDefaults
-from kclient.broker.controller.topic_plans import PartitionsRequest, TopicRequest
+from kclient.broker.controller.topic_plans import PartitionsRequest, TopicPlan, TopicRequest
 from kclient.common.broker_errors import (
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
     InvalidTopicError,
+    NotControllerError,
     PolicyViolationError,
     TopicDeletionDisabledError,
     TopicExistsError,
@@ -37,27 +44,48 @@ from kclient.protocol.messages.metadata_records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from tests.support.virtual.controller_calls import (
+    create_partitions,
+    create_topic,
+    create_topics,
+    delete_topics,
+)
 
 DIRECTORY = b"\1" * 16
 NO_ID = bytes(16)
 
 
 class MemoryLog:
-    """In-memory log of encoded records."""
+    """In-memory log of encoded records, which can fail or withhold the commits.
+
+    Attributes:
+        withheld: Callbacks of appends that are not committed yet; None to commit at once.
+    """
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
         self.full = False
+        self.withheld: list[Callable[[KafkaError | None], None]] | None = None
 
     def replay(self) -> Iterator[tuple[int, MetadataRecord]]:
         for offset, value in enumerate(self.values):
             yield offset, MetadataRecord.decode_framed(value)
 
-    def append(self, records: Sequence[MetadataRecord]) -> int:
+    def append(
+        self, records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
+    ) -> int:
         if self.full:
             raise OSError("no space left")
         self.values += [record.encode_framed(type(record).max_version) for record in records]
+        if self.withheld is None:
+            on_committed(None)
+        else:
+            self.withheld.append(on_committed)
         return len(self.values) - 1
+
+
+def registered(error: KafkaError | None) -> None:
+    assert error is None
 
 
 def runtime() -> Runtime:
@@ -75,25 +103,27 @@ def cluster_of(*brokers: int) -> tuple[QuorumController, MemoryLog]:
     log = MemoryLog()
     controller = controller_on(log)
     for broker in brokers:
-        controller.register_broker(BrokerIdentity(broker, "localhost", 9092, None, DIRECTORY))
+        controller.register_broker(
+            BrokerIdentity(broker, "localhost", 9092, None, DIRECTORY), registered
+        )
     return controller, log
 
 
-def create_partitions(
+def add_partitions(
     controller: QuorumController,
     name: str,
     count: int,
     assignments: Sequence[Sequence[int]] | None = None,
 ) -> None:
     """Add partitions to one topic, or raise the error."""
-    (outcome,) = controller.create_partitions([PartitionsRequest(name, count, assignments)])
+    (outcome,) = create_partitions(controller, [PartitionsRequest(name, count, assignments)])
     if isinstance(outcome, KafkaError):
         raise outcome
 
 
 def delete_topic(controller: QuorumController, name: str | None, topic_id: bytes) -> TopicImage:
     """Delete one topic, or raise the error."""
-    (outcome,) = controller.delete_topics([(name, topic_id)])
+    (outcome,) = delete_topics(controller, [(name, topic_id)])
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome.topic
@@ -101,11 +131,13 @@ def delete_topic(controller: QuorumController, name: str | None, topic_id: bytes
 
 def test_replay_restores_image() -> None:
     controller, log = cluster_of(1, 2)
-    controller.create_topic(TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
-    controller.create_topic(TopicRequest("b"))
+    create_topic(controller, TopicRequest("a", 3, 2, configs={"retention.ms": "5"}))
+    create_topic(controller, TopicRequest("b"))
     delete_topic(controller, "b", NO_ID)
-    create_partitions(controller, "a", 4)
-    controller.next_producer_ids(1)
+    add_partitions(controller, "a", 4)
+    blocks: list[ProducerIdBlock | KafkaError] = []
+    controller.next_producer_ids(1, blocks.append)
+    assert blocks == [ProducerIdBlock(0, 1000)]
     assert controller_on(log).image == controller.image
     assert len(controller.image.topics["a"].partitions) == 4
     assert controller.image.next_producer_id == 1000
@@ -118,29 +150,31 @@ def test_topics_of_a_request_are_batched(
     batches: list[int] = []
     append = log.append
 
-    def counted(records: Sequence[MetadataRecord]) -> int:
+    def counted(
+        records: Sequence[MetadataRecord], on_committed: Callable[[KafkaError | None], None]
+    ) -> int:
         batches.append(len(records))
-        return append(records)
+        return append(records, on_committed)
 
     monkeypatch.setattr(log, "append", counted)
     small = [TopicRequest(f"small-{number}", 2) for number in range(50)]
-    assert not any(isinstance(plan, KafkaError) for plan in controller.create_topics(small))
+    assert not any(isinstance(plan, KafkaError) for plan in create_topics(controller, small))
     assert batches == [150]
     batches.clear()
     longest = ",".join(["1:1"] * 8_000)
     wide = {f"{side}.replication.throttled.replicas": longest for side in ("leader", "follower")}
     large = [TopicRequest(f"large-{number}", configs=wide) for number in range(40)]
-    assert not any(isinstance(plan, KafkaError) for plan in controller.create_topics(large))
+    assert not any(isinstance(plan, KafkaError) for plan in create_topics(controller, large))
     assert batches == [64, 64, 32]
     batches.clear()
-    controller.delete_topics([(topic.name, NO_ID) for topic in (*small, *large)])
+    delete_topics(controller, [(topic.name, NO_ID) for topic in (*small, *large)])
     assert batches == [90]
     assert controller_on(log).image == controller.image
 
 
 def test_replicas_are_striped() -> None:
     controller, _ = cluster_of(1, 2, 3)
-    controller.create_topic(TopicRequest("t", 3, 2))
+    create_topic(controller, TopicRequest("t", 3, 2))
     partitions = controller.image.topics["t"].partitions
     assert [part.replicas for part in partitions] == [(1, 2), (2, 3), (3, 1)]
     assert [part.leader for part in partitions] == [1, 2, 3]
@@ -152,10 +186,10 @@ def test_failed_append_does_not_change_image() -> None:
     before = controller.image
     log.full = True
     with pytest.raises(OSError, match="no space"):
-        controller.create_topic(TopicRequest("t"))
+        create_topic(controller, TopicRequest("t"))
     assert controller.image is before
     log.full = False
-    controller.create_topic(TopicRequest("t"))
+    create_topic(controller, TopicRequest("t"))
 
 
 def test_publishers_receive_delta_and_new_image() -> None:
@@ -169,8 +203,8 @@ def test_publishers_receive_delta_and_new_image() -> None:
         )
 
     controller.add_publisher(publish)
-    controller.create_topic(TopicRequest("t"))
-    create_partitions(controller, "t", 2)
+    create_topic(controller, TopicRequest("t"))
+    add_partitions(controller, "t", 2)
     delete_topic(controller, "t", NO_ID)
     assert seen == [
         (["t"], [], [], True),
@@ -179,13 +213,71 @@ def test_publishers_receive_delta_and_new_image() -> None:
     ]
 
 
+def names_of(results: list[list[TopicPlan | KafkaError]]) -> list[list[str]]:
+    return [
+        [plan.request.name for plan in plans if isinstance(plan, TopicPlan)] for plans in results
+    ]
+
+
+def test_topic_is_published_and_reported_when_committed() -> None:
+    controller, log = cluster_of(1)
+    published: list[str] = []
+    controller.add_publisher(lambda delta, _image: published.extend(delta.created_topics))
+    log.withheld = []
+    done: list[list[TopicPlan | KafkaError]] = []
+    controller.create_topics([TopicRequest("a")], done.append)
+    controller.create_topics([TopicRequest("a"), TopicRequest("b")], done.append)
+    assert (done, published, controller.image.topics) == ([], [], {})
+    for on_committed in reversed(log.withheld):
+        assert published == []
+        on_committed(None)
+    assert published == ["a", "b"]
+    assert names_of(done) == [["a"], ["b"]]
+    assert isinstance(done[1][0], TopicExistsError)
+    assert set(controller.image.topics) == {"a", "b"}
+
+
+def test_failed_commit_fails_all_uncommitted_changes() -> None:
+    controller, log = cluster_of(1)
+    before = controller.image
+    log.withheld = []
+    done: list[list[TopicPlan | KafkaError]] = []
+    blocks: list[ProducerIdBlock | KafkaError] = []
+    controller.create_topics([TopicRequest("a")], done.append)
+    controller.next_producer_ids(1, blocks.append)
+    error = NotControllerError("leader moved")
+    log.withheld[0](error)
+    assert (done, blocks) == ([[error]], [error])
+    assert controller.image is before
+    log.withheld = None
+    create_topic(controller, TopicRequest("a"))
+
+
+def test_publishing_holds_no_lock() -> None:
+    controller, _ = cluster_of(1)
+    seen: list[int] = []
+
+    done: list[list[TopicPlan | KafkaError]] = []
+
+    def publish(_delta: MetadataDelta, _image: MetadataImage) -> None:
+        request = partial(controller.create_topics, [], done.append)
+        other = threading.Thread(target=request)
+        other.start()
+        other.join(10)
+        seen.append(other.is_alive())
+
+    controller.add_publisher(publish)
+    create_topic(controller, TopicRequest("t"))
+    assert (seen, done) == ([False], [[]])
+
+
 def test_validate_only_changes_nothing() -> None:
     controller, log = cluster_of(1)
     records = len(log.values)
-    controller.create_topics([TopicRequest("t", 3)], validate_only=True)
+    create_topics(controller, [TopicRequest("t", 3)], validate_only=True)
     assert len(log.values) == records
-    controller.create_topic(TopicRequest("t"))
-    controller.create_partitions([PartitionsRequest("t", 5)], validate_only=True)
+    create_topic(controller, TopicRequest("t"))
+    create_partitions(controller, [PartitionsRequest("t", 5)], validate_only=True)
     assert len(controller.image.topics["t"].partitions) == 1
 
 
@@ -210,22 +302,22 @@ def test_validate_only_changes_nothing() -> None:
 )
 def test_rules_for_new_topics(request_: TopicRequest, error: type[KafkaError] | None) -> None:
     controller, _ = cluster_of(1, 2)
-    controller.create_topic(TopicRequest("taken"))
-    controller.create_topic(TopicRequest("a.b"))
+    create_topic(controller, TopicRequest("taken"))
+    create_topic(controller, TopicRequest("a.b"))
     if error is None:
-        controller.create_topic(request_)
+        create_topic(controller, request_)
     else:
         with pytest.raises(error):
-            controller.create_topic(request_)
+            create_topic(controller, request_)
 
 
 def test_validation_of_new_partitions() -> None:
     controller, _ = cluster_of(1, 2)
-    controller.create_topic(TopicRequest("t", 2, 1))
+    create_topic(controller, TopicRequest("t", 2, 1))
 
     def refused(count: int, assignments: list[list[int]] | None = None) -> type[KafkaError]:
         with pytest.raises(KafkaError) as caught:
-            create_partitions(controller, "t", count, assignments)
+            add_partitions(controller, "t", count, assignments)
         return type(caught.value)
 
     assert refused(2) is InvalidPartitionsError
@@ -233,10 +325,10 @@ def test_validation_of_new_partitions() -> None:
     assert refused(4, [[1]]) is InvalidReplicaAssignmentError
     assert refused(3, [[1, 2]]) is InvalidReplicaAssignmentError
     assert refused(3, [[9]]) is InvalidReplicaAssignmentError
-    create_partitions(controller, "t", 4, [[2], [1]])
+    add_partitions(controller, "t", 4, [[2], [1]])
     assert [part.leader for part in controller.image.topics["t"].partitions[2:]] == [2, 1]
     with pytest.raises(UnknownTopicOrPartitionError):
-        create_partitions(controller, "absent", 2)
+        add_partitions(controller, "absent", 2)
 
 
 @pytest.mark.fault("B16")
@@ -245,24 +337,24 @@ def test_max_partitions() -> None:
     topics = TopicControl(TopicDefaults(1, 1, max_partitions=5), delete_enabled=True)
     controller = QuorumController(runtime(), log, topics)
     controller.load()
-    controller.register_broker(BrokerIdentity(1, "localhost", 9092, None, DIRECTORY))
-    controller.create_topic(TopicRequest("a", 3))
+    controller.register_broker(BrokerIdentity(1, "localhost", 9092, None, DIRECTORY), registered)
+    create_topic(controller, TopicRequest("a", 3))
     by_hand = TopicRequest("b", assignments={number: [1] for number in range(3)})
     for too_many in (TopicRequest("b", 3), by_hand):
         with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
-            controller.create_topic(too_many)
+            create_topic(controller, too_many)
     with pytest.raises(PolicyViolationError, match=r"max\.partitions"):
-        create_partitions(controller, "a", 6)
+        add_partitions(controller, "a", 6)
     before = len(log.values)
-    controller.create_topic(TopicRequest("b", 2))
+    create_topic(controller, TopicRequest("b", 2))
     assert len(log.values) > before
     delete_topic(controller, "a", NO_ID)
-    controller.create_topic(TopicRequest("c", 3))
+    create_topic(controller, TopicRequest("c", 3))
 
 
 def test_delete_topic_by_name_and_by_id() -> None:
     controller, _ = cluster_of(1)
-    topic_id = controller.create_topic(TopicRequest("t")).topic_id
+    topic_id = create_topic(controller, TopicRequest("t")).topic_id
     assert delete_topic(controller, None, topic_id).name == "t"
     with pytest.raises(UnknownTopicIdError):
         delete_topic(controller, None, topic_id)
@@ -273,10 +365,10 @@ def test_delete_topic_by_name_and_by_id() -> None:
 def test_crashed_broker_leads_with_new_epoch() -> None:
     controller, log = cluster_of(1, 2)
     by_hand = {0: [1], 1: [2], 2: [1]}
-    controller.create_topic(TopicRequest("t", assignments=by_hand))
+    create_topic(controller, TopicRequest("t", assignments=by_hand))
     for crashed, epochs in ((False, [0, 0, 0]), (True, [1, 0, 1]), (True, [2, 0, 2])):
         broker = BrokerIdentity(1, "localhost", 9092, None, DIRECTORY)
-        controller.register_broker(broker, crashed=crashed)
+        controller.register_broker(broker, registered, crashed=crashed)
         for image in (controller.image, controller_on(log).image):
             partitions = image.topics["t"].partitions
             assert [partition.leader_epoch for partition in partitions] == epochs
@@ -291,7 +383,7 @@ def test_delete_topic_disabled() -> None:
 
 def test_topic_configs_are_deleted_with_topic() -> None:
     controller, _ = cluster_of(1)
-    controller.create_topic(TopicRequest("t", configs={"retention.ms": "5"}))
+    create_topic(controller, TopicRequest("t", configs={"retention.ms": "5"}))
     assert controller.image.topic_config("t") == {"retention.ms": "5"}
     delete_topic(controller, "t", NO_ID)
     assert controller.image.topic_config("t") == {}
@@ -371,7 +463,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(name=NAMES, count=st.integers(-1, 3), copies=st.integers(-1, 3))
     def create(self, name: str, count: int, copies: int) -> None:
         try:
-            plan = self.controller.create_topic(TopicRequest(name, count, copies))
+            plan = create_topic(self.controller, TopicRequest(name, count, copies))
         except KafkaError:
             return
         assert name not in self.model
@@ -380,7 +472,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(name=NAMES, count=st.integers(0, 5))
     def extend(self, name: str, count: int) -> None:
         try:
-            create_partitions(self.controller, name, count)
+            add_partitions(self.controller, name, count)
         except KafkaError:
             return
         assert count > self.model[name]

@@ -27,6 +27,7 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.types import TopicPartition
 from tests.support.clients.wire import batch
+from tests.support.virtual.controller_calls import create_topic, delete_topics
 from tests.support.virtual.virtual_home import VirtualHome
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -41,8 +42,9 @@ class Replicated:
         config = BrokerConfig({"log.dir": str(data_dir), "listeners": "127.0.0.1:0"})
         self.broker = BrokerServer(config, self.home.runtime)
         self.broker.start(threads=False)
-        self.broker.services.controller.create_topic(
-            TopicRequest("t", 2, configs={"min.insync.replicas": "1"})
+        create_topic(
+            self.broker.services.controller,
+            TopicRequest("t", 2, configs={"min.insync.replicas": "1"}),
         )
         self.register(isr=(1, 2))
 
@@ -145,7 +147,7 @@ def test_lost_leadership_fails_delayed_produce(replicated: Replicated) -> None:
 
 def test_topic_deletion_fails_delayed_produce(replicated: Replicated) -> None:
     done = replicated.append(T0)
-    replicated.broker.services.controller.delete_topics([("t", bytes(16))])
+    delete_topics(replicated.broker.services.controller, [("t", bytes(16))])
     assert isinstance(done[0][T0].error, UnknownTopicOrPartitionError)
 
 

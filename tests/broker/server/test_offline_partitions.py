@@ -11,6 +11,7 @@ from kclient.broker.server.broker_server import BrokerServer
 from kclient.common.system_files import SystemFiles
 from kclient.common.types import TopicPartition
 from kclient.network.system_runtime import system_runtime
+from tests.support.virtual.controller_calls import create_partitions, create_topic
 
 
 class FullDisk(SystemFiles):
@@ -36,7 +37,7 @@ def test_concurrently_opened_partition_is_one_object(tmp_path: Path) -> None:
     try:
         controller, replicas = broker.services.controller, broker.services.replica_manager
         files.is_full = True
-        controller.create_topic(TopicRequest("t"))
+        create_topic(controller, TopicRequest("t"))
         files.is_full = False
         found = []
 
@@ -45,7 +46,7 @@ def test_concurrently_opened_partition_is_one_object(tmp_path: Path) -> None:
                 found.append(replicas.partition(TopicPartition("t", 0)))
 
         files.on_directory = look_up
-        controller.create_partitions([PartitionsRequest("t", 2)])
+        create_partitions(controller, [PartitionsRequest("t", 2)])
         assert found
         assert replicas.partition(TopicPartition("t", 0)) is found[0]
         assert replicas.partition(TopicPartition("t", 1)).leader == config.node_id

@@ -169,7 +169,7 @@ def test_find_coordinator_creates_offsets_topic() -> None:
     with EmbeddedCluster() as fresh, Wire(fresh.bootstrap_servers) as wire:
         request = FindCoordinatorRequest(coordinator_keys=["a", "b"])
         first = wire.ask(request, 4, FindCoordinatorResponse)
-        assert [found.error_code for found in first.coordinators] == [15, 0]
+        assert [found.error_code for found in first.coordinators] == [15, 15]
         second = wire.ask(request, 6, FindCoordinatorResponse)
         assert [found.error_code for found in second.coordinators] == [0, 0]
         offsets = metadata(wire, "__consumer_offsets").topics[0]

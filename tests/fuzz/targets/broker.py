@@ -32,6 +32,7 @@ from tests.fuzz.targets.frames import expected_frames, framed
 from tests.fuzz.workspace import workspace
 from tests.support.clients.requests import filled_request, plain_request
 from tests.support.clients.wire import joined
+from tests.support.virtual.controller_calls import assert_created
 
 _MAX_FRAMES = 8
 _INPUTS_PER_BROKER = 200
@@ -58,7 +59,7 @@ class _Stage:
             shutil.rmtree(directory, ignore_errors=True)
             self._broker = SteppedBroker(directory)
         if TOPIC not in self._broker.server.services.controller.image.topics:
-            self._broker.server.services.topic_creation.create(TOPIC)
+            self._broker.server.services.topic_creation.create([TOPIC], assert_created)
         return self._broker
 
     def settle(self) -> None:

@@ -26,6 +26,7 @@ from tests.fuzz.target import MEBIBYTE, Target
 from tests.fuzz.targets.cluster_metadata import mutate_record
 from tests.fuzz.workspace import workspace
 from tests.support.disks.log_bench import make_batch
+from tests.support.virtual.controller_calls import assert_created
 
 _HEAD = struct.Struct(">BBHH")
 _WRITE, _INSERT, _DELETE, _CUT, _REPLACE, _REMOVE, _FIX = range(7)
@@ -89,8 +90,7 @@ def template() -> dict[str, bytes]:
     directory = workspace("recovery-template")
     broker = SteppedBroker(directory)
     services = broker.server.services
-    services.topic_creation.create(TOPIC)
-    services.topic_creation.create("__consumer_offsets")
+    services.topic_creation.create([TOPIC, "__consumer_offsets"], assert_created)
     log = services.replica_manager.partition(_PARTITIONS[0]).log
     for number, codec in enumerate((*CompressionType, CompressionType.NONE)):
         producer = (7, 0, 3 * number)

@@ -19,9 +19,7 @@ from kclient.protocol.messages.create_partitions import (
 )
 
 
-def handle(
-    services: BrokerServices, request: Request, body: CreatePartitionsRequest
-) -> CreatePartitionsResponse:
+def handle(services: BrokerServices, request: Request, body: CreatePartitionsRequest) -> None:
     """Add partitions to topics in one batch; a rejected topic does not affect the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
@@ -31,9 +29,13 @@ def handle(
         if count > 1
     }
     wanted = [_wanted(topic) for name, topic in distinct.items() if name not in outcomes]
-    plans = services.controller.create_partitions(wanted, validate_only=body.validate_only)
-    outcomes.update(zip((each.name for each in wanted), plans, strict=True))
-    return CreatePartitionsResponse(results=[_result(name, outcomes[name]) for name in distinct])
+
+    def on_done(plans: list[PartitionsPlan | KafkaError]) -> None:
+        outcomes.update(zip((each.name for each in wanted), plans, strict=True))
+        results = [_result(name, outcomes[name]) for name in distinct]
+        request.respond(CreatePartitionsResponse(results=results))
+
+    services.controller.create_partitions(wanted, on_done, validate_only=body.validate_only)
 
 
 def _wanted(topic: CreatePartitionsTopic) -> PartitionsRequest:

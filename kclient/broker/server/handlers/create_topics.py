@@ -24,9 +24,7 @@ from kclient.protocol.messages.create_topics import (
 )
 
 
-def handle(
-    services: BrokerServices, request: Request, body: CreateTopicsRequest
-) -> CreateTopicsResponse:
+def handle(services: BrokerServices, request: Request, body: CreateTopicsRequest) -> None:
     """Create topics in one batch; a rejected topic does not affect the others."""
     named = Counter(topic.name for topic in body.topics)
     distinct = {topic.name: topic for topic in body.topics}
@@ -39,12 +37,14 @@ def handle(
             wanted[name] = _wanted(topic)
         except KafkaError as error:
             outcomes[name] = error
-    plans = services.controller.create_topics(
-        list(wanted.values()), validate_only=body.validate_only
-    )
-    outcomes.update(zip(wanted, plans, strict=True))
-    return CreateTopicsResponse(
-        topics=[_result(services, name, outcomes[name], body) for name in distinct]
+
+    def on_done(plans: list[TopicPlan | KafkaError]) -> None:
+        outcomes.update(zip(wanted, plans, strict=True))
+        results = [_result(services, name, outcomes[name], body) for name in distinct]
+        request.respond(CreateTopicsResponse(topics=results))
+
+    services.controller.create_topics(
+        list(wanted.values()), on_done, validate_only=body.validate_only
     )
 
 

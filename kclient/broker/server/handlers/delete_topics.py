@@ -25,9 +25,7 @@ _Named = tuple[str | None, bytes]
 """A topic's name or, where that is None, its id."""
 
 
-def handle(
-    services: BrokerServices, request: Request, body: DeleteTopicsRequest
-) -> DeleteTopicsResponse:
+def handle(services: BrokerServices, request: Request, body: DeleteTopicsRequest) -> None:
     """Delete topics in one batch; a rejected topic does not affect the others."""
     topics = body.topics
     if request.header.api_version < _STATES:
@@ -39,8 +37,13 @@ def handle(
         if (problem := _problem(key, count)) is not None
     }
     wanted = [key for key in named if key not in outcomes]
-    outcomes.update(zip(wanted, services.controller.delete_topics(wanted), strict=True))
-    return DeleteTopicsResponse(responses=[_result(key, outcomes[key]) for key in named])
+
+    def on_done(plans: list[DeletionPlan | KafkaError]) -> None:
+        outcomes.update(zip(wanted, plans, strict=True))
+        results = [_result(key, outcomes[key]) for key in named]
+        request.respond(DeleteTopicsResponse(responses=results))
+
+    services.controller.delete_topics(wanted, on_done)
 
 
 def _problem(key: _Named, count: int) -> str | None:

@@ -31,8 +31,20 @@ _KEY_TYPES = (0, 1, 2)
 
 def handle(
     services: BrokerServices, request: Request, body: FindCoordinatorRequest
+) -> FindCoordinatorResponse | None:
+    """Return the coordinator of each key; create the offsets topic first if it is missing."""
+    response = _response(services, request, body)
+    batched = request.header.api_version >= _BATCHED
+    has_groups = body.key_type == _GROUP and (body.coordinator_keys or not batched)
+    if not has_groups or CONSUMER_OFFSETS in services.controller.image.topics:
+        return response
+    services.topic_creation.create([CONSUMER_OFFSETS], lambda _errors: request.respond(response))
+    return None
+
+
+def _response(
+    services: BrokerServices, request: Request, body: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
-    """Return the coordinator of each key."""
     if request.header.api_version >= _BATCHED:
         return FindCoordinatorResponse(
             coordinators=[
@@ -78,7 +90,6 @@ def _check_available(services: BrokerServices, key_type: int) -> None:
     if key_type != _GROUP:
         raise CoordinatorNotAvailableError("this broker coordinates consumer groups only")
     if CONSUMER_OFFSETS not in services.controller.image.topics:
-        services.topic_creation.create(CONSUMER_OFFSETS)
         raise CoordinatorNotAvailableError("the offsets topic is being created")
 
 

@@ -3,7 +3,7 @@
 Differences from Apache Kafka: there is no authorizer, so every operation is authorized.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kclient.broker.controller.metadata_image import (
     MetadataImage,
@@ -21,6 +21,7 @@ from kclient.common.broker_errors import (
     UnknownTopicOrPartitionError,
     code_of,
 )
+from kclient.common.errors import KafkaError
 from kclient.common.types import topic_name_problem
 from kclient.protocol.messages.metadata import (
     MetadataRequest,
@@ -44,15 +45,33 @@ _MANY = 500
 """Number of topics and partitions above which a request is handled as a long one."""
 
 
-def handle(services: BrokerServices, request: Request, body: MetadataRequest) -> MetadataResponse:
+def handle(
+    services: BrokerServices, request: Request, body: MetadataRequest
+) -> MetadataResponse | None:
     """Return brokers and topics; create missing topics where automatic creation is enabled."""
     image = services.controller.image
+    missing = _topics_to_create(services, image, body)
+    if not missing:
+        return _response(services, request, body, image, {})
+    services.topic_creation.create(
+        missing,
+        lambda errors: request.respond(_response(services, request, body, image, errors)),
+    )
+    return None
+
+
+def _response(
+    services: BrokerServices,
+    request: Request,
+    body: MetadataRequest,
+    image: MetadataImage,
+    errors: Mapping[str, KafkaError],
+) -> MetadataResponse:
+    """Return the response; `errors` are those of the topics that were to be created."""
     if _is_for_all(request, body):
         responses = [_topic(image, topic) for topic in image.topics.values()]
     else:
-        create = _creates_topics(services, body)
-        topics = _distinct(body.topics or ())
-        responses = [_response(services, image, wanted, create=create) for wanted in topics]
+        responses = [_requested(image, each, errors) for each in _distinct(body.topics or ())]
     if request.header.api_version < _NULLABLE_NAME:
         for response in responses:
             response.name = response.name or ""
@@ -80,6 +99,20 @@ def _is_for_all(request: Request, body: MetadataRequest) -> bool:
 
 def _creates_topics(services: BrokerServices, body: MetadataRequest) -> bool:
     return body.allow_auto_topic_creation and bool(services.config[_AUTO_CREATE])
+
+
+def _topics_to_create(
+    services: BrokerServices, image: MetadataImage, body: MetadataRequest
+) -> list[str]:
+    if not _creates_topics(services, body):
+        return []
+    return [
+        topic.name
+        for topic in _distinct(body.topics or ())
+        if topic.name is not None
+        and topic.name not in image.topics
+        and topic_name_problem(topic.name) is None
+    ]
 
 
 def _changes_metadata(services: BrokerServices, _request: Request, body: MetadataRequest) -> bool:
@@ -112,8 +145,8 @@ def _distinct(topics: Iterable[MetadataRequestTopic]) -> list[MetadataRequestTop
     return list(by_key.values())
 
 
-def _response(
-    services: BrokerServices, image: MetadataImage, wanted: MetadataRequestTopic, *, create: bool
+def _requested(
+    image: MetadataImage, wanted: MetadataRequestTopic, errors: Mapping[str, KafkaError]
 ) -> MetadataResponseTopic:
     topic = _find(image, wanted)
     if topic is not None:
@@ -121,17 +154,11 @@ def _response(
     if wanted.name is None:
         code = code_of(UnknownTopicIdError())
         return MetadataResponseTopic(error_code=code, topic_id=wanted.topic_id, name=None)
-    return MetadataResponseTopic(
-        error_code=code_of(_absence(services, wanted.name, create=create)), name=wanted.name
-    )
-
-
-def _absence(services: BrokerServices, name: str, *, create: bool) -> Exception:
-    if topic_name_problem(name) is not None:
-        return InvalidTopicError()
-    if create:
-        return services.topic_creation.create(name)
-    return UnknownTopicOrPartitionError()
+    absence: type[KafkaError] = UnknownTopicOrPartitionError
+    if topic_name_problem(wanted.name) is not None:
+        absence = InvalidTopicError
+    code = code_of(errors.get(wanted.name, absence))
+    return MetadataResponseTopic(error_code=code, name=wanted.name)
 
 
 def _topic(image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
