@@ -1,9 +1,10 @@
-"""Validation of ``timeout`` arguments."""
+"""Validation of ``timeout`` arguments, and the deadline of a blocking call."""
 
 import math
 
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError, InvalidTypeError
+from kclient.common.runtime import Clock
 
 LONGEST_S = 600.0
 """Longest timeout in seconds; a larger number is probably milliseconds."""
@@ -35,3 +36,33 @@ def check_seconds(name: str, timeout: object) -> float:
             f"are milliseconds, pass {timeout / 1000:g}; math.inf waits without limit"
         )
     return min(float(timeout), _YEAR_S)
+
+
+def check_timeout(name: str, timeout: object) -> float | None:
+    """Return a timeout in seconds, or None for no limit.
+
+    Raises what `check_seconds` raises.
+    """
+    if timeout is None:
+        return None
+    return check_seconds(name, timeout)
+
+
+class Deadline:
+    """End of a blocking call, or no limit."""
+
+    __slots__ = ("_clock", "_end_ms")
+
+    def __init__(self, clock: Clock, timeout: float | None) -> None:
+        self._clock = clock
+        self._end_ms = None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
+
+    def remaining(self) -> float | None:
+        """Return the seconds left, never negative, or None for no limit."""
+        if self._end_ms is None:
+            return None
+        return max(self._end_ms - self._clock.monotonic_ms(), 0.0) / 1000.0
+
+    def passed(self) -> bool:
+        """Return whether no time is left."""
+        return self._end_ms is not None and self._clock.monotonic_ms() >= self._end_ms

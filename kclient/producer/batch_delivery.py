@@ -6,8 +6,8 @@ from functools import partial
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
 from kclient.common.runtime import Clock
+from kclient.common.timeouts import Deadline, check_timeout
 from kclient.producer.awaitable_outcome import AwaitableOutcome
-from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.produce_request_result import Appended, Failed, ProduceRequestResult
 
 

@@ -4,11 +4,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kclient.client.cluster import Cluster
-from kclient.producer.active_queues import ActiveQueues
-from kclient.producer.partition_queue import PartitionQueue
+from kclient.common.runtime import Lock
+from kclient.common.types import TopicPartition
 from kclient.producer.producer_batch import ProducerBatch
+from kclient.producer.topic_info import PartitionQueue
 
 NextBatch = Callable[[Sequence[ProducerBatch]], ProducerBatch | None]
+"""Returns the batch of a queue, given its batches, that may be sent now."""
+
+
+def oldest_batch(batches: Sequence[ProducerBatch]) -> ProducerBatch:
+    """Return the batch to send without idempotence: the oldest."""
+    return batches[0]
 
 
 @dataclass(slots=True)
@@ -27,32 +34,49 @@ class ReadyCheckResult:
 
 
 class BatchDrainer:
-    """The sender's side of the queues (Kafka: RecordAccumulator.ready and .drain).
+    """The queues that hold batches, and the sender's access to them.
 
-    Only the sender's thread calls it.
+    (Kafka: RecordAccumulator.ready and .drain.) `add` and `remove_if_empty` are called with the
+    queue's lock held, also by application threads; only the sender's thread calls the rest.
     """
 
-    def __init__(
-        self, queues: ActiveQueues, linger_ms: float, *, skip_linger: Callable[[], bool]
-    ) -> None:
-        """Create a drainer.
+    def __init__(self, lock: Lock, linger_ms: float, next_batch: NextBatch) -> None:
+        """Start without queues.
 
         Args:
-            queues: The queues that hold batches.
+            lock: Acquired after a queue's lock.
             linger_ms: Time that a batch that is not full waits for more records.
-            skip_linger: Returns whether batches are due at once: during a flush, after a close, or
-                while callers wait for memory.
+            next_batch: Chooses the batch of a queue that may be sent now.
         """
-        self.queues = queues
+        self._lock = lock  # guards: _queues
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._linger_ms = linger_ms
-        self._skip_linger = skip_linger
+        self._next_batch = next_batch
         self._drain_index: dict[int, int] = {}
 
-    def ready(self, cluster: Cluster, now_ms: float) -> ReadyCheckResult:
-        """Return the nodes that have batches due: full, past ``linger.ms``, or ``skip_linger``."""
+    def add(self, queue: PartitionQueue) -> None:
+        """Add a queue that received a batch."""
+        with self._lock:
+            self._queues[queue.topic_partition] = queue
+
+    def remove_if_empty(self, queue: PartitionQueue) -> None:
+        """Remove a queue without batches."""
+        if not queue.batches:
+            with self._lock:
+                self._queues.pop(queue.topic_partition, None)
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def _active(self) -> list[PartitionQueue]:
+        """Return the queues in the order in which they were added."""
+        with self._lock:
+            return list(self._queues.values())
+
+    def ready(self, cluster: Cluster, now_ms: float, *, skip_linger: bool) -> ReadyCheckResult:
+        """Return the nodes that have batches due: full, past ``linger.ms``, or `skip_linger`."""
         found = ReadyCheckResult()
-        skip_linger = self._skip_linger()
-        for queue in self.queues.all():
+        for queue in self._active():
             leader = cluster.leader_for(queue.topic_partition)
             queue.leader_id = -1 if leader is None else leader.id
             if leader is None:
@@ -81,7 +105,6 @@ class BatchDrainer:
         nodes: Iterable[int],
         max_size: int,
         now_ms: float,
-        next_batch: NextBatch,
     ) -> dict[int, list[ProducerBatch]]:
         """Remove at most one batch of each partition for each node, up to a request's size.
 
@@ -91,18 +114,17 @@ class BatchDrainer:
             nodes: Nodes that a request can be sent to.
             max_size: Bytes of a request; a single larger batch is accepted.
             now_ms: Current time.
-            next_batch: Returns the batch of a queue that may be sent now, if any.
 
         Returns:
             Batches by node, without nodes that have none.
         """
         by_node: dict[int, list[PartitionQueue]] = {node: [] for node in nodes}
-        for queue in self.queues.all():
+        for queue in self._active():
             if queue.leader_id in by_node and not queue.muted:
                 by_node[queue.leader_id].append(queue)
         drained: dict[int, list[ProducerBatch]] = {}
         for node, queues in by_node.items():
-            batches = self._drain_node(node, queues, max_size, now_ms, next_batch)
+            batches = self._drain_node(node, queues, max_size, now_ms)
             if batches:
                 drained[node] = batches
         return drained
@@ -113,7 +135,6 @@ class BatchDrainer:
         queues: list[PartitionQueue],
         max_size: int,
         now_ms: float,
-        next_batch: NextBatch,
     ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
@@ -122,15 +143,14 @@ class BatchDrainer:
         for step in range(len(queues)):
             queue = queues[(start + step) % len(queues)]
             with queue.lock:
-                batch = next_batch(queue.batches) if queue.batches else None
+                batch = self._next_batch(queue.batches) if queue.batches else None
                 if batch is None or batch.retry_at_ms > now_ms:
                     continue
-                if drained and size + batch.size_in_bytes > max_size:
+                if drained and size + batch.current_size() > max_size:
                     self._drain_index[node] = (start + step) % len(queues)
                     break
-                queue.take(batch)
-                self.queues.remove_if_empty(queue)
+                queue.take(batch, now_ms)
+                self.remove_if_empty(queue)
             size += batch.size_in_bytes
-            batch.drained_ms = now_ms
             drained.append(batch)
         return drained

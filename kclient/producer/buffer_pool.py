@@ -7,7 +7,7 @@ from typing import Protocol
 from kclient.common.broker_errors import RecordTooLargeError
 from kclient.common.errors import BufferExhaustedError, ClosedError
 from kclient.common.metrics import Sensor
-from kclient.common.runtime import Clock, Tasks
+from kclient.common.runtime import Clock, Condition, Tasks
 
 _CLOSED = "the producer was closed while a record waited for memory"
 
@@ -25,12 +25,12 @@ class _Waiter:
 
     __slots__ = ("buffer", "granted", "needed", "ready", "refused")
 
-    def __init__(self, needed: int, tasks: Tasks) -> None:
+    def __init__(self, needed: int) -> None:
         self.needed = needed
         self.granted = 0
         self.buffer: bytearray | None = None
         self.refused = False
-        self.ready = tasks.condition()  # guards: nothing; it only carries the notification
+        self.ready: Condition | None = None  # guards: nothing; it only carries the notification
 
     def is_met(self) -> bool:
         """Return whether the whole need was granted."""
@@ -94,14 +94,14 @@ class BufferPool:
             raise RecordTooLargeError(
                 f"a buffer of {size} bytes is needed, more than buffer.memory={self.total}"
             )
-        waiter = _Waiter(size, self._tasks)
+        waiter = _Waiter(size)
         try:
             with self._lock:
                 if self._closed:
                     raise ClosedError(_CLOSED)
                 self._enqueue(waiter)
-            if not waiter.is_met():
-                self._wait(waiter, max_wait_ms)
+            if waiter.ready is not None:
+                self._wait(waiter, waiter.ready, max_wait_ms)
             if waiter.buffer is None:
                 waiter.buffer = bytearray(size)
         except BaseException:
@@ -168,6 +168,7 @@ class BufferPool:
         if not self._waiters:
             self._grant(waiter)  # a partial grant counts towards the need of the first waiter
         if not waiter.is_met():
+            waiter.ready = self._tasks.condition()
             self._waiters.append(waiter)
 
     def _serve(self, served: list[_Waiter]) -> None:
@@ -206,14 +207,12 @@ class BufferPool:
             self._unpooled += waiter.granted
         waiter.buffer, waiter.granted = None, 0
 
-    def _wait(self, waiter: _Waiter, max_wait_ms: float) -> None:
+    def _wait(self, waiter: _Waiter, ready: Condition, max_wait_ms: float) -> None:
         started_ms = self._clock.monotonic_ms()
         self._on_wait()
         try:
-            with waiter.ready:
-                waiter.ready.wait_for(
-                    lambda: waiter.refused or waiter.is_met(), max_wait_ms / 1000.0
-                )
+            with ready:
+                ready.wait_for(lambda: waiter.refused or waiter.is_met(), max_wait_ms / 1000.0)
         finally:
             self._wait_time.record((self._clock.monotonic_ms() - started_ms) * 1e6)
         with self._lock:
@@ -240,5 +239,6 @@ class BufferPool:
 
 def _wake(waiters: list[_Waiter]) -> None:
     for waiter in waiters:
-        with waiter.ready:
-            waiter.ready.notify()
+        if waiter.ready is not None:
+            with waiter.ready:
+                waiter.ready.notify()

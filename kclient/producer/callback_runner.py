@@ -56,6 +56,16 @@ class CallbackRunner:
                 f"{self._tasks.process_id()}; wait in the process that sent it"
             )
 
+    def check_may_wait(self, call: str) -> None:
+        """Reject a call that waits for the sender where that is impossible.
+
+        Raises:
+            ForkedClientError: As `check_not_forked`.
+            IllegalStateError: As `check_not_inside`.
+        """
+        self.check_not_forked(call)
+        self.check_not_inside(call)
+
     def check_not_inside(self, call: str) -> None:
         """Reject a call that waits for the sender inside a delivery callback.
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from kclient.common.errors import KafkaError, KafkaTimeoutError
 from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.timeouts import Deadline, check_timeout
 from kclient.common.types import RecordMetadata
 from kclient.producer.awaitable_outcome import AwaitableOutcome
 from kclient.producer.batch_delivery import Segment
-from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.hot_path import RecordHandle
 from kclient.producer.produce_request_result import (
     Appended,
@@ -105,16 +105,16 @@ class DeliveryFuture(RecordHandle, AwaitableOutcome[RecordMetadata]):
         if outcome is None and seconds != 0:  # else only callbacks are outstanding
             refuse_in_event_loop("result", "future.result, …", awaitable=True)
         deadline = Deadline(self._result.clock, seconds)
-        while True:
-            in_time = self._result.latest(self._index).wait(deadline.remaining())
-            outcome, index = self._result.outcome_of(self._index)
-            if outcome is not None and in_time:
-                return outcome, index
-            if not in_time:
-                raise KafkaTimeoutError(
-                    f"the record for {self._result.topic_partition} has no outcome "
-                    f"after {timeout} s; it is in flight"
-                )
+        result, index = self._result.locate(self._index)
+        while result.wait(seconds):
+            if isinstance(result.outcome, Appended | Failed):
+                return result.outcome, index
+            result, index = result.locate(index)  # the batch was split
+            seconds = deadline.remaining()
+        raise KafkaTimeoutError(
+            f"the record for {self._result.topic_partition} has no outcome after {timeout} s; "
+            "it is in flight"
+        )
 
     def _metadata(self, outcome: Appended, index: int) -> RecordMetadata:
         topic, partition = self._result.topic_partition

@@ -1,14 +1,21 @@
 """Registry of the batches that have no outcome yet."""
 
-from kclient.common.errors import ClosedError
+from kclient.common.errors import ClosedError, KafkaError, KafkaTimeoutError
 from kclient.common.runtime import Tasks
+from kclient.common.timeouts import Deadline
+from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.producer.producer_batch import ProducerBatch
 
 
 class IncompleteBatches:
-    """Batches that a flush waits for and a forced close fails (Kafka: IncompleteBatches)."""
+    """Batches that a flush waits for and a forced close fails (Kafka: IncompleteBatches).
 
-    def __init__(self, tasks: Tasks) -> None:
+    Attributes:
+        delivery_timeout_ms: ``delivery.timeout.ms``.
+    """
+
+    def __init__(self, tasks: Tasks, delivery_timeout_ms: float) -> None:
+        self.delivery_timeout_ms = delivery_timeout_ms
         self._lock = tasks.lock()  # guards: everything below
         self._batches: dict[ProducerBatch, None] = {}  # oldest first
         self._closed = False
@@ -45,24 +52,52 @@ class IncompleteBatches:
 
     def record_count(self) -> int:
         """Return the number of records in them."""
-        return sum(batch.record_count for batch in self.all())
+        return sum(batch.builder.record_count for batch in self.all())
 
-    def oldest_created_ms(self) -> float:
-        """Return the creation time of the oldest batch; infinity if there is none."""
+    def next_expiry_ms(self) -> float:
+        """Return when the next batch reaches ``delivery.timeout.ms``; infinity if there is none."""
         with self._lock:
             for batch in self._batches:
-                return batch.created_ms
+                return batch.created_ms + self.delivery_timeout_ms
         return float("inf")
 
-    def created_until(self, limit_ms: float) -> list[ProducerBatch]:
-        """Return the batches created at or before a time, the oldest first."""
+    def expired(self, now_ms: float) -> list[ProducerBatch]:
+        """Return the batches that have reached ``delivery.timeout.ms``, the oldest first."""
         found = []
         with self._lock:
             for batch in self._batches:
-                if batch.created_ms > limit_ms:
+                if not self.is_expired(batch, now_ms):
                     break
                 found.append(batch)
         return found
+
+    def is_expired(self, batch: ProducerBatch, now_ms: float) -> bool:
+        """Return whether a batch has reached ``delivery.timeout.ms``."""
+        return batch.created_ms <= now_ms - self.delivery_timeout_ms
+
+    def last_error(self) -> KafkaError | None:
+        """Return the last error of the oldest batch that has one."""
+        for batch in self.all():
+            if batch.last_error is not None:
+                return batch.last_error
+        return None
+
+    def wait(self, deadline: Deadline) -> None:
+        """Wait until the present batches have their outcomes and their callbacks have run.
+
+        Raises:
+            KafkaTimeoutError: The deadline passed first.
+        """
+        for batch in self.all():
+            self._wait_for(batch.result, deadline)
+
+    def _wait_for(self, result: ProduceRequestResult, deadline: Deadline) -> None:
+        if not result.wait(deadline.remaining()):
+            raise KafkaTimeoutError(
+                f"flush: {self.record_count()} records have no outcome yet; they are in flight"
+            )
+        for part in result.parts():
+            self._wait_for(part, deadline)
 
     def close(self) -> None:
         """Reject new batches from now on."""

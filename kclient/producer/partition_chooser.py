@@ -7,12 +7,10 @@ from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
 from kclient.producer.arrow_part import ArrowPart
-from kclient.producer.column_rows import ColumnRows
 from kclient.producer.errors import UnknownPartitionError
-from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import Partitioner
-from kclient.producer.rows import Rows
-from kclient.producer.topic_info import TopicInfo
+from kclient.producer.rows import ColumnRows, Rows
+from kclient.producer.topic_info import PartitionQueue, TopicInfo
 from kclient.record import Header, murmur2
 
 _ROWS_AT_ONCE = 1 << 15

@@ -23,9 +23,10 @@ class ProduceRequestBuilder:
     Attributes:
         batches: Batches of the request.
         topic_ids: Id of each topic at the time, all zero if unknown.
+        latest_allowed_version: Highest version; versions with topic ids need every id.
     """
 
-    __slots__ = ("_acks", "_timeout_ms", "batches", "topic_ids")
+    __slots__ = ("_acks", "_timeout_ms", "batches", "latest_allowed_version", "topic_ids")
 
     api_key = ApiKey.PRODUCE
     request_type = ProduceRequest
@@ -41,11 +42,8 @@ class ProduceRequestBuilder:
             topic: cluster.topic_id(topic) or ZERO_UUID
             for topic in {batch.topic_partition.topic for batch in batches}
         }
-
-    @property
-    def latest_allowed_version(self) -> int:
-        """Highest version; versions with topic ids need every id."""
-        return _LAST_BY_NAME if ZERO_UUID in self.topic_ids.values() else _LATEST
+        all_known = ZERO_UUID not in self.topic_ids.values()
+        self.latest_allowed_version = _LATEST if all_known else _LAST_BY_NAME
 
     def build(self, version: int) -> ProduceRequest:
         """Return the request with names and ids; the codec writes those of the version."""
@@ -53,7 +51,7 @@ class ProduceRequestBuilder:
         for batch in self.batches:
             topic, partition = batch.topic_partition
             by_topic.setdefault(topic, []).append(
-                PartitionProduceData(index=partition, records=batch.sealed())
+                PartitionProduceData(index=partition, records=batch.sealed)
             )
         return ProduceRequest(
             acks=self._acks,

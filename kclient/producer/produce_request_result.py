@@ -173,6 +173,14 @@ class ProduceRequestResult:
             part, inner = outcome.locate(index)
             part.remove_callback(inner, callback)
 
+    def locate(self, index: int) -> tuple["ProduceRequestResult", int]:
+        """Return the result of the batch that holds a record now, and its index there."""
+        outcome = self.outcome
+        if isinstance(outcome, Split):
+            part, inner = outcome.locate(index)
+            return part.locate(inner)
+        return self, index
+
     def outcome_of(self, index: int) -> tuple[Appended | Failed | None, int]:
         """Return the outcome of a record, or None, and its index in the batch that holds it."""
         outcome = self.outcome
@@ -184,14 +192,6 @@ class ProduceRequestResult:
     def is_complete(self) -> bool:
         """Return whether this batch has an outcome or was split."""
         return self.outcome is not None
-
-    def latest(self, index: int) -> "ProduceRequestResult":
-        """Return the result of the batch that holds a record now, after splits."""
-        outcome = self.outcome
-        if isinstance(outcome, Split):
-            part, inner = outcome.locate(index)
-            return part.latest(inner)
-        return self
 
     def parts(self) -> Sequence["ProduceRequestResult"]:
         """Return the results that this one was split into, if it was."""
@@ -209,7 +209,6 @@ class ProduceRequestResult:
         """
         if self.is_finished or (self.outcome is not None and self._runner.inside()):
             return True
-        self._runner.check_not_forked("result()")
-        self._runner.check_not_inside("result()")
+        self._runner.check_may_wait("result()")
         with self._latch:
             return self._latch.wait_for(lambda: self.is_finished, timeout)

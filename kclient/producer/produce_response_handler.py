@@ -65,6 +65,7 @@ class ProduceResponseHandler:
     ) -> None:
         self._log = log_context.logger(__name__)
         self._accumulator = accumulator
+        self._incomplete = accumulator.incomplete
         self._metadata = metadata
         self._transactions = transactions
         self._metrics = metrics
@@ -143,19 +144,16 @@ class ProduceResponseHandler:
         records = _record_errors(batch, partition)
         if 0 < len(records) < batch.record_count and not batch.possibly_written():
             self._split_off_rejected(batch, records, now_ms)
-        elif error.retriable and self._is_overdue(batch, now_ms):
+        elif error.retriable and self._incomplete.is_expired(batch, now_ms):
             batch.last_error = error
             self.expire([batch], None, now_ms)
         else:
             self.fail(batch, _explained(batch, error, records), now_ms, records)
 
-    def _is_overdue(self, batch: ProducerBatch, now_ms: float) -> bool:
-        return now_ms >= batch.created_ms + self._accumulator.settings.delivery_timeout_ms
-
     def _may_retry(
         self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: float
     ) -> bool:
-        if self._is_overdue(batch, now_ms) or batch.attempts >= self._retries:
+        if self._incomplete.is_expired(batch, now_ms) or batch.attempts >= self._retries:
             return False
         if self._transactions is None:
             return error.retriable
@@ -187,7 +185,7 @@ class ProduceResponseHandler:
         """Fail batches that could only be written out of order."""
         if self._transactions is not None:
             for batch in self._transactions.overtaken():
-                self._accumulator.unqueue(batch)
+                self._accumulator.unqueue([batch])
                 self.fail(batch, _explained(batch, OutOfOrderSequenceError(), {}), now_ms)
 
     def expire(
@@ -200,7 +198,7 @@ class ProduceResponseHandler:
             blocking_error: Error that kept all batches from being sent, if there is one.
             now_ms: Current time.
         """
-        limit_ms = self._accumulator.settings.delivery_timeout_ms
+        limit_ms = self._incomplete.delivery_timeout_ms
         for batch in batches:
             written = batch.is_in_doubt()
             log_state = (

@@ -20,13 +20,13 @@ from kclient.common.foreign_names import WithForeignNames
 from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
+from kclient.common.timeouts import Deadline, check_timeout
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
 from kclient.producer.arrow_part import ArrowPart, arrow_parts
 from kclient.producer.arrow_rows import ArrowRows
 from kclient.producer.arrow_table import arrow_batches
 from kclient.producer.batch_delivery import BatchDelivery, Segment
-from kclient.producer.deadline import Deadline, check_timeout
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES
 from kclient.producer.hot_path import SendPath
@@ -43,6 +43,7 @@ from kclient.producer.producer_options import (
 from kclient.producer.producer_parts import ProducerParts, assemble
 from kclient.producer.producer_record import ProducerRecord
 from kclient.producer.record_preparer import RecordPreparer
+from kclient.producer.rows import SingleRecord
 from kclient.producer.send_arguments import (
     all_bytes,
     check_headers,
@@ -118,7 +119,7 @@ class Producer(
         parts = assemble(settings, runtime, log_context)
         super().__init__(
             parts.metadata.cluster,
-            partial(parts.accumulator.append, max_wait_ms=settings.max_block_ms),
+            partial(parts.accumulator.append_to_new_batch, max_wait_ms=settings.max_block_ms),
             runtime.clock.wall_ns,
             runtime.tasks.process_id,
         )
@@ -152,7 +153,7 @@ class Producer(
 
     # -- sending ----------------------------------------------------------------------------------
 
-    # `send` is in the base class SendPath: kclient/producer/hot_path/reference.py.
+    send = SendPath.send  # the hot path, in kclient/producer/hot_path/reference.py and _speed.pyx
 
     def _send_slow(
         self,
@@ -178,11 +179,13 @@ class Producer(
             return self._accumulator.append(
                 info,
                 self._chooser.queue(info, prepared.partition, prepared.key),
-                prepared.timestamp_ms,
-                prepared.key,
-                prepared.value,
-                prepared.headers,
-                self._interceptors.before(on_delivery),
+                SingleRecord(
+                    prepared.timestamp_ms,
+                    prepared.key,
+                    prepared.value,
+                    prepared.headers,
+                    self._interceptors.before(on_delivery),
+                ),
                 left_ms,
             )
         except ClosedError:

@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.types import TopicPartition
-from kclient.producer.delivery_future import DeliveryFuture
-from kclient.producer.hot_path import OpenBatch
 from kclient.producer.produce_request_result import ProduceRequestResult
 from kclient.record import (
     RECORD_BATCH_OVERHEAD,
     CompressionType,
-    Header,
     Record,
     RecordBatch,
     RecordBatchBuilder,
@@ -24,17 +21,6 @@ NO_SEQUENCE = -1
 _SMALLEST_RECORD = 7
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-
-AppendMany = Callable[
-    [
-        int | Sequence[int],
-        Sequence[bytes | None] | None,
-        Sequence[bytes | None],
-        int,
-        Sequence[Header] | None,
-    ],
-    int,
-]
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -61,17 +47,20 @@ class RejectedRecords(NamedTuple):
     errors: dict[int, KafkaError]
 
 
-class ProducerBatch(OpenBatch):
+class ProducerBatch:
     """Records for one partition (Kafka: ProducerBatch).
 
     Until the batch is drained, its queue's lock guards it; then only the sender accesses it. The
     outcome is in `result`, which outlives the batch.
 
     Attributes:
-        append_many: The builder's method for many records.
+        builder: Builder of the record batch.
+        result: Outcome of the batch.
         created_ms: Creation time; ``delivery.timeout.ms`` counts from here.
-        is_closed: Whether a record did not fit, so that no more are appended (Kafka:
-            ProducerBatch.closeForRecordAppends).
+        is_filled: Whether the batch was closed because a record did not fit.
+        record_count: Number of records, once the batch is closed.
+        size_in_bytes: Bytes of the batch once it is closed; compressed once it is sealed.
+        uncompressed_size: Bytes of the batch once it is closed, before compression.
         is_registered: Whether the batch is incomplete in the accumulator, so that it will have an
             outcome.
         attempts: Number of times that the batch was queued again.
@@ -80,6 +69,7 @@ class ProducerBatch(OpenBatch):
         was_unknown: Whether that was so until a broker returned OUT_OF_ORDER_SEQUENCE_NUMBER.
         split_with_unknown_outcome: True if split from a batch that may already be in the log; the
             broker, which compares first and last sequences, cannot deduplicate it.
+        sealed: Bytes to send, None until the batch is sealed.
         send_order: Position among the batches of its partition, assigned by the first drain; empty
             before. The parts of a split batch sort right after it.
         retry_at_ms: Earliest time of a retry.
@@ -89,25 +79,28 @@ class ProducerBatch(OpenBatch):
 
     __slots__ = (
         "_capacity",
-        "_sealed",
-        "_uncompressed_size",
-        "append_many",
         "attempts",
         "base_sequence",
         "buffer",
+        "builder",
         "created_ms",
         "drained_ms",
-        "is_closed",
+        "is_filled",
         "is_registered",
         "last_error",
         "on_wire",
         "outcome_unknown",
         "pooled",
         "producer",
+        "record_count",
+        "result",
         "retry_at_ms",
+        "sealed",
         "send_order",
+        "size_in_bytes",
         "split_with_unknown_outcome",
         "topic_partition",
+        "uncompressed_size",
         "was_unknown",
     )
 
@@ -119,15 +112,15 @@ class ProducerBatch(OpenBatch):
         *,
         pooled: bool = True,
     ) -> None:
-        super().__init__(result, RecordBatchBuilder(buffer), DeliveryFuture)
+        self.builder = RecordBatchBuilder(buffer)
+        self.result = result
         self.topic_partition = result.topic_partition
         self.buffer: bytearray | None = buffer
         self._capacity = len(buffer)
-        self.append_many: AppendMany = self.builder.append_many
         self.created_ms = created_ms
         self.drained_ms = created_ms
         self.is_registered = False
-        self.is_closed = False
+        self.is_filled = False
         self.attempts = 0
         self.last_error: KafkaError | None = None
         self.on_wire = False
@@ -139,19 +132,16 @@ class ProducerBatch(OpenBatch):
         self.pooled = pooled
         self.producer = ProducerIdAndEpoch()
         self.base_sequence = NO_SEQUENCE
-        self._uncompressed_size = 0
-        self._sealed: memoryview | None = None
+        self.record_count = 0
+        self.size_in_bytes = 0
+        self.uncompressed_size = 0
+        self.sealed: memoryview | None = None
 
     def __repr__(self) -> str:
         return (
-            f"ProducerBatch({self.topic_partition}, records={self.record_count}, "
+            f"ProducerBatch({self.topic_partition}, records={self.builder.record_count}, "
             f"sequence={self.base_sequence}, attempts={self.attempts})"
         )
-
-    @property
-    def record_count(self) -> int:
-        """Number of records."""
-        return self.builder.record_count
 
     @property
     def has_sequence(self) -> bool:
@@ -163,15 +153,15 @@ class ProducerBatch(OpenBatch):
         """Sequence of the last record."""
         return increment_sequence(self.base_sequence, self.record_count - 1)
 
-    @property
-    def uncompressed_size(self) -> int:
-        """Bytes of the batch before compression."""
-        return self._uncompressed_size or self.builder.size_in_bytes
+    def current_size(self) -> int:
+        """Return the bytes of the batch, also while it is open."""
+        return self.size_in_bytes or self.builder.size_in_bytes
 
-    @property
-    def size_in_bytes(self) -> int:
-        """Bytes of the sealed batch; before that, the bytes without compression."""
-        return len(self._sealed) if self._sealed is not None else self.builder.size_in_bytes
+    def close(self) -> None:
+        """Set the count and size when no more records are appended. Idempotent."""
+        if not self.record_count:
+            self.record_count = self.builder.record_count
+            self.size_in_bytes = self.uncompressed_size = self.builder.size_in_bytes
 
     def possibly_written(self) -> bool:
         """Return whether the log may hold the batch: it was sent, and not rejected since."""
@@ -195,30 +185,29 @@ class ProducerBatch(OpenBatch):
             return
         self.producer = producer
         self.base_sequence = base_sequence
-        if self._sealed is not None:
-            self._sealed = self.builder.restamp(producer.producer_id, producer.epoch, base_sequence)
+        if self.sealed is not None:
+            self.sealed = self.builder.restamp(producer.producer_id, producer.epoch, base_sequence)
 
-    def seal(self, compression: CompressionType, level: int | None) -> memoryview:
+    def seal(
+        self, compression: CompressionType, level: int | None, *, transactional: bool = False
+    ) -> memoryview:
         """Return the bytes to send, compressing them on the first call."""
-        if self._sealed is None:
-            self._uncompressed_size = self.builder.size_in_bytes
-            self._sealed = self.builder.seal(
+        if self.sealed is None:
+            self.sealed = self.builder.seal(
                 self.producer.producer_id,
                 self.producer.epoch,
                 self.base_sequence,
+                transactional=transactional,
                 compression=compression,
                 level=level,
             )
-        return self._sealed
-
-    def sealed(self) -> memoryview | None:
-        """Return the bytes to send if the batch was sealed."""
-        return self._sealed
+            self.size_in_bytes = len(self.sealed)
+        return self.sealed
 
     def release(self) -> bytearray | None:
         """Return the buffer on the first call, then None; no socket may read it any more."""
         buffer, self.buffer = self.buffer, None
-        self._sealed = None
+        self.sealed = None
         return buffer
 
     def split(
@@ -266,9 +255,9 @@ class ProducerBatch(OpenBatch):
         return parts, rejected
 
     def _records(self) -> list[Record]:
-        if self._sealed is None:
+        if self.sealed is None:
             raise IllegalStateError("split: the batch was never sent")
-        return RecordBatch(self._sealed).records()
+        return RecordBatch(self.sealed).records()
 
     def _part(
         self, records: Sequence[Record], result: ProduceRequestResult, position: int
@@ -281,4 +270,5 @@ class ProducerBatch(OpenBatch):
         part.outcome_unknown = part.split_with_unknown_outcome = self.outcome_unknown
         for record in records:
             part.builder.append(record.timestamp, record.key, record.value, record.headers)
+        part.close()
         return part

@@ -10,14 +10,14 @@ from kclient.client.network_client_builder import build_network_client
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
+from kclient.producer.batch_drainer import oldest_batch
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
-from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_config import ProducerConfig
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
-from kclient.producer.sender import Sender, SenderParts, SenderSettings
-from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.sender import Sender, SenderSettings
+from kclient.producer.topic_info import SlowNodes
 from kclient.producer.transaction_manager import TransactionManager
 
 _CLIENT_ID = "kclient-producer"
@@ -41,14 +41,7 @@ def assemble(
     values = config.values
     metrics = _metrics(config, runtime)
     runner = CallbackRunner(runtime.tasks, metrics.callback_errors, log_context)
-    metadata = ProducerMetadata(
-        runtime,
-        refresh_backoff_ms=values["retry_backoff_ms"],
-        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
-        max_age_ms=values["metadata_max_age_ms"],
-        max_idle_ms=values["metadata_max_idle_ms"],
-        log_context=log_context,
-    )
+    metadata = _metadata(config, runtime, log_context)
     client = build_network_client(
         values,
         runtime,
@@ -57,7 +50,7 @@ def assemble(
         max_in_flight=values["max_in_flight_requests_per_connection"],
         log_context=log_context,
     )
-    slow_nodes = SlowNodes(values["partitioner_availability_timeout_ms"])
+    transactions = TransactionManager(log_context) if config.enable_idempotence else None
     accumulator = RecordAccumulator(
         AccumulatorSettings(
             config.batch_size,
@@ -70,11 +63,19 @@ def assemble(
         runtime,
         runner,
         _backoff(config, runtime),
-        slow_nodes,
+        SlowNodes(values["partitioner_availability_timeout_ms"]),
         client.wakeup,
+        oldest_batch if transactions is None else transactions.next_batch,
     )
-    sender = _sender(
-        config, runtime, client, metadata, accumulator, metrics, slow_nodes, log_context
+    sender = Sender(
+        _sender_settings(config, runtime),
+        client,
+        metadata,
+        accumulator,
+        transactions,
+        metrics,
+        runtime,
+        log_context,
     )
     _show_levels(metrics, accumulator.pool, client, metadata)
     return ProducerParts(accumulator, client, metadata, metrics, runner, sender)
@@ -105,49 +106,37 @@ def _pool(
     )
 
 
+def _metadata(
+    config: ProducerConfig, runtime: Runtime, log_context: LogContext
+) -> ProducerMetadata:
+    values = config.values
+    return ProducerMetadata(
+        runtime,
+        refresh_backoff_ms=values["retry_backoff_ms"],
+        refresh_backoff_max_ms=values["retry_backoff_max_ms"],
+        max_age_ms=values["metadata_max_age_ms"],
+        max_idle_ms=values["metadata_max_idle_ms"],
+        log_context=log_context,
+    )
+
+
+def _sender_settings(config: ProducerConfig, runtime: Runtime) -> SenderSettings:
+    values = config.values
+    return SenderSettings(
+        acks=config.acks,
+        retries=values["retries"],
+        request_timeout_ms=values["request_timeout_ms"],
+        keep_order=values["max_in_flight_requests_per_connection"] == 1,
+        compression=values["compression_type"],
+        compression_level=config.compression_level,
+        retry_backoff=_backoff(config, runtime),
+    )
+
+
 def _backoff(config: ProducerConfig, runtime: Runtime) -> ExponentialBackoff:
     values = config.values
     return ExponentialBackoff(
         values["retry_backoff_ms"], values["retry_backoff_max_ms"], runtime.random.random
-    )
-
-
-def _sender(
-    config: ProducerConfig,
-    runtime: Runtime,
-    client: NetworkClient,
-    metadata: ProducerMetadata,
-    accumulator: RecordAccumulator,
-    metrics: ProducerMetrics,
-    slow_nodes: SlowNodes,
-    log_context: LogContext,
-) -> Sender:
-    values = config.values
-    transactions = TransactionManager(log_context) if config.enable_idempotence else None
-    keep_order = values["max_in_flight_requests_per_connection"] == 1
-    handler = ProduceResponseHandler(
-        accumulator,
-        metadata,
-        transactions,
-        metrics,
-        values["retries"],
-        acks=config.acks,
-        keep_order=keep_order,
-        log_context=log_context,
-    )
-    return Sender(
-        SenderSettings(
-            acks=config.acks,
-            max_request_size=values["max_request_size"],
-            request_timeout_ms=values["request_timeout_ms"],
-            keep_order=keep_order,
-            compression=values["compression_type"],
-            compression_level=config.compression_level,
-        ),
-        SenderParts(client, metadata, accumulator, transactions, metrics, handler, slow_nodes),
-        _backoff(config, runtime),
-        runtime.clock,
-        log_context,
     )
 
 

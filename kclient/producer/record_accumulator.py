@@ -3,34 +3,26 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import RecordTooLargeError
-from kclient.common.errors import IllegalStateError, KafkaError, KafkaTimeoutError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
+from kclient.common.timeouts import Deadline
 from kclient.common.types import TopicPartition
-from kclient.producer.active_queues import ActiveQueues
 from kclient.producer.batch_delivery import Segment
-from kclient.producer.batch_drainer import BatchDrainer
+from kclient.producer.batch_drainer import BatchDrainer, NextBatch, ReadyCheckResult, oldest_batch
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
-from kclient.producer.column_rows import ColumnRows
-from kclient.producer.deadline import Deadline
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.errors import possibly_written
 from kclient.producer.incomplete_batches import IncompleteBatches
-from kclient.producer.partition_queue import PartitionQueue
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.produce_request_result import OnDelivery, ProduceRequestResult
 from kclient.producer.producer_batch import ProducerBatch
-from kclient.producer.rows import Rows
-from kclient.producer.slow_nodes import SlowNodes
-from kclient.producer.topic_info import TopicInfo
-from kclient.record import (
-    RECORD_BATCH_OVERHEAD,
-    Header,
-    RecordColumns,
-    record_size_upper_bound,
-)
+from kclient.producer.rows import Appendable, ColumnRows, Rows, SingleRecord
+from kclient.producer.topic_info import PartitionQueue, SlowNodes, TopicInfo
+from kclient.record import RECORD_BATCH_OVERHEAD, Header, RecordColumns
 
 T = TypeVar("T")
 
@@ -97,9 +89,9 @@ class AccumulatorSettings(NamedTuple):
 class RecordAccumulator:
     """Queues of batches, one per partition (Kafka: RecordAccumulator).
 
-    Application threads append. The sender drains batches through `drainer` and queues them again
-    for a retry. No lock is held while a caller waits for memory. Lock order: a queue's lock, then
-    that of the topic, of the active queues, or of the incomplete batches.
+    Application threads append. The sender drains batches and queues them again for a retry. No lock
+    is held while a caller waits for memory. Lock order: a queue's lock, then that of the drainer or
+    of the incomplete batches.
     """
 
     def __init__(
@@ -111,6 +103,7 @@ class RecordAccumulator:
         retry_backoff: ExponentialBackoff,
         slow_nodes: SlowNodes,
         wakeup: Callable[[], None],
+        next_batch: NextBatch = oldest_batch,
     ) -> None:
         """Start empty.
 
@@ -121,19 +114,19 @@ class RecordAccumulator:
             runner: Runs callbacks.
             retry_backoff: Backoff of retries.
             slow_nodes: Brokers that the sticky partitioner avoids.
-            wakeup: Wakes the sender, after a batch was created or closed.
+            wakeup: Wakes the sender, after a batch was opened or closed.
+            next_batch: Chooses the batch of a queue that may be sent now; by default the oldest.
         """
         self.settings = settings
         self.pool = pool
-        self.drainer = BatchDrainer(
-            ActiveQueues(runtime.tasks), settings.linger_ms, skip_linger=self._skips_linger
-        )
-        self.incomplete = IncompleteBatches(runtime.tasks)
-        self._queues = self.drainer.queues
-        self._runtime = runtime
+        self.incomplete = IncompleteBatches(runtime.tasks, settings.delivery_timeout_ms)
+        self._drainer = BatchDrainer(runtime.tasks.lock(), settings.linger_ms, next_batch)
+        self._tasks = runtime.tasks
+        self._clock = runtime.clock
+        self._random = runtime.random
         self._runner = runner
         self._retry_backoff = retry_backoff
-        self._slow_nodes = slow_nodes
+        self.slow_nodes = slow_nodes
         self._lock = runtime.tasks.lock()  # guards: the topics
         self._topics: dict[str, TopicInfo] = {}
         self._flushes: set[object] = set()  # calls of flush() in progress
@@ -147,11 +140,9 @@ class RecordAccumulator:
         with self._lock:
             info = self._topics.get(topic)
             if info is None:
-                partitioner = BuiltInPartitioner(
-                    self.settings.batch_size, self._runtime.random.random
-                )
-                lags = self._slow_nodes.lags if self.settings.adaptive_partitioning else None
-                info = TopicInfo(topic, partitioner, self._runtime.tasks.lock, lags)
+                partitioner = BuiltInPartitioner(self.settings.batch_size, self._random.random)
+                lags = self.slow_nodes.lags if self.settings.adaptive_partitioning else None
+                info = TopicInfo(topic, partitioner, self._tasks.lock, lags)
                 self._topics[topic] = info
             return info
 
@@ -164,41 +155,49 @@ class RecordAccumulator:
         self,
         info: TopicInfo,
         queue: PartitionQueue | None,
+        rows: Appendable[T],
+        max_wait_ms: float,
+    ) -> T:
+        """Append as many records as fit into one batch, at least one; return what `fill` does.
+
+        Args:
+            info: The topic.
+            queue: Queue of the partition, or None for the sticky one.
+            rows: The records.
+            max_wait_ms: Time to wait for memory if a new batch is needed.
+
+        Raises:
+            BufferExhaustedError: No memory was freed in time.
+            RecordTooLargeError: A record is larger than a request or ``buffer.memory``.
+            ClosedError: The producer was closed.
+        """
+        target = queue or info.sticky_queue
+        if target is not None:
+            with target.lock:
+                filled = rows.fill(target)
+            if filled is not None:
+                return filled
+        return self._append_to_new_batch(info, queue, target, rows, max_wait_ms)
+
+    def append_to_new_batch(
+        self,
+        info: TopicInfo,
+        queue: PartitionQueue | None,
+        missed: PartitionQueue | None,
         timestamp_ms: int,
         key: bytes | None,
         value: bytes | None,
         headers: Sequence[Header] | None,
         on_delivery: OnDelivery | None,
+        *,
         max_wait_ms: float,
     ) -> DeliveryFuture:
-        """Append a record and return its future.
+        """Append a record after `try_append` of a queue, `missed`, had no room for it.
 
-        Args:
-            info: The topic.
-            queue: Queue of the partition, or None for the sticky one.
-            timestamp_ms: Milliseconds since the epoch.
-            key: Key.
-            value: Value.
-            headers: Headers.
-            on_delivery: Delivery callback.
-            max_wait_ms: Time to wait for memory if a new batch is needed.
-
-        Raises:
-            BufferExhaustedError: No memory was freed in time.
-            RecordTooLargeError: The record is larger than a request or ``buffer.memory``.
-            ClosedError: The producer was closed.
+        The other arguments, and the errors, are those of `append`.
         """
-        target = queue or info.sticky_queue
-        if target is not None:
-            future = target.try_append(timestamp_ms, key, value, headers, on_delivery)
-            if future is not None:
-                return future
-
-        def fill(batch: ProducerBatch) -> DeliveryFuture | None:
-            return batch.try_append(timestamp_ms, key, value, headers, on_delivery)
-
-        size = record_size_upper_bound(key, value, headers)
-        return self._append_to_new_batch(info, queue, size, max_wait_ms, fill)
+        record = SingleRecord(timestamp_ms, key, value, headers, on_delivery)
+        return self._append_to_new_batch(info, queue, missed, record, max_wait_ms)
 
     def append_many(
         self,
@@ -208,108 +207,125 @@ class RecordAccumulator:
         max_wait_ms: float,
         segments: list[Segment],
     ) -> None:
-        """Append many records to one partition, or to sticky partitions.
+        """Append all records to one partition, or to sticky partitions.
 
         Args:
             info: The topic.
             queue: Queue of the partition, or None for sticky ones.
             rows: The records.
-            max_wait_ms: Time to wait for memory if a new batch is needed.
+            max_wait_ms: Time to wait for memory, for each new batch.
             segments: Receives the segments that were appended, also before an error.
 
         Raises:
-            BufferExhaustedError: No memory was freed in time.
-            RecordTooLargeError: A record is larger than ``buffer.memory``.
-            ClosedError: The producer was closed.
+            KafkaError: As `append`.
         """
         while not rows.all_taken():
-            target = queue or info.sticky_queue
-            if target is not None:
-                with target.lock:
-                    batch = target.open_batch
-                    segment = None if batch is None else rows.fill(batch)
-                if segment is not None:
-                    segments.append(segment)
-                    continue
-            size = rows.next_size()
-            segments.append(self._append_to_new_batch(info, queue, size, max_wait_ms, rows.fill))
+            segments.append(self.append(info, queue, rows, max_wait_ms))
 
     def _append_to_new_batch(
         self,
         info: TopicInfo,
         queue: PartitionQueue | None,
-        record_size: int,
+        missed: PartitionQueue | None,
+        rows: Appendable[T],
         max_wait_ms: float,
-        fill: Callable[[ProducerBatch], T | None],
     ) -> T:
-        self.settings.check_size(record_size)
-        size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
-        target = queue or info.choose_sticky_queue()
-        filled: T | None = None
-        # Ctrl-C takes effect after any call, so memory always has exactly one owner: this list,
-        # then the batch, which frees it when it is completed.
-        memory: list[bytearray] = []
-        batch: ProducerBatch | None = None
+        """Append to a new batch after `missed`, if there is one, had no room."""
+        record_size = rows.next_size()
         try:
-            while filled is None:
-                with target.lock:
-                    filled = _fill_open_batch(target, fill)
-                    if filled is None and memory:
-                        result = self.new_result(target.topic_partition)
-                        batch, memory = (
-                            ProducerBatch(memory[0], result, self._runtime.clock.monotonic_ms()),
-                            [],
-                        )
-                        filled = self._begin(batch, target, fill)
-                if filled is None and queue is None:
-                    switched = info.switch_partition(target, self.settings.batch_size)
-                    if switched is not target:
-                        target = switched
-                        continue
-                if filled is None:
-                    wait_ms = 0.0 if self._runner.inside() else max_wait_ms
-                    memory = [self.pool.allocate(size, wait_ms)]
-            self.pool.release_all(memory)
-            if batch is not None and queue is None:
+            self.settings.check_size(record_size)
+            if queue is not None:
+                return self._append_with_memory(queue, rows, record_size, max_wait_ms)[1]
+            target, filled = self._switch_partition(info, missed, rows)
+            if filled is not None:
+                return filled
+            batch, appended = self._append_with_memory(target, rows, record_size, max_wait_ms)
+            if batch.is_registered:
                 info.sticky_batch_opened(batch)
-            self._wakeup()  # a batch was created or closed
+            return appended
+        finally:
+            self._wakeup()  # a batch was opened or closed
+
+    def _append_with_memory(
+        self, queue: PartitionQueue, rows: Appendable[T], record_size: int, max_wait_ms: float
+    ) -> tuple[ProducerBatch, T]:
+        """Append to a new batch, or to one that another thread opens meanwhile.
+
+        Returns:
+            The new batch, which is not registered if it was not needed, and the result of `fill`.
+        """
+        size = max(self.settings.batch_size, RECORD_BATCH_OVERHEAD + record_size)
+        batch = self._allocate(queue.topic_partition, size, max_wait_ms)
+        try:
+            with queue.lock:
+                # Another thread may have opened a batch meanwhile.
+                filled = None if queue.open_batch is None else rows.fill(queue)
+                if filled is None:
+                    filled = self._open(batch, queue, rows)
+        finally:
+            if not batch.is_registered:
+                self.deallocate(batch)
+        return batch, filled
+
+    def _switch_partition(
+        self, info: TopicInfo, missed: PartitionQueue | None, rows: Appendable[T]
+    ) -> tuple[PartitionQueue, T | None]:
+        """Return the sticky queue for a new batch, or the one whose open batch had room."""
+        if missed is None:
+            missed = info.choose_sticky_queue()
+        while True:
+            target = info.switch_partition(missed, self.settings.batch_size)
+            if target is missed:
+                return target, None
+            with target.lock:
+                filled = rows.fill(target)
+            if filled is not None:
+                return target, filled
+            missed = target
+
+    def _allocate(
+        self, topic_partition: TopicPartition, size: int, max_wait_ms: float
+    ) -> ProducerBatch:
+        """Return a new batch once there is memory for it."""
+        result = self.new_result(topic_partition)
+        buffer = self.pool.allocate(size, 0.0 if self._runner.inside() else max_wait_ms)
+        try:
+            return ProducerBatch(buffer, result, self._clock.monotonic_ms())
         except BaseException:
-            self._abandon(memory, batch)
+            self.pool.deallocate(buffer)
             raise
-        return filled
 
-    def _abandon(self, memory: list[bytearray], batch: ProducerBatch | None) -> None:
-        self.pool.release_all(memory)
-        if batch is not None and not batch.is_registered:
-            self.deallocate(batch)
-        self._wakeup()
-
-    def _begin(
-        self, batch: ProducerBatch, queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]
-    ) -> T:
-        """Append the first record and queue the batch, atomically; the queue is locked."""
-        filled = fill(batch)
-        if filled is None:
-            raise IllegalStateError("the first record did not fit into its new batch")
+    def _open(self, batch: ProducerBatch, queue: PartitionQueue, rows: Appendable[T]) -> T:
+        """Queue a batch with its first record, or leave no trace of it; the queue is locked."""
         try:
             queue.open(batch)
-            self._queues.add(queue)
+            filled = rows.fill(queue)
+            if filled is None:
+                raise IllegalStateError("the first record did not fit into its new batch")
+            self._drainer.add(queue)
             self.incomplete.add(batch)  # last: a flush that finds it waits for its outcome
-        except BaseException:
+        finally:
             if not batch.is_registered:
                 queue.remove(batch)
-                self._queues.remove_if_empty(queue)
-            raise
+                self._drainer.remove_if_empty(queue)
         return filled
 
     def new_result(self, topic_partition: TopicPartition) -> ProduceRequestResult:
         """Return the pending result of a new batch."""
-        runtime = self._runtime
         return ProduceRequestResult(
-            topic_partition, runtime.tasks.condition(), self._runner, runtime.clock
+            topic_partition, self._tasks.condition(), self._runner, self._clock
         )
 
     # -- called by the sender ---------------------------------------------------------------------
+
+    def ready(self, cluster: Cluster, now_ms: float) -> ReadyCheckResult:
+        """Return the nodes that have batches due."""
+        skip_linger = self._closed or bool(self._flushes) or self.pool.queued() > 0
+        return self._drainer.ready(cluster, now_ms, skip_linger=skip_linger)
+
+    def drain(self, nodes: list[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
+        """Remove the batches of one request for each node that is ready."""
+        return self._drainer.drain(nodes, self.settings.max_request_size, now_ms)
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
         """Queue a batch for a retry, in its order among the partition's batches."""
@@ -332,39 +348,18 @@ class RecordAccumulator:
         with queue.lock:
             for batch in batches:
                 queue.put_back(batch)
-            self._queues.add(queue)
+            self._drainer.add(queue)
 
     def _queue_of(self, topic_partition: TopicPartition) -> PartitionQueue:
         return self.topic_info(topic_partition.topic).queues[topic_partition.partition]
 
-    def take_expired(self, now_ms: float) -> list[ProducerBatch]:
-        """Remove and return the batches that are older than ``delivery.timeout.ms``.
-
-        Batches in flight are among them; their memory stays allocated until the request completes.
-        """
-        oldest_ms = now_ms - self.settings.delivery_timeout_ms
-        expired = self.incomplete.created_until(oldest_ms)
-        for batch in expired:
-            self.unqueue(batch)
-        return expired
-
-    def take_queued(self) -> list[ProducerBatch]:
-        """Remove and return the batches that are not in flight."""
-        queued = [batch for batch in self.incomplete.all() if not batch.on_wire]
-        for batch in queued:
-            self.unqueue(batch)
-        return queued
-
-    def next_expiry_ms(self) -> float:
-        """Return when the next batch reaches ``delivery.timeout.ms``."""
-        return self.incomplete.oldest_created_ms() + self.settings.delivery_timeout_ms
-
-    def unqueue(self, batch: ProducerBatch) -> None:
-        """Remove a batch from its queue, if it is there."""
-        queue = self._queue_of(batch.topic_partition)
-        with queue.lock:
-            queue.remove(batch)
-            self._queues.remove_if_empty(queue)
+    def unqueue(self, batches: list[ProducerBatch]) -> None:
+        """Remove batches from their queues; those in flight are in none."""
+        for batch in batches:
+            queue = self._queue_of(batch.topic_partition)
+            with queue.lock:
+                queue.remove(batch)
+                self._drainer.remove_if_empty(queue)
 
     def mute(self, topic_partition: TopicPartition, *, muted: bool) -> None:
         """Stop or resume draining a partition, to keep at most one batch of it in flight."""
@@ -384,9 +379,6 @@ class RecordAccumulator:
 
     # -- flushing and closing ---------------------------------------------------------------------
 
-    def _skips_linger(self) -> bool:
-        return self._closed or bool(self._flushes) or self.pool.queued() > 0
-
     def flush(self, deadline: Deadline) -> None:
         """Send queued batches without linger, and wait for their outcomes.
 
@@ -397,19 +389,9 @@ class RecordAccumulator:
         try:
             self._flushes.add(flush)
             self._wakeup()
-            for batch in self.incomplete.all():
-                self._await(batch.result, deadline)
+            self.incomplete.wait(deadline)
         finally:
             self._flushes.discard(flush)
-
-    def _await(self, result: ProduceRequestResult, deadline: Deadline) -> None:
-        if not result.wait(deadline.remaining()):
-            raise KafkaTimeoutError(
-                f"flush: {self.incomplete.record_count()} records have no outcome yet; they are in "
-                "flight"
-            )
-        for part in result.parts():
-            self._await(part, deadline)
 
     def close(self) -> None:
         """Reject new records; queued ones are sent without linger."""
@@ -422,8 +404,9 @@ class RecordAccumulator:
         The sockets must be closed: no socket may read the batches' memory.
         """
         records = 0
-        for batch in self.incomplete.all():
-            self.unqueue(batch)
+        batches = self.incomplete.all()
+        self.unqueue(batches)
+        for batch in batches:
             outcome = possibly_written(error) if batch.is_in_doubt() else error
             batch.on_wire = False
             records += batch.record_count
@@ -431,17 +414,3 @@ class RecordAccumulator:
             self.finish(batch)
         self.pool.close()
         return records
-
-
-def _fill_open_batch(queue: PartitionQueue, fill: Callable[[ProducerBatch], T | None]) -> T | None:
-    """Append to the open batch, or close it if the record does not fit; the queue is locked.
-
-    Another thread may have created the batch meanwhile.
-    """
-    batch = queue.open_batch
-    if batch is None:
-        return None
-    filled = fill(batch)
-    if filled is None:
-        queue.close_batch(batch)
-    return filled

@@ -1,10 +1,63 @@
-"""Cursor over records in lists that are appended to one partition."""
+"""Records that are appended to one partition: a single one, lists, or columns."""
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
+from kclient.common.files import WireBytes
 from kclient.producer.batch_delivery import Segment
-from kclient.producer.producer_batch import ProducerBatch
-from kclient.record import Header, record_size_upper_bound
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.produce_request_result import OnDelivery
+from kclient.producer.topic_info import PartitionQueue
+from kclient.record import Header, RecordColumns, record_size_upper_bound
+
+T_co = TypeVar("T_co", covariant=True)
+
+_ROW_NUMBER = 8  # bytes
+
+
+class Appendable(Protocol[T_co]):
+    """Records that an accumulator appends."""
+
+    def next_size(self) -> int:
+        """Return an upper bound of the next record's size in bytes."""
+        ...
+
+    def fill(self, queue: PartitionQueue) -> T_co | None:
+        """Append what fits into the open batch; close it and return None if nothing fits.
+
+        The caller holds the queue's lock.
+        """
+        ...
+
+
+class SingleRecord:
+    """One record."""
+
+    __slots__ = ("_headers", "_key", "_on_delivery", "_timestamp_ms", "_value")
+
+    def __init__(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None,
+        on_delivery: OnDelivery | None,
+    ) -> None:
+        self._timestamp_ms = timestamp_ms
+        self._key = key
+        self._value = value
+        self._headers = headers
+        self._on_delivery = on_delivery
+
+    def next_size(self) -> int:
+        """Return an upper bound of the record's size in bytes."""
+        return record_size_upper_bound(self._key, self._value, self._headers)
+
+    def fill(self, queue: PartitionQueue) -> DeliveryFuture | None:
+        """Append the record and return its future; return None if it does not fit."""
+        return queue.append(
+            self._timestamp_ms, self._key, self._value, self._headers, self._on_delivery
+        )
 
 
 class Rows:
@@ -38,13 +91,62 @@ class Rows:
         key = None if self._keys is None else self._keys[self.taken]
         return record_size_upper_bound(key, self._values[self.taken], self._headers)
 
-    def fill(self, batch: ProducerBatch) -> Segment | None:
-        """Append as many records as fit; return None if not one fits."""
-        first_index = batch.record_count
-        count = batch.append_many(
+    def fill(self, queue: PartitionQueue) -> Segment | None:
+        """Append as many records as fit into the open batch; return None if not one fits."""
+        batch = queue.open_batch
+        if batch is None:
+            return None
+        first_index = batch.builder.record_count
+        count = batch.builder.append_many(
             self._timestamps_ms, self._keys, self._values, self.taken, self._headers
         )
         if count == 0:
+            queue.close_full_batch()
+            return None
+        self.taken += count
+        return Segment(batch.result, first_index, count)
+
+
+class ColumnRows:
+    """Rows of columns, appended to batches from the front; `Rows` does the same for lists.
+
+    Attributes:
+        taken: Number of rows appended.
+    """
+
+    __slots__ = ("_columns", "_count", "_rows", "taken")
+
+    def __init__(self, columns: RecordColumns, rows: WireBytes | None = None) -> None:
+        """Start with the first row.
+
+        Args:
+            columns: The columns.
+            rows: Memory of 64-bit row numbers; None for all.
+        """
+        self._columns = columns
+        self._rows = rows
+        self._count = columns.length if rows is None else len(rows) // _ROW_NUMBER
+        self.taken = 0
+
+    def all_taken(self) -> bool:
+        """Return whether no row is left."""
+        return self.taken >= self._count
+
+    def next_size(self) -> int:
+        """Return an upper bound of the next record's size in bytes."""
+        if self._rows is None:
+            return self._columns.size_upper_bound(self.taken)
+        return self._columns.size_upper_bound(memoryview(self._rows).cast("q")[self.taken])
+
+    def fill(self, queue: PartitionQueue) -> Segment | None:
+        """Append as many rows as fit into the open batch; return None if not one fits."""
+        batch = queue.open_batch
+        if batch is None:
+            return None
+        first_index = batch.builder.record_count
+        count = batch.builder.append_columns(self._columns, self._rows, self.taken)
+        if count == 0:
+            queue.close_full_batch()
             return None
         self.taken += count
         return Segment(batch.result, first_index, count)

@@ -1,32 +1,27 @@
 """Sender: the loop that sends batches from the accumulator to the brokers."""
 
-from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from kclient.client.client_metadata import ProducerMetadata
-from kclient.client.client_request import ClientResponse, ResponseCallback, SimpleBuilder
+from kclient.client.client_request import ClientResponse, ResponseCallback
+from kclient.client.cluster import Cluster
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.common.runtime import Clock, EndOfTaskError
+from kclient.common.runtime import EndOfTaskError, Runtime
+from kclient.producer.batch_drainer import ReadyCheckResult
 from kclient.producer.errors import ProducerFatalError
 from kclient.producer.kafka_client import KafkaClient
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_response_handler import ProduceResponseHandler
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
+from kclient.producer.producer_batch import ProducerBatch
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import RecordAccumulator
-from kclient.producer.slow_nodes import SlowNodes
 from kclient.producer.transaction_manager import TransactionManager
-from kclient.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from kclient.producer.transactional_requests import TransactionalRequests
 from kclient.record import CompressionType
 
-_NO_TRANSACTION_TIMEOUT = 2**31 - 1
 _TOPIC_USE_INTERVAL_MS = 1_000.0
 _BLOCKED_POLL_MS = 100.0
 
@@ -36,31 +31,21 @@ class SenderSettings(NamedTuple):
 
     Attributes:
         acks: 0, 1, or -1 for all.
-        max_request_size: ``max.request.size``.
+        retries: ``retries``.
         request_timeout_ms: ``request.timeout.ms``.
         keep_order: Whether a partition has at most one batch in flight.
         compression: Codec.
         compression_level: Its level, None for its default.
+        retry_backoff: Backoff of other requests than Produce requests.
     """
 
     acks: int
-    max_request_size: int
+    retries: int
     request_timeout_ms: int
     keep_order: bool
     compression: CompressionType
     compression_level: int | None
-
-
-class SenderParts(NamedTuple):
-    """Components used by the sender, which owns the client."""
-
-    client: KafkaClient
-    metadata: ProducerMetadata
-    accumulator: RecordAccumulator
-    transactions: TransactionManager | None
-    metrics: ProducerMetrics
-    handler: ProduceResponseHandler
-    slow_nodes: SlowNodes
+    retry_backoff: ExponentialBackoff
 
 
 class Sender:
@@ -76,21 +61,58 @@ class Sender:
     def __init__(
         self,
         settings: SenderSettings,
-        parts: SenderParts,
-        retry_backoff: ExponentialBackoff,
-        clock: Clock,
+        client: KafkaClient,
+        metadata: ProducerMetadata,
+        accumulator: RecordAccumulator,
+        transactions: TransactionManager | None,
+        metrics: ProducerMetrics,
+        runtime: Runtime,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
+        """Create a sender, which owns the client.
+
+        Args:
+            settings: Settings.
+            client: Network client.
+            metadata: Metadata of the client.
+            accumulator: Source of the batches.
+            transactions: Assigns sequences; None without idempotence.
+            metrics: Metrics of the producer.
+            runtime: Clock and locks.
+            log_context: Prefix of log lines.
+        """
         self._log = log_context.logger(__name__)
         self._settings = settings
-        self._client, self._metadata, self._accumulator, self._transactions = parts[:4]
-        self._metrics, self._handler, self._slow_nodes = parts[4:]
-        self._retry_backoff = retry_backoff
-        self._clock = clock
+        self._client = client
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._incomplete = accumulator.incomplete
+        self._slow_nodes = accumulator.slow_nodes
+        self._transactions = transactions
+        self._metrics = metrics
+        self._clock = runtime.clock
+        self._handler = ProduceResponseHandler(
+            accumulator,
+            metadata,
+            transactions,
+            metrics,
+            settings.retries,
+            acks=settings.acks,
+            keep_order=settings.keep_order,
+            log_context=log_context,
+        )
+        self._requests: TransactionalRequests | None = None
+        if transactions is not None:
+            self._requests = TransactionalRequests(
+                client,
+                metadata,
+                transactions,
+                settings.retry_backoff,
+                settings.request_timeout_ms,
+                runtime.tasks.lock(),
+                self._guarded,
+            )
         self._next_topic_use_ms = 0.0
-        self._init_failures = 0
-        self._init_error: KafkaError | None = None
-        self._init_retry_at_ms = 0.0
         self._closing = False  # set by the closing thread; the sender may see it one step late
         self._forced = False
         self._lost: int | None = None
@@ -103,7 +125,7 @@ class Sender:
     def step(self) -> bool:
         """Run once; return False when the sender has ended."""
         try:
-            if self._forced or (self._closing and not len(self._accumulator.incomplete)):
+            if self._forced or (self._closing and not len(self._incomplete)):
                 self._finish(KafkaError("the producer was closed before the acknowledgement"))
                 return False
             self.run_once(self._clock.monotonic_ms())
@@ -116,11 +138,9 @@ class Sender:
 
     def run_once(self, now_ms: float) -> None:
         """Send due batches, then poll the network until the next is due."""
-        self._renew_topic_use(now_ms)
-        timeout_ms = self._init_producer_id(now_ms)
-        if self._transactions is not None and self._transactions.fatal_error is not None:
-            self._give_up(self._transactions.fatal_error, now_ms)
-        timeout_ms = min(timeout_ms, self._send_producer_data(now_ms))
+        if now_ms >= self._next_topic_use_ms:
+            self._renew_topic_use(now_ms)
+        timeout_ms = min(self._prepare_sequences(now_ms), self._send_producer_data(now_ms))
         self._client.poll(max(timeout_ms, 0.0), now_ms)
         if self._unexpected is not None:
             raise self._unexpected
@@ -154,10 +174,10 @@ class Sender:
 
     def lost_records(self) -> int:
         """Return the number of records without an outcome, at the end of the loop or so far."""
-        return self._accumulator.incomplete.record_count() if self._lost is None else self._lost
+        return self._incomplete.record_count() if self._lost is None else self._lost
 
     def _finish(self, error: KafkaError) -> None:
-        self.blocking_error = self._find_blocking_error()
+        self.blocking_error = self._find_blocking_error() or self._incomplete.last_error()
         try:
             self._client.close()  # before memory is freed: sockets read from it
         finally:
@@ -165,11 +185,10 @@ class Sender:
             self._lost = self._accumulator.abort_incomplete(error)
 
     def _find_blocking_error(self) -> KafkaError | None:
-        """Return the error that keeps records from being sent, if it is known."""
-        known = self._init_error or self._client.bootstrap_error()
-        for batch in self._accumulator.incomplete.all() if known is None else ():
-            known = known or batch.last_error
-        return known
+        """Return the error that keeps all records from being sent, if there is one."""
+        if self._requests is not None and self._requests.last_error is not None:
+            return self._requests.last_error
+        return self._client.bootstrap_error()
 
     def _crash(self, error: BaseException) -> None:
         """Fail all records and end: after an unexpected error no state can be trusted."""
@@ -193,25 +212,57 @@ class Sender:
             failure.__cause__ = error
             self.failure = failure
         self._accumulator.close()
-        for batch in self._accumulator.take_queued():
+        queued = [batch for batch in self._incomplete.all() if not batch.on_wire]
+        self._accumulator.unqueue(queued)
+        for batch in queued:
             self._handler.fail(batch, error, now_ms)
 
     # -- producing --------------------------------------------------------------------------------
 
+    def _prepare_sequences(self, now_ms: float) -> float:
+        """Close gaps in sequences and get a producer id; return the time until the next call."""
+        transactions = self._transactions
+        if transactions is None or self._requests is None:
+            return float("inf")
+        if transactions.has_gaps():
+            transactions.resolve_sequences()
+            self._handler.fail_overtaken(now_ms)
+            transactions.bump_epoch_if_needed()
+        wait_ms = self._requests.step(now_ms)
+        if transactions.fatal_error is not None:
+            self._give_up(transactions.fatal_error, now_ms)
+        return wait_ms
+
     def _send_producer_data(self, now_ms: float) -> float:
+        """Send what is due; return the time until more may be due."""
         # Before draining: a batch that expires between drain and send would never be completed.
-        expired = self._accumulator.take_expired(now_ms)
+        expired = self._incomplete.expired(now_ms)
         if expired:
-            self._handler.expire(
-                expired, self._init_error or self._client.bootstrap_error(), now_ms
-            )
+            self._accumulator.unqueue(expired)
+            self._handler.expire(expired, self._find_blocking_error(), now_ms)
         cluster = self._metadata.cluster()
-        found = self._accumulator.drainer.ready(cluster, now_ms)
+        found = self._accumulator.ready(cluster, now_ms)
         for topic in sorted(found.unknown_leader_topics):
             self._metadata.add_topic(topic, now_ms)
             self._metadata.request_update()
+        nodes, timeout_ms = self._sendable_nodes(found, cluster, now_ms)
+        drained = self._accumulator.drain(nodes, now_ms) if nodes else {}
+        for node_id, batches in drained.items():
+            self._seal(batches, cluster)
+            self._send_produce_request(node_id, batches, cluster, now_ms)
+        if drained:
+            return 0.0  # there may be more batches for the same nodes
+        if nodes:
+            # Sequences hold back the batches until a response, or until a wait not counted here.
+            timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
+        return min(timeout_ms, self._incomplete.next_expiry_ms() - now_ms)
+
+    def _sendable_nodes(
+        self, found: ReadyCheckResult, cluster: Cluster, now_ms: float
+    ) -> tuple[list[int], float]:
+        """Return the nodes that a request can be sent to, and the time until the next check."""
+        nodes: list[int] = []
         timeout_ms = found.next_check_delay_ms
-        nodes = []
         for node_id in sorted(found.ready_nodes):
             node = cluster.node(node_id)
             can_send = node is not None and self._client.ready(node, now_ms)
@@ -220,41 +271,28 @@ class Sender:
                 nodes.append(node_id)
             elif node is not None:
                 timeout_ms = min(timeout_ms, self._client.poll_delay_ms(node, now_ms))
-        drained = self._drain(nodes, now_ms)
-        for node_id, batches in drained.items():
-            self._send_produce_request(node_id, batches, now_ms)
-        if drained:
-            return 0.0  # there may be more batches for the same nodes
-        if nodes:
-            # Sequences hold back the batches until a response, or until a wait not counted here.
-            timeout_ms = min(timeout_ms, _BLOCKED_POLL_MS)
-        return min(timeout_ms, self._accumulator.next_expiry_ms() - now_ms)
+        return nodes, timeout_ms
 
-    def _drain(self, nodes: Iterable[int], now_ms: float) -> dict[int, list[ProducerBatch]]:
-        drained = self._accumulator.drainer.drain(
-            nodes, self._settings.max_request_size, now_ms, self._next_batch
-        )
-        settings = self._settings
-        for batches in drained.values():
-            for batch in batches:
-                if self._transactions is not None:
-                    topic = batch.topic_partition.topic
-                    topic_id = self._metadata.cluster().topic_id(topic)
-                    self._transactions.assign_sequence(batch, topic_id)
-                batch.seal(settings.compression, settings.compression_level)
-                if settings.keep_order:
-                    self._accumulator.mute(batch.topic_partition, muted=True)
-        return drained
-
-    def _next_batch(self, queued: Sequence[ProducerBatch]) -> ProducerBatch | None:
-        return queued[0] if self._transactions is None else self._transactions.next_batch(queued)
+    def _seal(self, batches: list[ProducerBatch], cluster: Cluster) -> None:
+        """Assign sequences to drained batches and compress them."""
+        settings, transactions = self._settings, self._transactions
+        for batch in batches:
+            if transactions is not None:
+                transactions.assign_sequence(batch, cluster.topic_id(batch.topic_partition.topic))
+            batch.seal(
+                settings.compression,
+                settings.compression_level,
+                transactional=transactions is not None and transactions.is_transactional,
+            )
+            if settings.keep_order:
+                self._accumulator.mute(batch.topic_partition, muted=True)
 
     def _send_produce_request(
-        self, node_id: int, batches: list[ProducerBatch], now_ms: float
+        self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
     ) -> None:
         settings = self._settings
         builder = ProduceRequestBuilder(
-            settings.acks, settings.request_timeout_ms, batches, self._metadata.cluster()
+            settings.acks, settings.request_timeout_ms, batches, cluster
         )
         for batch in batches:
             batch.on_wire = True
@@ -273,64 +311,8 @@ class Sender:
 
     def _renew_topic_use(self, now_ms: float) -> None:
         """Keep the topics in use in the metadata."""
-        if now_ms >= self._next_topic_use_ms:
-            self._next_topic_use_ms = now_ms + _TOPIC_USE_INTERVAL_MS
-            for info in self._accumulator.topics():
-                if info.used:
-                    info.used = False
-                    self._metadata.add_topic(info.topic, now_ms)
-
-    # -- producer id ------------------------------------------------------------------------------
-
-    def _init_producer_id(self, now_ms: float) -> float:
-        """Send InitProducerId if needed; return the time until the next check."""
-        transactions = self._transactions
-        if transactions is None:
-            return float("inf")
-        transactions.resolve_sequences()
-        self._handler.fail_overtaken(now_ms)
-        transactions.bump_epoch_if_needed()
-        if not transactions.needs_producer_id():
-            return float("inf")
-        if now_ms < self._init_retry_at_ms:
-            return self._init_retry_at_ms - now_ms
-        node = self._client.least_loaded_node(now_ms)
-        if node is None:
-            self._metadata.request_update()
-            return _BLOCKED_POLL_MS
-        if not self._client.ready(node, now_ms):
-            return self._client.poll_delay_ms(node, now_ms)
-        transactions.begin_initializing()
-        request = self._client.new_client_request(
-            str(node.id),
-            SimpleBuilder(
-                InitProducerIdRequest(
-                    transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT
-                )
-            ),
-            now_ms,
-            request_timeout_ms=self._settings.request_timeout_ms,
-            callback=self._guarded(self._handle_init_producer_id),
-        )
-        self._client.send(request, now_ms)
-        return float("inf")
-
-    def _handle_init_producer_id(self, response: ClientResponse) -> None:
-        transactions = self._transactions
-        if transactions is None:
-            return
-        body = response.response
-        error = response.version_mismatch or response.error
-        if isinstance(body, InitProducerIdResponse):
-            error = error_for_code(body.error_code)
-            if error is None:
-                self._init_failures = 0
-                self._init_error = None
-                transactions.initialized(ProducerIdAndEpoch(body.producer_id, body.producer_epoch))
-                return
-        error = error or KafkaError("no response to InitProducerId")
-        self._init_error = error
-        wait_ms = self._retry_backoff.backoff(self._init_failures)
-        self._init_failures += 1
-        self._init_retry_at_ms = response.received_ms + wait_ms
-        transactions.initializing_failed(error, passing=response.was_disconnected)
+        self._next_topic_use_ms = now_ms + _TOPIC_USE_INTERVAL_MS
+        for info in self._accumulator.topics():
+            if info.used:
+                info.used = False
+                self._metadata.add_topic(info.topic, now_ms)

@@ -1,14 +1,102 @@
-"""Queues and partitioner of one topic."""
+"""Queues of batches of one topic, and its sticky partition."""
 
+from collections import deque
 from collections.abc import Callable
 
 from kclient.client.cluster import Cluster
 from kclient.common.runtime import Lock
 from kclient.common.types import TopicPartition
-from kclient.producer.hot_path import TopicView
-from kclient.producer.partition_queue import PartitionQueue
+from kclient.producer.delivery_future import DeliveryFuture
+from kclient.producer.hot_path import OpenQueue, TopicView
 from kclient.producer.partitioner import BuiltInPartitioner
 from kclient.producer.producer_batch import ProducerBatch
+
+
+class PartitionQueue(OpenQueue):
+    """Batches of one partition, the oldest first (Kafka: the deques of RecordAccumulator).
+
+    Attributes:
+        lock: Guards `batches` and `open_batch`.
+        batches: Every batch that is not in flight.
+        open_batch: The newest batch while records are appended to it; the last of `batches`.
+        muted: Whether nothing may be drained; only the sender accesses it.
+        leader_id: Leader of the partition as last seen by the sender, -1 for none.
+        drained: Number of batches drained for the first time; only the sender accesses it.
+    """
+
+    __slots__ = (
+        "batches", "drained", "leader_id", "muted", "topic_partition"
+    )  # fmt: skip
+
+    open_batch: ProducerBatch | None
+
+    def __init__(self, topic_partition: TopicPartition, lock: Lock) -> None:
+        super().__init__(lock, DeliveryFuture)
+        self.topic_partition = topic_partition
+        self.batches: deque[ProducerBatch] = deque()
+        self.muted = False
+        self.leader_id = -1
+        self.drained = 0
+
+    def open(self, batch: ProducerBatch) -> None:
+        """Add a new batch for appends."""
+        self.batches.append(batch)
+        self.set_open_batch(batch)
+
+    def take(self, batch: ProducerBatch, now_ms: float) -> None:
+        """Remove a batch to send it; no more records are appended."""
+        self.remove(batch)
+        batch.drained_ms = now_ms
+        if not batch.send_order:
+            batch.send_order = (self.drained,)
+            self.drained += 1
+
+    def put_back(self, batch: ProducerBatch) -> None:
+        """Insert a batch that was drained before, in the order of first drains."""
+        position = 0
+        for waiting in self.batches:
+            if not waiting.send_order or waiting.send_order > batch.send_order:
+                break
+            position += 1
+        self.batches.insert(position, batch)
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Remove a batch if it is in the queue; no more records are appended to it."""
+        if batch is self.open_batch:
+            self.set_open_batch(None)
+        batch.close()
+        if batch in self.batches:
+            self.batches.remove(batch)
+
+
+class SlowNodes:
+    """Time that each node has had batches due without accepting any (KIP-794).
+
+    The sender writes; application threads read when they draw a partition.
+    """
+
+    def __init__(self, availability_timeout_ms: float) -> None:
+        """Start without nodes.
+
+        Args:
+            availability_timeout_ms: Time after which the sticky partitioner avoids a node; 0 for no
+                limit (``partitioner.availability.timeout.ms``).
+        """
+        self._limit_ms = availability_timeout_ms
+        self._waiting_ms: dict[int, float] = {}
+        self._last_drain_ms: dict[int, float] = {}
+
+    def record(self, node: int, now_ms: float, *, drained: bool) -> None:
+        """Record that a node has batches due, and whether it could accept them."""
+        if self._limit_ms <= 0:
+            return
+        if drained or node not in self._last_drain_ms:
+            self._last_drain_ms[node] = now_ms
+        self._waiting_ms[node] = now_ms - self._last_drain_ms[node]
+
+    def lags(self, queue: PartitionQueue) -> bool:
+        """Return whether a queue's leader has kept batches waiting for too long."""
+        return self._limit_ms > 0 and self._waiting_ms.get(queue.leader_id, 0.0) > self._limit_ms
 
 
 class TopicInfo(TopicView):
@@ -93,7 +181,7 @@ class TopicInfo(TopicView):
             last, self._sticky_batch = self._sticky_batch, None
             produced = 0
             if last is not None:
-                produced = max(last.size_in_bytes, full_size if last.is_closed else 0)
+                produced = max(last.builder.size_in_bytes, full_size if last.is_filled else 0)
             if self.partitioner.is_due(produced):
                 self._update_load()
             self.partitioner.batch_begun(produced, self._available, self.partition_count)

@@ -12,14 +12,18 @@ from kclient.common.broker_errors import (
     UnknownProducerIdError,
     UnsupportedVersionError,
 )
-from kclient.common.errors import KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
-from kclient.producer.producer_batch import ProducerBatch, ProducerIdAndEpoch
-from kclient.producer.txn_partition_entry import NO_LAST_ACKED, TxnPartitionEntry
+from kclient.producer.producer_batch import (
+    NO_SEQUENCE,
+    ProducerBatch,
+    ProducerIdAndEpoch,
+)
 from kclient.record import increment_sequence
 
 MAX_EPOCH = 2**15 - 1
+NO_LAST_ACKED = -1
 
 BATCHES_REMEMBERED = 5
 """Number of batches per producer that a broker remembers (Kafka: ProducerStateEntry)."""
@@ -42,11 +46,123 @@ class State(Enum):
     FATAL_ERROR = auto()
 
 
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.UNINITIALIZED: frozenset({State.INITIALIZING}),
+    State.INITIALIZING: frozenset({State.READY, State.UNINITIALIZED}),
+    State.READY: frozenset({State.UNINITIALIZED}),
+    State.FATAL_ERROR: frozenset(),
+}
+"""States that may follow each state; FATAL_ERROR may follow all."""
+
+
+class TxnPartitionEntry:
+    """Sequences and unacknowledged batches of a partition (Kafka: TxnPartitionEntry).
+
+    Attributes:
+        producer: Id and epoch of the sequences.
+        topic_id: Id of the topic when the sequences started, if known.
+        next_sequence: Sequence of the next new batch.
+        last_acked_sequence: Highest sequence known to be in the log, -1 for none.
+        last_acked_offset: Offset of the record with that sequence, -1 if unknown.
+        in_flight: Batches that have a sequence and no outcome yet, in sequence order, whether sent
+            or queued for a retry.
+        on_wire: Number of requests in flight with a batch of this partition; it may count batches
+            that have expired and are no longer in `in_flight`.
+    """
+
+    __slots__ = (
+        "_youngest",
+        "in_flight",
+        "last_acked_offset",
+        "last_acked_sequence",
+        "next_sequence",
+        "on_wire",
+        "producer",
+        "topic_id",
+    )
+
+    def __init__(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
+        self.in_flight: list[ProducerBatch] = []
+        self.on_wire = 0
+        self._youngest = 0  # send order of the last batch that was added
+        self.last_acked_offset = -1
+        self.restart_sequences(producer, topic_id)
+
+    def restart_sequences(self, producer: ProducerIdAndEpoch, topic_id: bytes | None) -> None:
+        """Restart sequences from 0; incomplete batches are renumbered in their order.
+
+        None of them may be in flight: the broker would see a mix of old and new sequences.
+        """
+        self.producer = producer
+        self.topic_id = topic_id
+        self.last_acked_sequence = NO_LAST_ACKED
+        self.next_sequence = 0
+        for batch in self.in_flight:
+            batch.assign(producer, self.next_sequence)
+            self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
+
+    def add(self, batch: ProducerBatch) -> None:
+        """Assign the next sequences to a new batch."""
+        batch.assign(self.producer, self.next_sequence)
+        self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
+        self.in_flight.append(batch)
+        self._youngest = batch.send_order[0]
+
+    def drained_since_oldest(self) -> int:
+        """Return the number of batches drained since the oldest incomplete one, including it."""
+        return self._youngest + 1 - self.in_flight[0].send_order[0] if self.in_flight else 0
+
+    def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """Replace a split batch by its parts, which share its sequences."""
+        sequence = batch.base_sequence
+        position = self.in_flight.index(batch)
+        for part in parts:
+            part.assign(batch.producer, sequence)
+            sequence = increment_sequence(sequence, part.record_count)
+        self.in_flight[position : position + 1] = parts
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Remove a completed batch."""
+        if batch in self.in_flight:
+            self.in_flight.remove(batch)
+
+    def acknowledge(self, batch: ProducerBatch, base_offset: int) -> None:
+        """Record that a batch is in the log."""
+        if batch.producer != self.producer:
+            return  # of an earlier epoch
+        acknowledged = batch.last_sequence
+        ahead = increment_sequence(acknowledged, -self.last_acked_sequence)
+        if self.last_acked_sequence == NO_LAST_ACKED or ahead < 2**30:
+            self.last_acked_sequence = acknowledged
+        if base_offset >= 0:
+            self.last_acked_offset = max(
+                self.last_acked_offset, base_offset + batch.record_count - 1
+            )
+
+    def first_unresolved(self) -> ProducerBatch | None:
+        """Return the first incomplete batch that the log may hold, if there is one."""
+        for batch in self.in_flight:
+            if batch.possibly_written():
+                return batch
+        return None
+
+    def was_overtaken(self, batch: ProducerBatch) -> bool:
+        """Return whether a later batch is in the log and this one is not."""
+        if self.last_acked_sequence == NO_LAST_ACKED or batch.producer != self.producer:
+            return False
+        ahead = increment_sequence(self.last_acked_sequence, -batch.base_sequence)
+        return ahead < 2**30
+
+    def is_next(self, sequence: int) -> bool:
+        """Return whether a sequence directly follows the last acknowledged one."""
+        return sequence == increment_sequence(self.last_acked_sequence, 1)
+
+
 class TransactionManager:
     """The producer's id and epoch, and their sequences (Kafka: TransactionManager).
 
-    Only the sender's thread calls it. These rules keep records from being written twice or out of
-    order over retries (KIP-98, KIP-360):
+    Only the sender's thread calls it; any thread may read `state`. These rules keep records from
+    being written twice or out of order over retries (KIP-98, KIP-360):
 
     * A batch gets its sequence when it is drained for the first time and keeps it over retries.
     * A retried batch is sent alone: the next one follows when it is completed.
@@ -60,11 +176,18 @@ class TransactionManager:
     * After a batch without an outcome, no more are sent than a broker remembers. So the broker
       reports a batch that it has as a duplicate, and one that it rejects for its sequence is not in
       the log.
+
+    Attributes:
+        state: State of the producer id.
+        is_transactional: Whether batches are part of transactions.
+        producer: The producer's id and epoch.
+        fatal_error: Error that stopped the producer permanently.
     """
 
     def __init__(self, log_context: LogContext = NO_LOG_CONTEXT) -> None:
         self._log = log_context.logger(__name__)
         self.state = State.UNINITIALIZED
+        self.is_transactional = False
         self.producer = ProducerIdAndEpoch()
         self.fatal_error: KafkaError | None = None
         self._partitions: dict[TopicPartition, TxnPartitionEntry] = {}
@@ -73,25 +196,26 @@ class TransactionManager:
 
     # -- producer id ------------------------------------------------------------------------------
 
-    def needs_producer_id(self) -> bool:
-        """Return whether an InitProducerId request must be sent."""
-        return self.state is State.UNINITIALIZED
+    def _move_to(self, state: State) -> None:
+        if state is not State.FATAL_ERROR and state not in TRANSITIONS[self.state]:
+            raise IllegalStateError(f"producer id: {self.state.name} cannot become {state.name}")
+        self.state = state
 
     def begin_initializing(self) -> None:
-        """Record that the request was sent."""
-        self.state = State.INITIALIZING
+        """Record that an InitProducerId request was sent."""
+        self._move_to(State.INITIALIZING)
 
     def initialized(self, producer: ProducerIdAndEpoch) -> None:
         """Set the id that a broker assigned."""
+        self._move_to(State.READY)
         self.producer = producer
-        self.state = State.READY
         self._log.debug("got producer id %d, epoch %d", producer.producer_id, producer.epoch)
         self._rewrite_sequences()
 
     def initializing_failed(self, error: KafkaError, *, passing: bool) -> None:
         """Retry later, or fail if the error is permanent."""
         if passing or error.retriable:
-            self.state = State.UNINITIALIZED
+            self._move_to(State.UNINITIALIZED)
         else:
             self.fail(error)
 
@@ -99,7 +223,7 @@ class TransactionManager:
         """Stop permanently."""
         if self.fatal_error is None:
             self.fatal_error = error
-        self.state = State.FATAL_ERROR
+        self._move_to(State.FATAL_ERROR)
 
     def bump_epoch_if_needed(self) -> None:
         """Start a new epoch for partitions with a gap, once all their batches have outcomes."""
@@ -110,7 +234,7 @@ class TransactionManager:
             return
         if self.producer.epoch >= MAX_EPOCH:
             self.producer = ProducerIdAndEpoch()  # this id has no epochs left
-            self.state = State.UNINITIALIZED
+            self._move_to(State.UNINITIALIZED)
             return
         self.producer = ProducerIdAndEpoch(self.producer.producer_id, self.producer.epoch + 1)
         self._log.info(
@@ -143,7 +267,7 @@ class TransactionManager:
         return first if self._may_send(first, entry) else None
 
     def _may_send(self, batch: ProducerBatch, entry: TxnPartitionEntry) -> bool:
-        if batch.has_sequence:
+        if batch.base_sequence != NO_SEQUENCE:
             return bool(entry.in_flight) and entry.in_flight[0] is batch
         if entry.drained_since_oldest() >= BATCHES_REMEMBERED:
             return False
@@ -159,7 +283,7 @@ class TransactionManager:
         if entry is None:
             entry = TxnPartitionEntry(self.producer, topic_id)
             self._partitions[batch.topic_partition] = entry
-        if not batch.has_sequence:
+        if batch.base_sequence == NO_SEQUENCE:
             if not entry.in_flight and not entry.on_wire and self._is_stale(entry, topic_id):
                 entry.last_acked_offset = -1
                 entry.restart_sequences(self.producer, topic_id)
@@ -226,6 +350,10 @@ class TransactionManager:
         known = self._unresolved.get(batch.topic_partition)
         if known is None or increment_sequence(following, -known) < 2**30:
             self._unresolved[batch.topic_partition] = following
+
+    def has_gaps(self) -> bool:
+        """Return whether a partition has, or may have, a gap in its sequences."""
+        return bool(self._unresolved or self._to_rewrite)
 
     def resolve_sequences(self) -> None:
         """Check for gaps in partitions with expired batches once no batch is in flight."""

@@ -166,7 +166,6 @@ class Pool(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pool, _ = pool()
-        self.tasks = VirtualHome().runtime.tasks
         self.out = 0
         # The pool's waiters: a real caller would block in allocate().
         self.line: list[_Waiter] = []
@@ -174,9 +173,9 @@ class Pool(RuleBasedStateMachine):
     @rule(target=buffers, size=st.sampled_from([30, POOLABLE, 250, 900]))
     def allocate(self, size: int) -> bytearray:
         if self.line or size > self.pool.available():
-            claim = _Waiter(size, self.tasks)
-            self.pool._enqueue(claim)
-            self.line.append(claim)
+            waiter = _Waiter(size)
+            self.pool._enqueue(waiter)
+            self.line.append(waiter)
             return bytearray()
         self.out += size
         return self.pool.allocate(size, 0)
@@ -191,9 +190,9 @@ class Pool(RuleBasedStateMachine):
     def collect_grant(self) -> bytearray:
         if not self.line or not self.line[0].is_met():
             return bytearray()
-        claim = self.line.pop(0)
-        self.out += claim.needed
-        return claim.buffer or bytearray(claim.needed)
+        waiter = self.line.pop(0)
+        self.out += waiter.needed
+        return waiter.buffer or bytearray(waiter.needed)
 
     @rule(position=st.integers(0, 3))
     def time_out(self, position: int) -> None:
@@ -202,13 +201,13 @@ class Pool(RuleBasedStateMachine):
 
     @invariant()
     def no_byte_is_lost_or_created(self) -> None:
-        granted = sum(claim.granted for claim in self.line)
+        granted = sum(waiter.granted for waiter in self.line)
         assert self.out + granted + self.pool.available() == TOTAL
 
     @invariant()
     def waiters_are_served_in_order(self) -> None:
-        unmet = [claim for claim in self.line if not claim.is_met()]
-        assert all(claim.granted == 0 for claim in unmet[1:])
+        unmet = [waiter for waiter in self.line if not waiter.is_met()]
+        assert all(waiter.granted == 0 for waiter in unmet[1:])
         if unmet:
             assert self.pool.available() == 0
         assert self.pool.queued() == len(unmet)

@@ -48,7 +48,14 @@ class Blob(bytes):
 
 class Result:
     def __init__(self) -> None:
-        self.deliveries: list[tuple[int, object, object]] = []
+        self.deliveries: list[tuple[int, Any, object]] = []
+
+
+class Batch:
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.result = Result()
+        self.is_filled = False
 
 
 class World:
@@ -63,18 +70,15 @@ class World:
 
         def send_slow(_: object, *arguments: object) -> str:
             seen.append(arguments)
-            return "with care"
+            return "slow path"
 
         future = type("Future", (path.RecordHandle,), {"__slots__": ()})
         sending = type("Sending", (path.SendPath,), {"_send_slow": send_slow})
-        self.batches = [
-            path.OpenBatch(Result(), twin.record.RecordBatchBuilder(bytearray(140)), future)
-            for _ in range(3)
-        ]
+        self.batches = [Batch(twin.record.RecordBatchBuilder(bytearray(140))) for _ in range(3)]
         self.locks = [threading.RLock() for _ in self.batches]
-        self.queues = tuple(path.OpenQueue(lock) for lock in self.locks)
+        self.queues = tuple(path.OpenQueue(lock, future) for lock in self.locks)
         for queue, batch in zip(self.queues, self.batches, strict=True):
-            queue.open_batch = batch
+            queue.set_open_batch(batch)
         self.topic = path.TopicView()
         self.topic.cluster = self.cluster
         self.topic.partition_count = 3
@@ -85,9 +89,10 @@ class World:
         self.sending._topics["t"] = self.topic
         self.sending._fast_path_enabled = True
 
-    def append(self, info: object, queue: object, *rest: object) -> str:
+    def append(self, info: object, queue: object, missed: object, *rest: object) -> str:
         if self.closed:
             raise ClosedError("closed")
+        assert missed is (self.topic.sticky_queue if queue is None else queue)
         assert info is self.topic
         number = None if queue is None else self.queues.index(queue)
         self.seen.append((number, *rest))
@@ -116,6 +121,10 @@ class World:
                 )
                 for batch in self.batches
                 if batch.builder.record_count
+            ],
+            [
+                (batch.is_filled, queue.open_batch is batch)
+                for batch, queue in zip(self.batches, self.queues, strict=True)
             ],
         )
 
@@ -195,10 +204,12 @@ def test_full_batch_needs_a_new_batch(world: World) -> None:
     world.send("t", {"value": b"a"})
     assert world.send("t", {"value": bytes(200)}) == "to a new batch"
     assert world.seen == [(None, NOW_NS // 1_000_000, None, bytes(200), None, None)]
+    assert world.batches[1].is_filled
+    assert world.queues[1].open_batch is None
 
 
 def test_no_open_batch_needs_a_new_batch(world: World) -> None:
-    world.queues[2].open_batch = None
+    world.queues[2].set_open_batch(None)
     assert world.send("t", {"partition": 2, "timestamp_ms": 5}) == "to a new batch"
     assert world.seen == [(2, 5, None, None, None, None)]
 
@@ -223,7 +234,7 @@ def move_on(world: World) -> None:
 def close(world: World) -> None:
     world.closed = True
     for queue in world.queues:
-        queue.open_batch = None
+        queue.set_open_batch(None)
 
 
 @pytest.mark.parametrize("change", [shut, fork, move_on, close])
@@ -231,7 +242,7 @@ def test_unusual_arguments_take_the_slow_path(
     world: World, change: Callable[[World], None]
 ) -> None:
     change(world)
-    assert world.send("t", {"value": b"v", "key": b"k"}) == "with care"
+    assert world.send("t", {"value": b"v", "key": b"k"}) == "slow path"
     assert world.seen == [("t", b"v", b"k", None, None, None, None)]
     assert world.batches[0].builder.record_count == 0
 

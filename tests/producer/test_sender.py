@@ -96,7 +96,7 @@ def test_flush_skips_linger() -> None:
 def test_callers_waiting_for_memory_skip_linger() -> None:
     producer = world(linger_ms=60_000, batch_size=500, buffer_memory=1_000)
     producer.send(b"a", 0)
-    producer.pool._waiters.append(_Waiter(1, producer.runtime.tasks))
+    producer.pool._waiters.append(_Waiter(1))
     producer.step()
     producer.pool._waiters.clear()
     assert len(producer.client.requests()) == 1

@@ -10,7 +10,7 @@ from kclient.common.broker_errors import (
     RecordTooLargeError,
 )
 from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
-from kclient.producer.deadline import Deadline
+from kclient.common.timeouts import Deadline
 from kclient.producer.errors import DeliveryTimeoutError, ProducerFatalError
 from kclient.protocol.messages.init_producer_id import (
     InitProducerIdRequest,

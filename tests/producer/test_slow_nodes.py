@@ -1,8 +1,7 @@
 import threading
 
 from kclient.common.types import TopicPartition
-from kclient.producer.partition_queue import PartitionQueue
-from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.topic_info import PartitionQueue, SlowNodes
 
 
 def queue(leader: int) -> PartitionQueue:

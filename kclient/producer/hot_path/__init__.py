@@ -12,7 +12,6 @@ from kclient.record import IMPLEMENTATION
 
 if TYPE_CHECKING:
     from kclient.producer.hot_path.reference import (
-        OpenBatch,
         OpenQueue,
         RecordHandle,
         SendPath,
@@ -24,10 +23,9 @@ else:
     if IMPLEMENTATION == "compiled":
         with suppress(ImportError):  # built without a compiler
             from kclient.producer.hot_path import _speed as _implementation
-    OpenBatch = _implementation.OpenBatch
     OpenQueue = _implementation.OpenQueue
     RecordHandle = _implementation.RecordHandle
     SendPath = _implementation.SendPath
     TopicView = _implementation.TopicView
 
-__all__ = ["OpenBatch", "OpenQueue", "RecordHandle", "SendPath", "TopicView"]
+__all__ = ["OpenQueue", "RecordHandle", "SendPath", "TopicView"]

@@ -51,70 +51,78 @@ cdef inline int32_t size_of(object data) except -2:
     return -1 if data is None else <int32_t>len(data)
 
 
-cdef class OpenBatch:
-    """The part of a batch that `send` uses."""
-    cdef readonly object result
-    cdef readonly RecordBatchBuilder builder
-    cdef object _future_type  # a class: `type` would refuse one that has a metaclass
-
-    def __init__(self, result, RecordBatchBuilder builder not None, future_type):
-        if not issubclass(future_type, RecordHandle):
-            raise TypeError(f"future_type: got {future_type}, expected a kind of RecordHandle")
-        self.result = result
-        self.builder = builder
-        self._future_type = future_type
-
-    def try_append(self, timestamp_ms, key, value, headers, on_delivery):
-        """Append a record and return its future, or None if the record does not fit."""
-        return self._try_append(timestamp_ms, key, value, headers, on_delivery)
-
-    cdef object _try_append(
-        self, object timestamp_ms, object key, object value, object headers, object on_delivery
-    ):
-        cdef int64_t index = self.builder.append_next(timestamp_ms, key, value, headers)
-        cdef RecordHandle future
-        if index < 0:
-            return None
-        future = <RecordHandle>new_instance(<type>self._future_type, NO_ARGUMENTS)
-        if PyObject_IS_GC(future):
-            PyObject_GC_UnTrack(<void *>future)  # as its base class is
-        future._result = self.result
-        future._timestamp_ms = timestamp_ms
-        future._index = <int32_t>index
-        future._key_size = size_of(key)
-        future._value_size = size_of(value)
-        if on_delivery is not None:
-            (<list?>self.result.deliveries).append((index, future, on_delivery))
-        return future
-
-
 cdef class OpenQueue:
     """The part of a partition's queue that `send` uses."""
-    cdef readonly object lock
-    cdef object _enter, _exit
-    cdef public OpenBatch open_batch
+    cdef readonly object lock, open_batch
+    cdef object _enter, _exit, _result
+    cdef object _future_type  # a class: `type` would refuse one that has a metaclass
+    cdef RecordBatchBuilder _builder
+    cdef list _deliveries
 
-    def __init__(self, lock):
+    def __init__(self, lock, future_type):
+        if not issubclass(future_type, RecordHandle):
+            raise TypeError(f"future_type: got {future_type}, expected a subclass of RecordHandle")
         self.lock = lock
         self._enter = lock.__enter__
         self._exit = lock.__exit__
+        self._future_type = future_type
+
+    def set_open_batch(self, batch):
+        """Set the batch that records are appended to; the caller holds the lock."""
+        self._builder = None if batch is None else batch.builder
+        self._result = None if batch is None else batch.result
+        self._deliveries = None if batch is None else batch.result.deliveries
+        self.open_batch = batch
+
+    def close_full_batch(self):
+        """Close the open batch because a record did not fit; the caller holds the lock."""
+        if self.open_batch is not None:
+            self.open_batch.is_filled = True
+        self.set_open_batch(None)
 
     def try_append(self, timestamp_ms, key, value, headers, on_delivery):
         """Append a record and return its future, or None if a new batch is needed."""
-        return self._try_append(timestamp_ms, key, value, headers, on_delivery)
+        return try_append(self, timestamp_ms, key, value, headers, on_delivery)
 
-    cdef object _try_append(
-        self, object timestamp_ms, object key, object value, object headers, object on_delivery
-    ):
-        cdef OpenBatch batch
-        self._enter()
-        try:
-            batch = self.open_batch
-            if batch is None:
-                return None
-            return batch._try_append(timestamp_ms, key, value, headers, on_delivery)
-        finally:
-            self._exit(*NO_ERROR)
+    def append(self, timestamp_ms, key, value, headers, on_delivery):
+        """Do what `try_append` does; the caller holds the lock."""
+        return append(self, timestamp_ms, key, value, headers, on_delivery)
+
+
+cdef object try_append(
+    OpenQueue self, object timestamp_ms, object key, object value, object headers,
+    object on_delivery,
+):
+    self._enter()
+    try:
+        return append(self, timestamp_ms, key, value, headers, on_delivery)
+    finally:
+        self._exit(*NO_ERROR)
+
+
+cdef object append(
+    OpenQueue self, object timestamp_ms, object key, object value, object headers,
+    object on_delivery,
+):
+    cdef int64_t index
+    cdef RecordHandle future
+    if self._builder is None:
+        return None
+    index = self._builder.append_next(timestamp_ms, key, value, headers)
+    if index < 0:
+        self.close_full_batch()
+        return None
+    future = <RecordHandle>new_instance(<type>self._future_type, NO_ARGUMENTS)
+    if PyObject_IS_GC(future):
+        PyObject_GC_UnTrack(<void *>future)  # as its base class is
+    future._result = self._result
+    future._timestamp_ms = timestamp_ms
+    future._index = <int32_t>index
+    future._key_size = size_of(key)
+    future._value_size = size_of(value)
+    if on_delivery is not None:
+        self._deliveries.append((index, future, on_delivery))
+    return future
 
 
 cdef class TopicView:
@@ -211,11 +219,11 @@ cdef object append_fast(
     cdef OpenQueue target = info.sticky_queue if queue is None else queue
     info.used = True
     if target is not None:
-        future = target._try_append(timestamp_ms, key, value, headers, on_delivery)
+        future = try_append(target, timestamp_ms, key, value, headers, on_delivery)
         if future is not None:
             return future
     try:
-        return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
+        return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
     except ClosedError:
         return None
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kclient.client.cluster import Cluster
 from kclient.common.errors import ClosedError
@@ -13,7 +13,11 @@ from kclient.record import Header, RecordBatchBuilder, murmur2
 
 if TYPE_CHECKING:  # they derive from these classes
     from kclient.producer.delivery_future import DeliveryFuture
-    from kclient.producer.produce_request_result import OnDelivery, ProduceRequestResult
+    from kclient.producer.produce_request_result import (
+        OnDelivery,
+        ProduceRequestResult,
+        Reporting,
+    )
 
 _MAX_TIMESTAMP_MS = 2**63 - 1
 
@@ -42,51 +46,12 @@ class RecordHandle:
         self._value_size = value_size
 
 
-class OpenBatch:
-    """The part of a batch that `send` uses.
+class OpenBatch(Protocol):
+    """The part of a batch that `OpenQueue` uses."""
 
-    Attributes:
-        result: Outcome of the batch.
-        builder: Builder that holds the records.
-    """
-
-    __slots__ = ("_future_type", "builder", "result")
-
-    def __init__(
-        self,
-        result: "ProduceRequestResult",
-        builder: RecordBatchBuilder,
-        future_type: type["DeliveryFuture"],
-    ) -> None:
-        self.result = result
-        self.builder = builder
-        self._future_type = future_type
-
-    def try_append(
-        self,
-        timestamp_ms: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header] | None,
-        on_delivery: "OnDelivery | None",
-    ) -> "DeliveryFuture | None":
-        """Append a record and return its future, or None if the record does not fit.
-
-        The caller holds the lock of the batch's queue.
-        """
-        index = self.builder.append(timestamp_ms, key, value, headers)
-        if index < 0:
-            return None
-        future = self._future_type(
-            self.result,
-            index,
-            timestamp_ms,
-            -1 if key is None else len(key),
-            -1 if value is None else len(value),
-        )
-        if on_delivery is not None:
-            self.result.deliveries.append((index, future, on_delivery))
-        return future
+    builder: RecordBatchBuilder
+    result: "ProduceRequestResult"
+    is_filled: bool
 
 
 class OpenQueue:
@@ -97,11 +62,28 @@ class OpenQueue:
         open_batch: The batch that records are appended to, if there is one.
     """
 
-    __slots__ = ("lock", "open_batch")
+    __slots__ = ("_builder", "_deliveries", "_future_type", "_result", "lock", "open_batch")
 
-    def __init__(self, lock: Lock) -> None:
+    def __init__(self, lock: Lock, future_type: type["DeliveryFuture"]) -> None:
         self.lock = lock
+        self._future_type = future_type
         self.open_batch: OpenBatch | None = None
+        self._builder: RecordBatchBuilder | None = None
+        self._result: ProduceRequestResult | None = None
+        self._deliveries: list[tuple[int, Reporting, OnDelivery]] = []
+
+    def set_open_batch(self, batch: "OpenBatch | None") -> None:
+        """Set the batch that records are appended to; the caller holds the lock."""
+        self.open_batch = batch
+        self._builder = None if batch is None else batch.builder
+        self._result = None if batch is None else batch.result
+        self._deliveries = [] if batch is None else batch.result.deliveries
+
+    def close_full_batch(self) -> None:
+        """Close the open batch because a record did not fit; the caller holds the lock."""
+        if self.open_batch is not None:
+            self.open_batch.is_filled = True
+        self.set_open_batch(None)
 
     def try_append(
         self,
@@ -113,10 +95,34 @@ class OpenQueue:
     ) -> "DeliveryFuture | None":
         """Append a record and return its future, or None if a new batch is needed."""
         with self.lock:
-            batch = self.open_batch
-            if batch is None:
-                return None
-            return batch.try_append(timestamp_ms, key, value, headers, on_delivery)
+            return self.append(timestamp_ms, key, value, headers, on_delivery)
+
+    def append(
+        self,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[Header] | None,
+        on_delivery: "OnDelivery | None",
+    ) -> "DeliveryFuture | None":
+        """Do what `try_append` does; the caller holds the lock."""
+        builder, result = self._builder, self._result
+        if builder is None or result is None:
+            return None
+        index = builder.append(timestamp_ms, key, value, headers)
+        if index < 0:
+            self.close_full_batch()
+            return None
+        future = self._future_type(
+            result,
+            index,
+            timestamp_ms,
+            -1 if key is None else len(key),
+            -1 if value is None else len(value),
+        )
+        if on_delivery is not None:
+            self._deliveries.append((index, future, on_delivery))
+        return future
 
 
 class TopicView:
@@ -145,6 +151,7 @@ Append = Callable[
     [
         Any,
         Any,
+        Any,
         int,
         bytes | None,
         bytes | None,
@@ -153,7 +160,7 @@ Append = Callable[
     ],
     "DeliveryFuture",
 ]
-"""`RecordAccumulator.append` with a bound `max_wait_ms`."""
+"""`RecordAccumulator.append_to_new_batch` with a bound `max_wait_ms`."""
 
 Topic = TypeVar("Topic", bound=TopicView)
 
@@ -172,7 +179,8 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
 
         Args:
             cluster: Returns the current view of the cluster.
-            append: Appends a record that needs a new batch.
+            append: Appends a record that needs a new batch, given the topic, the queue of the
+                partition (None: the sticky one), the queue without room, and the record.
             wall_ns: Returns the current time in nanoseconds since the epoch.
             process_id: Returns the id of the current process.
         """
@@ -298,7 +306,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
             if future is not None:
                 return future
         try:
-            return self._append(info, queue, timestamp_ms, key, value, headers, on_delivery)
+            return self._append(info, queue, target, timestamp_ms, key, value, headers, on_delivery)
         except ClosedError:  # the slow path raises the error
             return None
 

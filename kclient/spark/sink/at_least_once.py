@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from kclient.common.errors import KafkaError
-from kclient.producer.deadline import check_timeout
+from kclient.common.timeouts import check_timeout
 from kclient.spark.options.sink_options import check_delivery
 from kclient.spark.sink.delivery import Chunk, Delivery, PendingRows
 from kclient.spark.sink.producer_cache import SinkProducer, worker_cache

@@ -104,9 +104,9 @@ class Trials:
         assert marker.result(0).offset >= 0
         assert all(future.done() for future in self.futures)
         assert set(self.told.values()) <= {1}
-        assert not len(accumulator.drainer.queues)
+        assert not len(accumulator._drainer)
         assert accumulator.pool.queued() == 0
-        assert not accumulator._skips_linger()
+        assert not accumulator._flushes
         # The sender frees the last batch's memory just behind its outcome.
         pool = accumulator.pool
         wait_until(

@@ -25,17 +25,17 @@ from kclient.common.metrics import Metrics
 from kclient.common.runtime import Runtime
 from kclient.common.types import Node, TopicPartition
 from kclient.producer.batch_delivery import Segment
+from kclient.producer.batch_drainer import oldest_batch
 from kclient.producer.buffer_pool import BufferPool
 from kclient.producer.callback_runner import CallbackRunner
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.produce_request_builder import ProduceRequestBuilder
 from kclient.producer.produce_request_result import OnDelivery
-from kclient.producer.produce_response_handler import ProduceResponseHandler
 from kclient.producer.producer_metrics import ProducerMetrics
 from kclient.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
-from kclient.producer.rows import Rows
-from kclient.producer.sender import Sender, SenderParts, SenderSettings
-from kclient.producer.slow_nodes import SlowNodes
+from kclient.producer.rows import Rows, SingleRecord
+from kclient.producer.sender import Sender, SenderSettings
+from kclient.producer.topic_info import SlowNodes
 from kclient.producer.transaction_manager import TransactionManager
 from kclient.protocol.message import Request, Response
 from kclient.protocol.messages.init_producer_id import (
@@ -343,38 +343,26 @@ class ProducerWorld:
             ExponentialBackoff(100, 1000, lambda: 0.0),
             SlowNodes(0),
             self.client.wakeup,
+            oldest_batch if self.transactions is None else self.transactions.next_batch,
         )
 
     def _sender(self, options: WorldOptions) -> Sender:
-        handler = ProduceResponseHandler(
-            self.accumulator,
-            self.metadata,
-            self.transactions,
-            self.metrics,
-            options.retries,
-            acks=options.acks,
-            keep_order=options.max_in_flight == 1,
-        )
         return Sender(
             SenderSettings(
                 acks=options.acks,
-                max_request_size=options.max_request_size,
+                retries=options.retries,
                 request_timeout_ms=30_000,
                 keep_order=options.max_in_flight == 1,
                 compression=options.compression,
                 compression_level=None,
+                retry_backoff=ExponentialBackoff(100, 1000, lambda: 0.0),
             ),
-            SenderParts(
-                self.client,
-                self.metadata,
-                self.accumulator,
-                self.transactions,
-                self.metrics,
-                handler,
-                SlowNodes(0),
-            ),
-            ExponentialBackoff(100, 1000, lambda: 0.0),
-            self.clock,
+            self.client,
+            self.metadata,
+            self.accumulator,
+            self.transactions,
+            self.metrics,
+            self.runtime,
         )
 
     # -- the cluster ------------------------------------------------------------------------------
@@ -436,7 +424,10 @@ class ProducerWorld:
         info.refresh(self.cluster())
         queue = None if partition is None else info.queues[partition]
         return self.accumulator.append(
-            info, queue, self.clock.wall_ms(), key, value, None, on_delivery, max_wait_ms
+            info,
+            queue,
+            SingleRecord(self.clock.wall_ms(), key, value, None, on_delivery),
+            max_wait_ms,
         )
 
     def send_rows(self, values: list[bytes | None], partition: int | None = 0) -> list[Segment]:
