@@ -1,6 +1,6 @@
-"""Fuzzes for as long as wanted: ``python -m tests.fuzz --seconds 600 --jobs 2 [--target NAME]``.
+"""Command that fuzzes targets: ``python -m tests.fuzz --seconds 600 --jobs 2 [--target NAME]``.
 
-Findings go to ``build/fuzz/<target>/``: the input, and beside it the text that tells what happened.
+Findings go to ``build/fuzz/<target>/``: the input, and a text file that describes the failure.
 """
 
 import argparse
@@ -17,12 +17,12 @@ from typing import NamedTuple
 from tests.fuzz.targets import NAMES
 
 OUTPUT = Path(__file__).parents[2] / "build" / "fuzz"
-_GRACE_SECONDS = 600  # to instrument, to run the corpus and to end, on a busy machine
+_GRACE_SECONDS = 600  # for instrumentation, the corpus and the end, on a loaded machine
 _RUNS = re.compile(r"^(?:#|Done |runs: )(\d+)", re.MULTILINE)
 
 
 class Outcome(NamedTuple):
-    """What came of one target."""
+    """Result of one target."""
 
     name: str
     runs: int
@@ -53,7 +53,7 @@ def _options() -> argparse.Namespace:
 
 
 def _supervise(name: str, options: argparse.Namespace) -> Outcome:
-    """Run one target in a process of its own, since a finding may be the end of a process."""
+    """Run one target in its own process, since a finding may end the process."""
     directory = OUTPUT / name
     directory.mkdir(parents=True, exist_ok=True)
     known = set(directory.iterdir())
@@ -69,7 +69,7 @@ def _supervise(name: str, options: argparse.Namespace) -> Outcome:
         except subprocess.TimeoutExpired:
             worker.kill()
             worker.wait()
-            failure = "did not end in time"
+            failure = "timed out"
     text = (directory / "output.txt").read_text(errors="replace")
     runs = max((int(number) for number in _RUNS.findall(text)), default=0)
     new = sorted(set(directory.iterdir()) - known)

@@ -1,6 +1,6 @@
-"""The coverage-guided engine: libFuzzer through atheris, over the targets as they are.
+"""Coverage-guided engine: libFuzzer through atheris.
 
-It instruments what is imported, so nothing here may import the package before that.
+Atheris instruments modules when they are imported, so this module must not import kclient itself.
 """
 
 import sys
@@ -22,10 +22,10 @@ _OWN_SHARE = 0.75
 
 @contextmanager
 def instrumenting() -> Iterator[None]:
-    """Instrument the package where it is imported meanwhile, and its codecs for good."""
+    """Instrument kclient modules imported within the block, and codecs generated from then on."""
     with atheris.instrument_imports(include=["kclient"], enable_loader_override=False):
         yield
-    from kclient.protocol.source import Source  # noqa: PLC0415 - instrumented by now
+    from kclient.protocol.source import Source  # noqa: PLC0415 - must be instrumented
 
     generate = Source.compile
 
@@ -39,14 +39,14 @@ def instrumenting() -> Iterator[None]:
 def fuzz(
     check: Callable[[bytes], None], mutate: Mutate, corpus: Path, *, seconds: float, seed: int
 ) -> None:
-    """Run libFuzzer until the time is up; it ends the process.
+    """Run libFuzzer until the time is up. It ends the process.
 
     Args:
         check: Runs an input.
-        mutate: Makes another input of one; libFuzzer's own mutations serve now and then.
-        corpus: Directory with an input a file; what reaches new code is added.
+        mutate: Mutates an input; a quarter of the mutations are libFuzzer's own.
+        corpus: Directory with one file per input; inputs that reach new code are added.
         seconds: Time to spend.
-        seed: Makes a run much like another.
+        seed: Seed of the random numbers; libFuzzer is only roughly reproducible.
     """
 
     def mutated(data: bytes, max_size: int, number: int) -> bytes:

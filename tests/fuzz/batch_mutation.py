@@ -1,4 +1,4 @@
-"""Makes and changes record batches, with sizes and checksums that fit."""
+"""Generation and mutation of record batches with valid sizes and checksums."""
 
 import struct
 from random import Random
@@ -31,11 +31,11 @@ FIELDS = {
     0: ("q", 64), 8: ("i", 32), 12: ("i", 32), 16: ("b", 8), 21: ("h", 16), 23: ("i", 32),
     27: ("q", 64), 35: ("q", 64), 43: ("q", 64), 51: ("h", 16), 53: ("i", 32), 57: ("i", 32),
 }  # fmt: skip
-"""Position of a header field -> its form and width."""
+"""Struct format and width in bits of the header fields, by position."""
 
 
 def plain_batch(count: int = 3, *, base_offset: int = 0, producer_id: int = -1) -> bytes:
-    """Return a batch of a few records that hold what must not be shown."""
+    """Return a batch of a few records that contain the canary."""
     builder = RecordBatchBuilder(bytearray(4096), base_offset=base_offset)
     for index in range(count):
         builder.append(1_700_000_000_000 + index, CANARY[:index], CANARY, [("h", CANARY)])
@@ -44,7 +44,7 @@ def plain_batch(count: int = 3, *, base_offset: int = 0, producer_id: int = -1) 
 
 
 def made_batch(random: Random) -> bytes:
-    """Return a batch of any kind."""
+    """Return a random batch: data or control, any codec, with or without a producer."""
     if random.random() < 0.1:
         kind = random.choice((ControlRecordType.COMMIT, ControlRecordType.ABORT))
         return bytes(build_end_txn_batch(EndTxnMarker(kind, 0), 7, 0, 0))
@@ -68,7 +68,7 @@ def made_batch(random: Random) -> bytes:
 
 
 def spans(data: bytes | bytearray) -> list[tuple[int, int]]:
-    """Return where batches seem to begin and end; the last one reaches to the end."""
+    """Return start and end of each batch by its length field; the last ends with the data."""
     found = []
     position = 0
     while position + HEADER_SIZE <= len(data):
@@ -82,7 +82,7 @@ def spans(data: bytes | bytearray) -> list[tuple[int, int]]:
 
 
 def fixed_up(data: bytes | bytearray) -> bytes:
-    """Return the batches with lengths and checksums that fit."""
+    """Return the batches with corrected lengths and checksums."""
     fixed = bytearray(data)
     for start, end in spans(fixed):
         struct.pack_into(">i", fixed, start + LENGTH_AT, end - start - _PREFIX)
@@ -91,7 +91,7 @@ def fixed_up(data: bytes | bytearray) -> bytes:
 
 
 def mutate_batches(data: bytes, random: Random) -> bytes:
-    """Return changed record batches."""
+    """Return mutated record batches."""
     action = random.random()
     found = spans(data)
     if not found or action < 0.05:
@@ -117,7 +117,7 @@ def _change_header(batch: bytearray, random: Random) -> None:
 
 
 def _changed_payload(batch: bytearray, random: Random) -> bytearray:
-    """Return the batch with other records, compressed as the header says, often with a count."""
+    """Return the batch with mutated records, compressed with the codec of its header."""
     packed = bytes(batch[HEADER_SIZE:])
     codec = batch[ATTRIBUTES_AT + 1] & _CODEC_MASK
     if random.random() < 0.3 or codec not in set(CompressionType):

@@ -1,4 +1,4 @@
-"""The inputs kept in the repository: a text file a target, one input a line, in base64."""
+"""Corpus in the repository: a text file for each target, with one base64 input per line."""
 
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -7,7 +7,7 @@ DIRECTORY = Path(__file__).parent / "corpus"
 
 
 def load(name: str) -> list[bytes]:
-    """Return the inputs kept for a target."""
+    """Return the corpus of a target."""
     path = DIRECTORY / f"{name}.txt"
     if not path.exists():
         return []
@@ -15,7 +15,7 @@ def load(name: str) -> list[bytes]:
 
 
 def save(name: str, inputs: list[bytes]) -> None:
-    """Replace the inputs kept for a target; they are sorted, so that changes show as such."""
+    """Replace the corpus of a target. It is sorted, to keep diffs small."""
     lines = sorted(b64encode(data).decode() for data in set(inputs))
     DIRECTORY.mkdir(exist_ok=True)
     (DIRECTORY / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))

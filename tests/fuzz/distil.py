@@ -1,8 +1,8 @@
-"""Takes into the corpus what reaches new code: ``python -m tests.fuzz.distil TARGET DIRECTORY``.
+"""Command that adds inputs which reach new code to the corpus.
 
-The directory holds an input a file, as a run leaves them in ``build/fuzz/<target>/corpus``. Small
-inputs come first; one is kept if it runs a line of the package that no input before it ran. What
-is in the corpus already stays.
+``python -m tests.fuzz.distil TARGET DIRECTORY``. The directory contains one file per input, as a
+run writes them to ``build/fuzz/<target>/corpus``. Inputs are tried in order of size. An input is
+added if it runs a line of kclient that no input before it has run. The present corpus is kept.
 """
 
 import argparse
@@ -16,20 +16,20 @@ from typing import Any
 from tests.fuzz import corpus
 from tests.fuzz.targets import NAMES, target
 
-_OURS = ("kclient", "<")  # modules, and the codecs that are generated
+_OURS = ("kclient", "<")  # modules and generated codecs
 _MAX_SIZE = 4096
 
 Line = tuple[CodeType, int]
 
 
 class _Tracer:
-    """Notes the lines that run."""
+    """Trace function that collects the lines that run."""
 
     def __init__(self) -> None:
         self.lines: set[Line] = set()
 
     def __call__(self, frame: FrameType, event: str, _: object) -> Any:
-        """Follow a call into code of ours."""
+        """Trace calls of functions of kclient."""
         name = frame.f_code.co_filename
         if "/kclient/" not in name and not name.startswith(_OURS):
             return None
@@ -42,7 +42,7 @@ class _Tracer:
 
 
 def distilled(name: str, inputs: Iterable[bytes], limit: int) -> list[bytes]:
-    """Return the inputs, at most `limit`, that run lines which those before them did not."""
+    """Return at most `limit` inputs, each of which runs lines that no input before it has run."""
     fuzzed = target(name)
     seen: set[Line] = set()
     kept: list[bytes] = []
@@ -55,13 +55,13 @@ def distilled(name: str, inputs: Iterable[bytes], limit: int) -> list[bytes]:
         if not lines <= seen:
             seen |= lines
             kept.append(data)
-    fuzzed.settle()
+    fuzzed.finish()
     return kept
 
 
 def _lines(run: Any, data: bytes) -> set[Line]:
     tracer = _Tracer()
-    with _tracing(tracer), contextlib.suppress(Exception):  # a finding is not judged here
+    with _tracing(tracer), contextlib.suppress(Exception):  # findings are ignored here
         run(data)
     return tracer.lines
 

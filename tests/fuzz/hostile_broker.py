@@ -1,4 +1,4 @@
-"""A broker that knows how to answer producers and consumers, and lies where it is told to."""
+"""Broker whose responses to one API have a body chosen by the fuzzer."""
 
 from kclient.common.types import Node
 from kclient.protocol.api_keys import ApiKey
@@ -26,25 +26,26 @@ RECORDS = 12
 
 
 class HostileBroker(VirtualLogBroker):
-    """Answers honestly but for one API.
+    """Broker with valid responses except for one API.
 
     Args:
-        world: Where it lives.
-        lie_about: The API that is answered with `body`.
-        body: What such an answer holds behind a header that is right.
-        when: Bit n says whether the n-th request of the API is lied to; later ones are not.
+        world: Virtual world of the broker.
+        forged_api: API whose responses have `body`.
+        body: Body of these responses, after a valid header.
+        when: Bit n selects the n-th request of the API; requests after the last bit get a valid
+            response.
 
     Attributes:
-        told: Version and body of the first honest answer by API.
+        valid_bodies: Version and body of the first valid response, by API.
     """
 
     def __init__(
-        self, world: VirtualWorld, lie_about: ApiKey | None, body: bytes, when: int
+        self, world: VirtualWorld, forged_api: ApiKey | None, body: bytes, when: int
     ) -> None:
         super().__init__(Node(1, *ADDRESS), world.clock)
         self.versions |= {ApiKey.PRODUCE: (3, 13), ApiKey.INIT_PRODUCER_ID: (0, 5)}
-        self.told: dict[ApiKey, tuple[int, bytes]] = {}
-        self._lie_about = lie_about
+        self.valid_bodies: dict[ApiKey, tuple[int, bytes]] = {}
+        self._forged_api = forged_api
         self._body = body
         self._when = when
         self._seen = 0
@@ -53,31 +54,31 @@ class HostileBroker(VirtualLogBroker):
             log.append(*(CANARY + b"%d" % (number + part) for part in range(3)))
 
     def answer(self, header: RequestHeader, request: Request) -> Response | bytes | None:
-        if header.api_key is self._lie_about:
-            lies = self._when >> self._seen & 1
+        if header.api_key is self._forged_api:
+            is_forged = self._when >> self._seen & 1
             self._seen += 1
-            if lies:
+            if is_forged:
                 return self._front(header) + self._body
-        honest = self._honest(header, request)
-        if isinstance(honest, Response):
-            told = (header.api_version, honest.encode_bytes(header.api_version))
-            self.told.setdefault(header.api_key, told)
-        return honest
+        response = self._valid_response(header, request)
+        if isinstance(response, Response):
+            body = (header.api_version, response.encode_bytes(header.api_version))
+            self.valid_bodies.setdefault(header.api_key, body)
+        return response
 
     def _front(self, header: RequestHeader) -> bytes:
-        """Return the header of a response, which an empty one is as long as."""
+        """Return the encoded header of a response."""
         empty = REQUESTS[header.api_key].response_type()
         whole = joined(encode_response(empty, header.api_version, header.correlation_id))
         return whole[: len(whole) - len(empty.encode_bytes(header.api_version))]
 
-    def _honest(self, header: RequestHeader, request: Request) -> Response | bytes | None:
+    def _valid_response(self, header: RequestHeader, request: Request) -> Response | bytes | None:
         if isinstance(request, InitProducerIdRequest):
             return InitProducerIdResponse(producer_id=7, producer_epoch=0)
         if isinstance(request, ProduceRequest):
             return _produced(request)
         try:
             return super().answer(header, request)
-        except LookupError:  # a client that was lied to asks for what there is not
+        except LookupError:  # a forged response may make the client request an unknown topic
             return None
 
 

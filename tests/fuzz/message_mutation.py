@@ -1,4 +1,4 @@
-"""Changes messages field by field, so that lengths and counts fit what was changed."""
+"""Mutation of messages field by field, with matching lengths and counts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -25,12 +25,12 @@ def _no_records(random: Random) -> bytes:
 
 
 class MessageMutator:
-    """Makes and changes messages.
+    """Generator and mutator of messages.
 
     Args:
-        texts: Strings that mean something to the target.
-        records: Makes record sets.
-        contents: Byte strings that mean something to the target.
+        texts: Strings with a meaning for the target, such as topic names.
+        records: Generates record sets.
+        contents: Byte strings with a meaning for the target.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class MessageMutator:
         self._contents = (b"", *contents)
 
     def made(self, kind: type[Message], version: int, random: Random) -> bytes:
-        """Return a message with anything in it."""
+        """Return a message with random field values."""
         message = self._struct(kind, version, random, _DEPTH)
         try:
             return message.encode_bytes(version) if isinstance(message, Message) else b""
@@ -52,7 +52,7 @@ class MessageMutator:
             return kind().encode_bytes(version)
 
     def mutated(self, kind: type[Message], version: int, body: bytes, random: Random) -> bytes:
-        """Return a changed body: a field of the message, or any bytes where that is not to be."""
+        """Return the body with one field changed, or with random bytes changed."""
         if random.random() < 0.35:
             return spoil(body, random)
         try:
@@ -136,7 +136,7 @@ class MessageMutator:
 
 
 def _places(owner: Struct, version: int) -> Iterator[Place]:
-    """Yield every field of a message that its version carries."""
+    """Yield the fields of a message that its version has."""
     for name, field in owner.fields.items():
         if version not in field.versions:
             continue

@@ -1,4 +1,4 @@
-"""Changes bytes as a hostile or broken peer might: at random, with a taste for lengths."""
+"""Random mutation of bytes, with a preference for integers that may be lengths."""
 
 import struct
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _FORMATS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
 def interesting_integer(random: Random, bits: int) -> int:
-    """Return a signed integer of so many bits: mostly one at an edge."""
+    """Return a signed integer of the given width, mostly a boundary value."""
     if random.random() < 0.3:
         return random.randrange(-(1 << (bits - 1)), 1 << (bits - 1))
     if random.random() < 0.5:
@@ -85,7 +85,7 @@ _OPERATIONS: tuple[Callable[[bytearray, Random], None], ...] = (
 
 
 def spoil(data: bytes, random: Random) -> bytes:
-    """Return the bytes with one to four changes."""
+    """Return the bytes with one to four random changes."""
     changed = bytearray(data)
     for _ in range(random.choice((1, 1, 1, 2, 3, 4))):
         if changed:

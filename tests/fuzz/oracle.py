@@ -1,4 +1,4 @@
-"""Says of one input whether the target did well: what was raised, logged, held and how long."""
+"""Oracle: checks errors, log lines, memory and time of a target for one input."""
 
 import gc
 import hashlib
@@ -14,7 +14,7 @@ from kclient.common.errors import KafkaError
 from tests.fuzz.target import CANARY, Target
 
 MAX_SECONDS = 1.0
-"""Processor time that one input may take."""
+"""Limit of the CPU time for one input, seconds."""
 
 _SECRET = CANARY.decode()
 _ROOT = Path(__file__).parents[2]
@@ -22,10 +22,10 @@ _PACKAGES = ("kclient", "tests")
 
 
 class FindingError(Exception):
-    """An input that a target did not stand.
+    """An input for which a target violates a check.
 
     Attributes:
-        place: Names the fault, so that it is reported once however many inputs show it.
+        place: Identifies the fault, so that it is reported once.
     """
 
     def __init__(self, place: str, text: str) -> None:
@@ -35,7 +35,7 @@ class FindingError(Exception):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Let a target refuse its input: by a KafkaError, whose text must not show what is secret."""
+    """Accept a KafkaError of the target, whose text must not contain the canary."""
     try:
         yield
     except KafkaError as error:
@@ -44,18 +44,18 @@ def refusals() -> Iterator[None]:
 
 def _check_text(text: str, where: str) -> None:
     if _SECRET in text:
-        raise FindingError(f"secret in {where}", f"{where} shows a secret: {text:.300}")
+        raise FindingError(f"secret in {where}", f"{where} contains a secret: {text:.300}")
 
 
 class _LogWatch(logging.Handler):
-    """Notes log lines that tell of an unexpected failure or of a secret."""
+    """Log handler that records unexpected failures and lines that contain the canary."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.noted: list[FindingError] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at a line."""
+        """Check a log record."""
         text = record.getMessage()
         failure = record.exc_info[1] if record.exc_info else None
         if failure is not None and not isinstance(failure, KafkaError | OSError):
@@ -66,7 +66,7 @@ class _LogWatch(logging.Handler):
 
 
 def _place(error: BaseException) -> str:
-    """Return the class of an error and the innermost line of ours it came from."""
+    """Return the class of an error and the innermost line of kclient or tests in its traceback."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
         path = Path(frame.filename)
@@ -76,7 +76,7 @@ def _place(error: BaseException) -> str:
 
 
 class Oracle:
-    """Runs a target's inputs and judges them."""
+    """Runs inputs of a target and applies the checks."""
 
     def __init__(self, target: Target, max_seconds: float = MAX_SECONDS) -> None:
         self._target = target
@@ -89,7 +89,7 @@ class Oracle:
         self._logger.propagate = False
 
     def close(self) -> None:
-        """Stop watching the log."""
+        """Remove the log handler."""
         self._logger.removeHandler(self._watch)
         self._logger.setLevel(self._level)
         self._logger.propagate = self._propagate
@@ -99,17 +99,17 @@ class Oracle:
 
         Args:
             data: The input.
-            measure: Whether to measure memory, which makes the run a few times slower.
+            measure: Whether to measure memory, which slows the run down several times.
 
         Raises:
-            FindingError: The target did not do well.
+            FindingError: The target violated a check.
         """
         if measure:
             self._check_memory(data)
             return
         seconds = self._timed(data)
         if seconds > self._max_seconds:
-            # Once more, for the first use of a decoder generates it.
+            # Repeated, since the first use of a decoder generates it.
             seconds = min(seconds, self._timed(data), self._timed(data))
         if seconds > self._max_seconds:
             raise FindingError("too slow", f"{len(data)} bytes took {seconds:.2f} s")
@@ -134,11 +134,13 @@ class Oracle:
     def _check_memory(self, data: bytes) -> None:
         allowed = self._target.memory(len(data))
         held = self._peak(data)
-        if held > allowed:  # once more, for the first use of a decoder generates it
+        if held > allowed:  # repeated, since the first use of a decoder generates it
             gc.collect()
             held = min(held, self._peak(data))
         if held > allowed:
-            raise FindingError("too much memory", f"{len(data)} bytes made it hold {held} bytes")
+            raise FindingError(
+                "too much memory", f"{len(data)} bytes of input held {held} bytes of memory"
+            )
 
     def _peak(self, data: bytes) -> int:
         tracemalloc.start()

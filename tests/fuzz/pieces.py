@@ -1,4 +1,4 @@
-"""Several byte strings in one input: each behind its length, of which 0xFFFF stands for none."""
+"""Several byte strings in one input, each after its length; length 0xFFFF encodes None."""
 
 import struct
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _NONE = 0xFFFF
 
 
 def packed(pieces: Iterable[bytes | None]) -> bytes:
-    """Return the pieces as one input."""
+    """Encode the pieces as an input."""
     parts: list[bytes] = []
     for piece in pieces:
         parts.append(_LENGTH.pack(_NONE if piece is None else len(piece)))
@@ -20,7 +20,7 @@ def packed(pieces: Iterable[bytes | None]) -> bytes:
 
 
 def unpacked(data: bytes) -> list[bytes | None]:
-    """Return the pieces of any input; the last one may be shorter than it claims."""
+    """Decode the pieces of an input; the last may be shorter than its length."""
     pieces: list[bytes | None] = []
     position = 0
     while position + _LENGTH.size <= len(data):
@@ -35,7 +35,7 @@ def unpacked(data: bytes) -> list[bytes | None]:
 
 
 def mutate_pieces(data: bytes, random: Random, mutate: Mutate) -> bytes:
-    """Change one piece, or leave one out, or have one twice."""
+    """Change, remove or duplicate one piece."""
     pieces = unpacked(data)
     if not pieces:
         return packed([random.randbytes(random.randrange(20))])

@@ -9,7 +9,7 @@ from tests.fuzz.target import MAX_SIZE, Mutate
 
 
 def new_input(mutate: Mutate, inputs: list[bytes], random: Random) -> bytes:
-    """Return a mutation of one of the inputs."""
+    """Return a mutation of a random input."""
     data = random.choice(inputs)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         data = mutate(data, random)
@@ -25,15 +25,15 @@ def fuzz(
     seconds: float = math.inf,
     limit: float = math.inf,
 ) -> int:
-    """Run new inputs until the time or their number is used up; return their number.
+    """Run mutated inputs until a limit is reached; return their number.
 
     Args:
         check: Runs an input.
-        mutate: Changes an input.
+        mutate: Mutates an input.
         inputs: Inputs to mutate.
-        seed: Seed of the mutations: input n of a seed is always the same.
-        seconds: Time to spend.
-        limit: Number of inputs to run.
+        seed: Seed of the mutations; input n of a seed is always the same.
+        seconds: Time limit.
+        limit: Largest number of inputs.
     """
     until = time.monotonic() + seconds
     runs = 0

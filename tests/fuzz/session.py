@@ -1,4 +1,4 @@
-"""One target in one process: its inputs, what is checked of each run, and what was found."""
+"""Runs of one target in one process, with its inputs, checks and findings."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ class Session:
 
     Args:
         name: The target.
-        directory: Where findings go, each once: the input, and beside it what happened.
+        directory: Output directory: each finding once, with a description of the failure.
 
     Attributes:
-        target: The target itself.
-        runs: How many inputs were run.
+        target: The target.
+        runs: Number of inputs that were run.
     """
 
     def __init__(self, name: str, directory: Path) -> None:
@@ -30,11 +30,11 @@ class Session:
         self._places: set[str] = set()
 
     def inputs(self) -> list[bytes]:
-        """Return what to begin with."""
+        """Return seeds and corpus."""
         return [*corpus.load(self._name), *self.target.seeds()]
 
     def check(self, data: bytes) -> None:
-        """Run an input; the memory is measured now and then, for that is slow."""
+        """Run an input; measure memory for some of them only, which is slow."""
         self.runs += 1
         try:
             self._oracle.check(data, measure=self.runs % _MEASURE_EVERY == 0)
@@ -42,9 +42,9 @@ class Session:
             self._keep(data, finding)
 
     def close(self) -> None:
-        """Bring the target to its end."""
+        """Finish the target."""
         self._oracle.close()
-        self.target.settle()
+        self.target.finish()
 
     def _keep(self, data: bytes, finding: FindingError) -> None:
         if finding.place in self._places:

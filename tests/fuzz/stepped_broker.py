@@ -1,4 +1,4 @@
-"""A broker that only moves when it is told to, on a network that exists only in memory."""
+"""Broker that is run step by step, on an in-memory network."""
 
 import struct
 from dataclasses import replace
@@ -22,7 +22,7 @@ _SETTINGS: dict[str, object] = {
 
 
 class SteppedBroker:
-    """A broker on a directory; starting it raises what `BrokerServer.start` raises."""
+    """Broker of a data directory. Raises what `BrokerServer.start` raises."""
 
     def __init__(self, data_dir: Path, **settings: object) -> None:
         given = {name.replace("_", "."): value for name, value in settings.items()}
@@ -41,19 +41,19 @@ class SteppedBroker:
         return line
 
     def pass_time(self, duration_ms: float = 4.0) -> None:
-        """Let the broker do what is to be done now, and in a while."""
+        """Run the broker's pending work, including timers that expire soon."""
         for _ in range(_STEPS):
             self._home.sleep(duration_ms / _STEPS)
             while not self.server.step(self._home.clock.now_ms):
                 pass
 
     def stop(self) -> None:
-        """Shut the broker down in order."""
+        """Shut the broker down cleanly."""
         self.server.stop()
 
 
 class Line:
-    """A client's end of a connection to the broker."""
+    """Client side of a connection to the broker."""
 
     def __init__(self, broker: SteppedBroker, socket: VirtualSocket) -> None:
         self._broker = broker
@@ -61,17 +61,17 @@ class Line:
         self._taken = bytearray()
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         self._socket.deliver(data)
 
     def ask(self, frame: bytes) -> list[bytes]:
-        """Send a frame; return the frames that came at once."""
+        """Send a frame; return the frames received without waiting."""
         self.send(_SIZE.pack(len(frame)) + frame)
         self._broker.pass_time()
         return self.received()
 
     def received(self) -> list[bytes]:
-        """Return the whole frames that came, and keep the rest."""
+        """Return the complete frames received; buffer the rest."""
         frames = []
         data = self._taken
         data += self._socket.take_incoming()
@@ -85,10 +85,10 @@ class Line:
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker has not hung up."""
+        """Whether the broker has not closed the connection."""
         return self._socket.ended is None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
         self._broker.pass_time()

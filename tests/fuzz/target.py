@@ -1,4 +1,4 @@
-"""A fuzz target: one plain function from bytes to nothing, and where its inputs come from."""
+"""Fuzz target: a function of bytes, with its seeds and mutations."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from tests.fuzz.mutation import spoil
 MEBIBYTE = 1 << 20
 
 MAX_SIZE = 64 * 1024
-"""Bytes of the largest input that is made; what is kept in the corpus may be larger."""
+"""Size limit of generated inputs, bytes; inputs of the corpus may be larger."""
 
 CANARY = b"S3CRET-canary-5f1d"
-"""Stands in the records of seeds: what a log line or an error text must not show."""
+"""Content of records in seeds; log lines and error texts must not contain it."""
 
 Mutate = Callable[[bytes, Random], bytes]
 
@@ -22,18 +22,18 @@ def _nothing() -> None: ...
 
 @dataclass(frozen=True)
 class Target:
-    """What is fuzzed.
+    """A fuzzed function.
 
     Attributes:
-        run: Takes any bytes; returns, whatever they are. What leaves it is a finding.
-        seeds: Good inputs to begin with, the same ones on every run.
-        mutate: Makes another input of one, such that it gets past lengths and checksums.
-        memory: Bytes that an input of a given size may make the target hold at a time.
-        settle: Brings what the target keeps between inputs (a broker, say) to its end.
+        run: Accepts arbitrary bytes. An exception is a finding.
+        seeds: Generates valid inputs, the same in each run.
+        mutate: Mutates an input so that lengths and checksums stay valid.
+        memory: Memory limit in bytes for an input of a given size.
+        finish: Closes what the target keeps between inputs, such as a broker.
     """
 
     run: Callable[[bytes], None]
     seeds: Callable[[], Iterable[bytes]]
     mutate: Mutate = spoil
     memory: Callable[[int], int] = lambda size: 8 * MEBIBYTE + 8 * size
-    settle: Callable[[], None] = _nothing
+    finish: Callable[[], None] = _nothing

@@ -1,4 +1,4 @@
-"""Each fuzz target over its seeds, its corpus and some new inputs; ``make fuzz`` runs longer."""
+"""Each fuzz target with its seeds, its corpus and some new inputs; ``make fuzz`` runs longer."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ MAX_CORPUS_BYTES = 1_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_target_accepts_or_refuses_every_input(name: str, tmp_path: Path) -> None:
+def test_target_accepts_or_rejects_each_input(name: str, tmp_path: Path) -> None:
     session = Session(name, tmp_path)
     try:
         inputs = session.inputs()
@@ -29,6 +29,6 @@ def test_target_accepts_or_refuses_every_input(name: str, tmp_path: Path) -> Non
     assert [path.read_text() for path in sorted(tmp_path.glob("finding-*.txt"))] == []
 
 
-def test_the_corpus_stays_small() -> None:
+def test_corpus_is_small() -> None:
     assert sum(path.stat().st_size for path in corpus.DIRECTORY.iterdir()) < MAX_CORPUS_BYTES
     assert {path.stem for path in corpus.DIRECTORY.iterdir()} == set(NAMES)

@@ -1,4 +1,4 @@
-"""What a target must not do is noticed: who finds nothing may be one who sees nothing."""
+"""The oracle detects each kind of failure of a target."""
 
 import logging
 import time
@@ -52,7 +52,7 @@ def takes_time(_: bytes) -> None:
 
 
 def judged(run: Callable[[bytes], None], *, measure: bool = False) -> str:
-    """Return where the oracle sees a fault."""
+    """Return the place of the fault that the oracle reports."""
     oracle = Oracle(Target(run, lambda: ()), max_seconds=0.02)
     try:
         oracle.check(b"", measure=measure)
@@ -73,16 +73,16 @@ def judged(run: Callable[[bytes], None], *, measure: bool = False) -> str:
         (takes_time, "too slow"),
     ],
 )
-def test_what_must_not_happen_is_noticed(run: Callable[[bytes], None], place: str) -> None:
+def test_oracle_detects_failures(run: Callable[[bytes], None], place: str) -> None:
     assert judged(run).startswith(place)
 
 
-def test_memory_is_measured_where_it_is_asked_for() -> None:
+def test_memory_is_measured_on_request() -> None:
     assert judged(takes_memory, measure=True) == "too much memory"
     assert judged(takes_memory) == ""
 
 
-def test_refusals_are_well() -> None:
+def test_kafka_errors_are_accepted() -> None:
     def refuses(_: bytes) -> None:
         with refusals():
             raise KafkaError("no")
@@ -90,8 +90,8 @@ def test_refusals_are_well() -> None:
     assert judged(refuses) == ""
 
 
-def test_a_planted_fault_is_found() -> None:
-    """A decoder that trusts one length is found within a few thousand inputs."""
+def test_planted_fault_is_found() -> None:
+    """A decoder that does not check a length fails within a few thousand inputs."""
     kind = BY_NAME["MetadataResponse"]
     mutator = MessageMutator()
     found: list[bytes] = []
@@ -113,7 +113,7 @@ def test_a_planted_fault_is_found() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_follow_from_the_seed(name: str) -> None:
+def test_inputs_are_determined_by_the_seed(name: str) -> None:
     fuzzed = target(name)
     seeds = list(fuzzed.seeds())
     assert seeds == list(fuzzed.seeds())
@@ -125,7 +125,7 @@ def test_inputs_follow_from_the_seed(name: str) -> None:
     assert len(set(made[0])) > 10
 
 
-def test_findings_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_finding_is_stored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.session.target", lambda _: Target(raises, lambda: ()))
     session = Session("any", tmp_path)
     for data in (b"a", b"b"):

@@ -1,4 +1,4 @@
-"""Fuzzes one target in this process; ``python -m tests.fuzz`` starts it."""
+"""Worker process that fuzzes one target; ``python -m tests.fuzz`` starts it."""
 
 import argparse
 import atexit
@@ -32,7 +32,7 @@ def _work(options: argparse.Namespace) -> None:
 
 
 def _session(options: argparse.Namespace) -> "Session":
-    # Late, because the engine instruments what is imported under its eyes.
+    # Imported here, since the engine instruments modules while they are imported.
     from tests.fuzz.session import Session  # noqa: PLC0415
 
     session = Session(options.target, options.directory)

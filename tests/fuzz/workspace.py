@@ -1,4 +1,4 @@
-"""A directory for the files that targets read, in memory where the system offers that."""
+"""Directory for files of targets, in memory where the system supports that."""
 
 import atexit
 import shutil
@@ -11,7 +11,7 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - only as the parent of a directory 
 
 @cache
 def workspace(name: str) -> Path:
-    """Return a directory that is removed when the process ends."""
+    """Return a temporary directory that is removed at process exit."""
     parent = _IN_MEMORY if _IN_MEMORY.is_dir() else None
     directory = Path(tempfile.mkdtemp(prefix=f"kclient-fuzz-{name}-", dir=parent))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)

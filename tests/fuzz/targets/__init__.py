@@ -1,6 +1,6 @@
-"""The targets, each in a module of its own, imported when it is asked for.
+"""Fuzz targets, imported on first use.
 
-Late, so that a coverage-guided engine can instrument what a target imports.
+So the coverage-guided engine can instrument the modules that a target imports.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ NAMES = (
     "broker",
     "clients",
 )
-"""Every target, the quick ones first."""
+"""Names of all targets, the fastest first."""
 
 
 def target(name: str) -> Target:

@@ -1,7 +1,7 @@
-"""Arrow batches whose buffers hold anything: offsets that leave the data, broken text, lost bits.
+"""Arrow batches with invalid buffers: offsets beyond the data, invalid UTF-8, wrong validity bits.
 
-The first byte of an input says which columns there are; the rest is what stands in their buffers,
-whose lengths are right. Arrow itself reads such batches from a file without a look at them.
+The first byte of an input selects the columns; the rest is the content of their buffers, whose
+lengths are valid. Arrow itself reads such batches from files without validation.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ _BATCHES: list[Any] = [
     )
 ]
 _DICTIONARY = len(_BATCHES) - 1
-"""Its keys are the indices of a dictionary."""
+"""Return a batch whose keys are dictionary-encoded."""
 
 
 def _implementations() -> list[ModuleType]:
@@ -64,13 +64,13 @@ IMPLEMENTATIONS = _implementations()
 
 
 def run(data: bytes) -> None:
-    """Take a batch in as `send_arrow` does, and make records of what was not refused."""
+    """Convert a batch as `send_arrow` does, and append the rows that were accepted."""
     if not data:
         return
     batch = _rebuilt(data[0] % len(_BATCHES), data[1:])
     topic = None if "topic" in batch.schema.names else "t"
     for given in (batch, batch.slice(1, 3)):
-        _tell_alike(given)
+        _check_both_implementations(given)
         with refusals():
             for part in arrow_parts(topic, arrow_batches(topic, given), _NOW_MS, _check):
                 _append(part)
@@ -81,7 +81,7 @@ def run(data: bytes) -> None:
 
 
 def _rebuilt(kind: int, body: bytes) -> Any:
-    """Return a batch with other bytes in its buffers, as many as there were."""
+    """Return a batch with other buffer contents of the same sizes."""
     batch = _BATCHES[kind]
     message = batch.serialize().to_pybytes()
     start = len(message) - _body_size(batch)
@@ -100,14 +100,14 @@ def _body_size(batch: Any) -> int:
 
 
 def _check(columns: RecordColumns, first_row: int) -> None:
-    assert columns.check(1 << 20, first_row) == -1, "a row is larger than all that there is"
+    assert columns.check(1 << 20, first_row) == -1, "a row is larger than all buffers"
 
 
 def _append(part: ArrowPart) -> None:
-    """Append all rows, by partition, and read them again."""
+    """Append all rows by partition, and read them back."""
     columns, last = part.columns, part.last_partition or 0
     if last >= _MANY:
-        return  # no topic has as many partitions, and no memory is lost on it
+        return  # more partitions than a topic can have
     found = 0
     count = max(_PARTITIONS, last + 1)
     for _, rows in columns.rows_by_partition(
@@ -119,8 +119,8 @@ def _append(part: ArrowPart) -> None:
     assert found == columns.length
 
 
-def _tell_alike(batch: Any) -> None:
-    """Both implementations find the same in the columns."""
+def _check_both_implementations(batch: Any) -> None:
+    """Check that both implementations read the same from the columns."""
     stories = []
     for module in IMPLEMENTATIONS:
         builder = reference.RecordBatchBuilder(bytearray(4096))
@@ -145,14 +145,14 @@ def _tell_alike(batch: Any) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield the buffers of each kind of batch as they were."""
+    """Yield the unchanged buffers of each kind of batch."""
     for kind, batch in enumerate(_BATCHES):
         message = batch.serialize().to_pybytes()
         yield bytes([kind]) + message[len(message) - _body_size(batch) :]
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the buffers, seldom what they belong to."""
+    """Change the buffers, rarely the selection of columns."""
     kind = random.randbytes(1) if random.random() < 0.05 else data[:1] or b"\0"
     return kind + spoil(data[1:], random)
 

@@ -1,8 +1,8 @@
-"""Record batches, as a consumer reads them and as the broker takes them in.
+"""Record batches, read as by a consumer and appended as by the broker.
 
-The first byte of an input says where a reader starts, in what steps, and what kind of topic the
-broker appends to. Both implementations of the readers must tell the same story, and so must those
-of the scan that goes through many batches at a time.
+The first byte of an input selects the reader's start offset and step, and the kind of topic that
+the broker appends to. Both implementations of the readers must give the same results, as must
+those of the scan over many batches.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ SCANNERS = _twins(batch_scan, "kclient.record._scan")
 
 
 def run(data: bytes) -> None:
-    """Read batches in every way there is, and offer them to a log."""
+    """Read batches in each way, and append them to a log."""
     if not data:
         return
     options, batches = data[0], data[1:]
@@ -66,7 +66,7 @@ def run(data: bytes) -> None:
 
 
 def _scan(batches: bytes, options: int) -> None:
-    """Scan batches both ways; those that are whole and sound a reader must find too."""
+    """Scan batches with both implementations; readers must accept the batches found valid."""
     limits = ScanLimits(max_batch_size=100 << (options & 15))
     end = len(batches) + (options >> 4) * 50
     found = [scanner.scan_batches(batches, 0, limits) for scanner in SCANNERS]
@@ -86,14 +86,14 @@ def _parse_markers(batches: bytes) -> None:
 
 
 def _append(batches: bytes, config: LogConfig, origin: AppendOrigin) -> None:
-    """Do what the broker does with batches; what it took, a reader must be able to read."""
+    """Append batches as the broker does; a reader must be able to read what it accepted."""
     memory = bytearray(batches)
     records = MemoryRecords(memory)
     validator = LogValidator("t-0", config, origin, _NOW_MS)
     try:
         validator.validate(records)
     except KafkaError:
-        assert memory == batches, "refused, but changed"
+        assert memory == batches, "rejected, but modified"
         raise
     stored = recompress(records, config)
     validator.assign(stored.batches, _BASE_OFFSET, 3)
@@ -107,7 +107,7 @@ def _append(batches: bytes, config: LogConfig, origin: AppendOrigin) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield batches of every kind, alone and one behind the other."""
+    """Yield batches of each kind, single and in sequence."""
     random = Random(1)
     for options in (0, 0x15, 0x26, 0x37, 0x44):
         yield bytes([options]) + plain_batch()
@@ -127,7 +127,7 @@ def _with_codec(codec: CompressionType) -> bytes:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the batches, sometimes what is done with them."""
+    """Change the batches, sometimes the first byte."""
     options = data[:1] or b"\0"
     if random.random() < 0.1:
         options = random.randbytes(1)

@@ -1,7 +1,7 @@
-"""Every request in every version, sent to a running broker.
+"""Requests of all APIs and versions, sent to a running broker.
 
-An input is what a client writes to a connection: frames behind their sizes. The broker answers
-each properly or hangs up; another connection is served as before.
+An input is a byte stream of a client: frames after their sizes. The broker sends a valid response
+to each or closes the connection; another connection is served as before.
 """
 
 import shutil
@@ -43,17 +43,17 @@ _SUBSCRIPTION = bytes.fromhex("000000000001000666757a7a656400000000")
 
 
 class _Stage:
-    """The broker that is served inputs, replaced now and then, so that it does not silt up."""
+    """Broker that receives the inputs; replaced at intervals, since topics accumulate."""
 
     def __init__(self) -> None:
         self._broker: SteppedBroker | None = None
         self._inputs = 0
 
     def broker(self) -> SteppedBroker:
-        """Return a broker that has the topic."""
+        """Return a broker with the topic."""
         self._inputs += 1
         if self._inputs % _INPUTS_PER_BROKER == 0:
-            self.settle()
+            self.finish()
         if self._broker is None:
             directory = workspace("broker") / "data"
             shutil.rmtree(directory, ignore_errors=True)
@@ -62,15 +62,15 @@ class _Stage:
             self._broker.server.services.topic_creation.create([TOPIC], assert_created)
         return self._broker
 
-    def settle(self) -> None:
-        """Stop the broker, which must be able to start on what it leaves behind."""
+    def finish(self) -> None:
+        """Stop the broker; check that a new one can start on its data."""
         if self._broker is not None:
             self._broker.stop()
             SteppedBroker(workspace("broker") / "data").stop()
             self._broker = None
 
     def topic_id(self) -> bytes:
-        """Return the id of the topic as it is now."""
+        """Return the present id of the topic."""
         return self.broker().server.services.controller.image.topics[TOPIC].topic_id
 
 
@@ -78,7 +78,7 @@ _STAGE = _Stage()
 
 
 def run(stream: bytes) -> None:
-    """Let the broker read what a client writes."""
+    """Send a client's byte stream to the broker."""
     frames = expected_frames(stream, 1 << 20)
     if len(frames) > _MAX_FRAMES or any(_is_costly(frame) for frame in frames):
         return
@@ -86,7 +86,7 @@ def run(stream: bytes) -> None:
     line, other = broker.connect(), broker.connect()
     line.send(stream)
     broker.pass_time()
-    _check_answers(line, frames)
+    _check_responses(line, frames)
     _check_served(other)
     broker.pass_time(_LONG_MS)
     line.close()
@@ -97,7 +97,7 @@ def run(stream: bytes) -> None:
 
 
 def _is_costly(frame: bytes) -> bool:
-    """Return whether a request asks for what it may ask for and what takes long."""
+    """Return whether a request is valid but takes long."""
     try:
         header, position = decode_request_header(frame)
         request = REQUESTS[header.api_key].decode(frame[position:], header.api_version)
@@ -112,37 +112,37 @@ def _is_costly(frame: bytes) -> bool:
     return max(counts, default=0) > _MAX_PARTITIONS
 
 
-def _check_answers(line: Line, frames: list[bytes]) -> None:
-    """Compare what came with what was asked, in order; what is missing may be waiting."""
+def _check_responses(line: Line, frames: list[bytes]) -> None:
+    """Match responses with requests in order; a missing response may be delayed."""
     asked = iter(frames)
-    for answer in line.received():
-        correlation_id = int.from_bytes(answer[:4], signed=True)
+    for response in line.received():
+        correlation_id = int.from_bytes(response[:4], signed=True)
         for frame in asked:
             header, _ = decode_request_header(frame)
             if header.correlation_id == correlation_id:
                 break
-            assert header.api_key is ApiKey.PRODUCE, f"{header} was not answered"
+            assert header.api_key is ApiKey.PRODUCE, f"{header} has no response"
         else:
-            raise AssertionError(f"an answer to nothing: {answer!r:.200}")
-        _check_answer(header, answer)
+            raise AssertionError(f"unsolicited response: {response!r:.200}")
+        _check_response(header, response)
 
 
-def _check_answer(header: RequestHeader, answer: bytes) -> None:
+def _check_response(header: RequestHeader, frame: bytes) -> None:
     request = REQUESTS[header.api_key]
     version = header.api_version if header.api_version in request.valid_versions else 0
-    _, response = decode_response(answer, request.response_type, version)
+    _, response = decode_response(frame, request.response_type, version)
     assert repr(response)
 
 
 def _check_served(line: Line) -> None:
-    (answer,) = line.ask(_PROBE)
-    correlation_id, response = decode_response(answer, ApiVersionsResponse, 0)
+    (frame,) = line.ask(_PROBE)
+    correlation_id, response = decode_response(frame, ApiVersionsResponse, 0)
     assert correlation_id == 99
     assert response.error_code == 0
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield each request in each version: empty, and with the topic in it; and some in a row."""
+    """Yield each request in each version, empty and with the topic, and sequences of them."""
     topic_id = _STAGE.topic_id()
     random = Random(2)
     for key, api in sorted(API_TABLE.items()):
@@ -153,11 +153,11 @@ def seeds() -> Iterator[bytes]:
                 _meant(filled_request(kind, version, TOPIC, topic_id), random),
             ):
                 yield framed(joined(encode_request(request, version, 1, "fuzz")))
-    _STAGE.settle()
+    _STAGE.finish()
 
 
 def _meant(request: Request, random: Random) -> Request:
-    """Return a request that hits something."""
+    """Return a request that names existing objects."""
     if isinstance(request, ProduceRequest):
         request.topic_data[0].partition_data[0].index = 0
         request.topic_data[0].partition_data[0].records = plain_batch()
@@ -173,7 +173,7 @@ _MUTATOR = MessageMutator(("1", "compact"), _records, (_SUBSCRIPTION,))
 
 
 def mutate(stream: bytes, random: Random) -> bytes:
-    """Change one request as a message, add one, or change anything."""
+    """Change one request as a message, add one, or change random bytes."""
     frames = expected_frames(stream, 1 << 20)
     if not frames or random.random() < 0.05:
         return spoil(stream, random)
@@ -205,5 +205,5 @@ def _mutated_frame(frame: bytes, random: Random) -> bytes:
     return frame[:position] + body
 
 
-# Groups, topics and producers that a request makes stay, and so do the records it appends.
-TARGET = Target(run, seeds, mutate, lambda size: 24 * MEBIBYTE + 60 * size, _STAGE.settle)
+# Groups, topics, producers and records that a request creates are kept.
+TARGET = Target(run, seeds, mutate, lambda size: 24 * MEBIBYTE + 60 * size, _STAGE.finish)

@@ -1,7 +1,8 @@
-"""Every response that a producer or a consumer gets, given to real ones in a virtual world.
+"""Responses to producers and consumers, received by real clients in a virtual world.
 
-An input says who asks, which API is lied about, at which of its requests, and with what body. The
-application hears of nothing but KafkaErrors, no call takes longer than it may, and no client spins.
+An input selects the client, the API with forged responses, the requests that get them, and their
+body. The application sees only KafkaErrors, calls end within their timeouts, and clients do not
+send requests in a busy loop.
 """
 
 import struct
@@ -32,13 +33,13 @@ _MAX_REQUESTS = 600
 _RUN_MS = 600_000.0
 
 Timed = Callable[[Callable[[], object]], None]
-"""Makes a call, which may be refused, but must not take long."""
+"""Run a call, which may fail but must end within its timeout."""
 
 Application = Callable[[VirtualProcess, Timed], None]
 
 
 def run(data: bytes) -> None:
-    """Let an application talk to a broker that lies."""
+    """Run an application against a broker with forged responses."""
     if len(data) < _HEAD.size:
         return
     who, api, when = _HEAD.unpack_from(data)
@@ -47,10 +48,10 @@ def run(data: bytes) -> None:
 
 
 def _play(
-    application: Application, lie_about: ApiKey | None, body: bytes, when: int
+    application: Application, forged_api: ApiKey | None, body: bytes, when: int
 ) -> HostileBroker:
     with VirtualWorld(1, latency_ms=(1.0, 1.0), switch_probability=0.0) as world:
-        broker = HostileBroker(world, lie_about, body, when)
+        broker = HostileBroker(world, forged_api, body, when)
         world.net.peers[ADDRESS] = lambda: broker
         process = world.machine("app").process("app")
 
@@ -134,15 +135,15 @@ _APPLICATIONS: tuple[Application, ...] = (_member, _reader, _producer)
 
 
 @cache
-def _honest(who: int) -> dict[ApiKey, tuple[int, bytes]]:
-    """Return the version and the body of what an honest broker answers, by API."""
-    return _play(_APPLICATIONS[who], None, b"", 0).told
+def _valid_bodies(who: int) -> dict[ApiKey, tuple[int, bytes]]:
+    """Return version and body of the valid responses, by API."""
+    return _play(_APPLICATIONS[who], None, b"", 0).valid_bodies
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield each honest answer, given once, to all and to every other request."""
+    """Yield each valid response, used once, for all and for every other request."""
     for who in range(len(_APPLICATIONS)):
-        for api, (version, body) in _honest(who).items():
+        for api, (version, body) in _valid_bodies(who).items():
             empty = REQUESTS[api].response_type().encode_bytes(version)
             for when, content in ((0xFF, body), (0x01, empty), (0xFE, empty), (0x02, b"")):
                 yield _HEAD.pack(who, api, when) + content
@@ -157,13 +158,13 @@ _MUTATOR = MessageMutator(("g", "member-1", *ADDRESS[:1]), _records)
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the answer as a message, sometimes when it is given."""
+    """Change the response as a message, sometimes the selected requests."""
     if len(data) < _HEAD.size or random.random() < 0.02:
         return spoil(data, random)
     who, api, when = _HEAD.unpack_from(data)
     if random.random() < 0.2:
         when = random.choice((0x01, 0x02, 0x03, 0x0E, 0x55, 0xFF))
-    known = _honest(who % len(_APPLICATIONS))
+    known = _valid_bodies(who % len(_APPLICATIONS))
     if api not in known:
         api = random.choice(list(known))
     version = known[ApiKey(api)][0]
@@ -172,5 +173,5 @@ def mutate(data: bytes, random: Random) -> bytes:
     return _HEAD.pack(who, api, when) + body
 
 
-# The world and the clients themselves take most of it.
+# Mostly memory of the world and the clients.
 TARGET = Target(run, seeds, mutate, lambda size: 32 * MEBIBYTE + 60 * size)

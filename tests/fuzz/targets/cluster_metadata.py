@@ -1,6 +1,6 @@
-"""The cluster's metadata log: records that are replayed, and the image that comes of them.
+"""Cluster metadata log: replay of records and the resulting image.
 
-An input is a list of records' values, as they stand in ``__cluster_metadata``.
+An input is a list of values of records of ``__cluster_metadata``.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _OTHER_ID = bytes(range(16, 32))
 
 
 def run(data: bytes) -> None:
-    """Replay the records, and look at everything in the image."""
+    """Replay the records, and read everything in the image."""
     delta = MetadataDelta(MetadataImage())
     with refusals():
         for piece in unpacked(data):
@@ -83,7 +83,7 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 
 def mutate_record(value: bytes, random: Random) -> bytes:
-    """Change a record as the message that it is; seldom it becomes one of another kind."""
+    """Change a record as a message, rarely its type."""
     if random.random() < 0.1:
         other = random.choice(MetadataRecord.__subclasses__())
         return other().encode_framed(other.min_version)[:3] + _MUTATOR.made(

@@ -1,6 +1,6 @@
-"""Compressed payloads: broken streams, lying sizes, streams that unfold to more than they may.
+"""Compressed payloads: invalid streams, wrong sizes, decompression bombs.
 
-The first byte of an input names the codec.
+The first byte of an input selects the codec.
 """
 
 import gzip
@@ -23,7 +23,7 @@ _XERIAL_HEADER = 16
 
 
 def run(data: bytes) -> None:
-    """Decompress, and compress again what came out."""
+    """Decompress, and compress the result again."""
     if not data:
         return
     codec, stream = _CODECS[data[0] % len(_CODECS)], data[1:]
@@ -35,7 +35,7 @@ def run(data: bytes) -> None:
             bound_holds = len(decompress(codec, stream, max(0, len(unfolded) - 1))) == 0
         except CompressionError:
             bound_holds = True
-        assert bound_holds, "one byte more came out than was allowed"
+        assert bound_holds, "the output exceeds the limit"
 
 
 def seeds() -> Iterator[bytes]:
@@ -60,7 +60,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the stream; sometimes the text within, or how often it stands there."""
+    """Change the stream, or the text within, or its number of repetitions."""
     action = random.random()
     if not data or action < 0.7:
         return data[:1] + spoil(data[1:], random)
@@ -74,5 +74,5 @@ def mutate(data: bytes, random: Random) -> bytes:
     return data[:1] + bytes(compress(codec, spoil(text, random)))
 
 
-# The output grows by doubling, is copied once, and stands here up to three times.
+# The output grows by doubling, is copied once, and is held up to three times here.
 TARGET = Target(run, seeds, mutate, lambda size: 12 * LIMIT + 4 * MEBIBYTE + 8 * size)

@@ -1,7 +1,7 @@
-"""Frames on their way in, on both sides: sizes, pieces, headers, and what is no Kafka at all.
+"""Received frames of client and broker: sizes, fragments, headers, and other protocols.
 
-The first byte of an input says which side reads and how much it takes; the second in what pieces
-the bytes arrive.
+The first byte of an input selects the reading side and its size limit; the second, the fragments
+in which the bytes arrive.
 """
 
 import struct
@@ -37,11 +37,11 @@ _PARSER = RequestParser(ApiVersionManager(version_spans()))
 
 class _NoSink:
     def enqueue_response(self, response: Response) -> None:
-        raise AssertionError("nothing answers here")
+        raise AssertionError("this peer sends no response")
 
 
 class _Talker:
-    """Says all it has to say as soon as somebody connects, and hangs up."""
+    """Peer that sends a stream to each new connection, and closes it."""
 
     def __init__(self, stream: bytes, random: Random) -> None:
         self._stream = stream
@@ -54,7 +54,7 @@ class _Talker:
 
 
 def say(socket: VirtualSocket, stream: bytes, random: Random) -> None:
-    """Send bytes in a few pieces, and the end behind them."""
+    """Send bytes in a few fragments, then the end of the stream."""
     half = random.randrange(len(stream) + 1)
     for piece in (stream[:half], stream[half:]):
         if piece:
@@ -63,7 +63,7 @@ def say(socket: VirtualSocket, stream: bytes, random: Random) -> None:
 
 
 def run(data: bytes) -> None:
-    """Receive a stream; compare the frames with what they should be."""
+    """Receive a stream; compare the frames with the expected ones."""
     if len(data) < 2:
         return
     is_server, max_size = bool(data[0] & 1), 256 << (data[0] >> 1 & 15)
@@ -105,11 +105,11 @@ def _receive_all(selector: Selector) -> list[NetworkReceive]:
         received += selector.completed_receives
         if selector.disconnected:
             return received
-    raise AssertionError("the connection does not end")
+    raise AssertionError("the connection is not closed")
 
 
 def expected_frames(stream: bytes, max_size: int) -> list[bytes]:
-    """Return the frames of a stream, up to the first that is cut off or of an impossible size."""
+    """Return the frames of a stream, up to the first that is truncated or has an invalid size."""
     frames = []
     position = 0
     while position + _SIZE.size <= len(stream):
@@ -135,30 +135,30 @@ def _parse(receive: NetworkReceive, *, is_server: bool) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield streams of requests and of responses, and those of strangers."""
+    """Yield streams of requests, of responses, and of other protocols."""
     requests = [
         joined(encode_request(ApiVersionsRequest(), version, 7, "client")) for version in (0, 3, 4)
     ]
     requests += [joined(encode_request(MetadataRequest(), 12, 8, None))]
     responses = [joined(encode_response(ApiVersionsResponse(), 4, 7))]
     responses += [joined(encode_response(MetadataResponse(), 12, 8))]
-    strangers = (b"GET / HTTP/1.1\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46", b"SSH-2.0-x\r\n")
+    other_protocols = (b"GET / HTTP/1.1\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46", b"SSH-2.0-x\r\n")
     for options in (bytes([7, 3]), bytes([7, 200]), bytes([31, 99])):
         yield options + b"".join(map(framed, requests))
         yield bytes([options[0] - 1]) + options[1:] + b"".join(map(framed, responses))
-    for words in strangers:
+    for words in other_protocols:
         yield b"\x1f\xff" + words
         yield b"\x1e\xff" + words
     yield b"\x1f\xff" + framed(bytes(150_000))
 
 
 def framed(payload: bytes) -> bytes:
-    """Return a payload behind its size."""
+    """Return a payload after its size."""
     return _SIZE.pack(len(payload)) + payload
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change one frame and its size with it, or anything."""
+    """Change one frame with its size, or random bytes."""
     frames = expected_frames(data[2:], 1 << 30)
     if not frames or random.random() < 0.4:
         return spoil(data, random)
@@ -170,5 +170,5 @@ def mutate(data: bytes, random: Random) -> bytes:
     return options + b"".join(map(framed, frames))
 
 
-# The virtual network holds a stream in a few copies.
+# The virtual network holds several copies of a stream.
 TARGET = Target(run, seeds, mutate, lambda size: MEBIBYTE + 32 * size)

@@ -1,7 +1,7 @@
-"""What members of a group tell each other, and what the coordinator keeps of them.
+"""Subscriptions and assignments of group members, and the records of ``__consumer_offsets``.
 
-The first byte of an input says what it is: a subscription, an assignment, members' metadata as the
-leader gets it, or keys and values of ``__consumer_offsets`` as the coordinator loads them.
+The first byte of an input selects its kind: a subscription, an assignment, metadata of members as
+the leader receives it, or keys and values of records that the coordinator loads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ _TURNS = 4
 
 
 def run(data: bytes) -> None:
-    """Read what the first byte says it is."""
+    """Read the input as the kind that its first byte selects."""
     if not data:
         return
     kinds = (_read_subscription, _read_assignment, _lead, _load)
@@ -81,7 +81,7 @@ def run(data: bytes) -> None:
 
 def _read_subscription(data: bytes) -> None:
     found = decode_subscription(data, None)
-    # Topics and partitions are written in order, and those of one topic together.
+    # Partitions are encoded in order, grouped by topic.
     again = decode_subscription(encode_subscription(found), None)
     assert sorted(again.topics) == sorted(found.topics)
     assert sorted(again.owned_partitions) == sorted(found.owned_partitions)
@@ -132,7 +132,7 @@ def _cluster() -> MetadataResponse:
 
 
 class _OffsetsLog:
-    """``__consumer_offsets`` in a list."""
+    """``__consumer_offsets`` as a list."""
 
     partition_count = 1
 
@@ -166,7 +166,7 @@ def _load(data: bytes) -> None:
         coordinator.step(home.clock.now_ms)
     coordinator.on_topics_deleted({TOPIC})
     described = [_without_time(coordinator, name) for name in sorted(names)]
-    # What it wrote meanwhile, it must be able to load itself.
+    # It must be able to load its own records.
     again = GroupCoordinator(GroupConfig(), log, home.runtime)
     again.load()
     assert len(described) == len(names)
@@ -179,10 +179,10 @@ def _without_time(coordinator: GroupCoordinator, name: str) -> bytes:
 
 
 def _use(coordinator: GroupCoordinator, name: str) -> None:
-    """Do with a group what members do, those that were loaded and a new one."""
+    """Send requests of loaded members and of a new one."""
     described = coordinator.describe_group(name)
     assert repr(described)
-    answers: list[Any] = []
+    responses: list[Any] = []
     for member in [*described.members[:3], None]:
         member_id = "" if member is None else member.member_id
         generation = 1
@@ -198,14 +198,14 @@ def _use(coordinator: GroupCoordinator, name: str) -> None:
             protocol_type=described.protocol_type or "consumer",
             protocols=protocols,
         )
-        coordinator.join_group(join, RequestContext("c", "/127.0.0.1", 9), answers.append)
+        coordinator.join_group(join, RequestContext("c", "/127.0.0.1", 9), responses.append)
         sync = SyncGroupRequest(group_id=name, generation_id=generation, member_id=member_id)
-        coordinator.sync_group(sync, answers.append)
+        coordinator.sync_group(sync, responses.append)
     if described.members:
         leaving = MemberIdentity(member_id=described.members[0].member_id)
         request = LeaveGroupRequest(group_id=name, members=[leaving])
-        coordinator.leave_group(request, 5, answers.append)
-    coordinator.delete_group(name, answers.append)
+        coordinator.leave_group(request, 5, responses.append)
+    coordinator.delete_group(name, responses.append)
 
 
 # --- inputs
@@ -276,7 +276,7 @@ _VALUES: tuple[type[VersionedRecord], ...] = (
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change a piece as the message that it is, or anything."""
+    """Change a piece as a message, or random bytes."""
     if not data or random.random() < 0.1:
         return spoil(data, random)
     if data[0] % 4 in {_SUBSCRIPTION, _ASSIGNMENT}:
@@ -285,7 +285,7 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 
 def _mutate_piece(piece: bytes, random: Random) -> bytes:
-    """Change a stored message behind its version."""
+    """Change a stored message after its version."""
     if random.random() < 0.2:
         return spoil(piece, random)
     try:

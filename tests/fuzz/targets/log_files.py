@@ -1,6 +1,6 @@
-"""Single files of a log: indexes, snapshots, checkpoints, and all of them as dump-log shows them.
+"""Files of a log: indexes, snapshots and checkpoints, also as printed by dump-log.
 
-The first byte of an input says which file it is the content of.
+The first byte of an input selects the file; the rest is its content.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ _DUMPS = (
 
 
 class Kind(NamedTuple):
-    """A file: its name, how it is read, what it may well hold."""
+    """A file with its name, its readers and valid contents."""
 
     name: str
     read: Callable[[Path], None]
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
 
 
 def run(data: bytes) -> None:
-    """Write the file, and read it in every way there is."""
+    """Write the file, and read it in each way."""
     if not data:
         return
     kind = _KINDS[data[0] % len(_KINDS)]
@@ -150,7 +150,7 @@ def _read_properties(path: Path) -> None:
 
 
 def _read_nothing(_: Path) -> None:
-    """Only dump-log reads it."""
+    """Do nothing: only dump-log reads the file."""
 
 
 def _log() -> bytes:
@@ -216,7 +216,7 @@ _LOG = len(_KINDS) - 1
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield good files of each kind, and empty ones."""
+    """Yield valid files of each kind, and empty ones."""
     for number, kind in enumerate(_KINDS):
         yield bytes([number]) + kind.content()
         yield bytes([number])
@@ -224,7 +224,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the content; a log as batches, a snapshot with a checksum that fits."""
+    """Change the content: a log as batches, a snapshot with a valid checksum."""
     if not data:
         return random.randbytes(20)
     number, content = data[:1], data[1:]

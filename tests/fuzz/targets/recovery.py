@@ -1,6 +1,6 @@
-"""A broker that starts on damaged files: it serves a valid prefix, or refuses with a KafkaError.
+"""Start of a broker on damaged files: it serves a valid prefix, or fails with a KafkaError.
 
-An input is a list of damages to a data directory that is the same on every run.
+An input is a list of damages to a data directory, which is the same in each run.
 """
 
 import struct
@@ -43,11 +43,11 @@ class Damage(NamedTuple):
     """A change to one file.
 
     Attributes:
-        action: What is done.
-        file: Number of the file among the template's.
-        position: First byte concerned.
-        length: Bytes concerned, where `data` does not say it.
-        data: Bytes that are put there.
+        action: Kind of the damage.
+        file: Index of the file in the template.
+        position: First affected byte.
+        length: Number of affected bytes, if `data` does not determine it.
+        data: Bytes that are written.
     """
 
     action: int
@@ -58,7 +58,7 @@ class Damage(NamedTuple):
 
 
 def encode(damages: list[Damage]) -> bytes:
-    """Return damages as an input."""
+    """Encode damages as an input."""
     parts = []
     for action, file, position, length, data in damages:
         size = len(data) if action in {_WRITE, _INSERT, _REPLACE} else length
@@ -67,7 +67,7 @@ def encode(damages: list[Damage]) -> bytes:
 
 
 def decode(data: bytes) -> list[Damage]:
-    """Return the damages of any input."""
+    """Decode the damages of an input."""
     found: list[Damage] = []
     position = 0
     while position + _HEAD.size <= len(data) and len(found) < _MAX_DAMAGES:
@@ -86,7 +86,7 @@ def decode(data: bytes) -> list[Damage]:
 
 @cache
 def template() -> dict[str, bytes]:
-    """Return the files of a broker that was used a little and shut down in order."""
+    """Return the files of a broker with some data after a clean shutdown."""
     directory = workspace("recovery-template")
     broker = SteppedBroker(directory)
     services = broker.server.services
@@ -111,7 +111,7 @@ def _names() -> list[str]:
 
 
 def damaged(damages: list[Damage]) -> dict[str, bytes]:
-    """Return the template's files after the damages."""
+    """Return the files of the template with the damages."""
     files = dict(template())
     for damage in damages:
         name = _names()[damage.file % len(_names())]
@@ -140,7 +140,7 @@ def _changed(content: bytes, damage: Damage) -> bytes:
 
 
 def run(data: bytes) -> None:
-    """Start a broker on the damaged files, use it, and start it once more."""
+    """Start a broker on the damaged files, use it, and restart it."""
     directory = workspace("recovery")
     _lay_out(directory, damaged(decode(data)))
     with refusals():
@@ -161,10 +161,10 @@ def run(data: bytes) -> None:
 def _check_kept(
     broker: SteppedBroker, partition: TopicPartition, kept: list[Batch], *, was_clean: bool
 ) -> None:
-    """Compare a partition with what it held; without a clean shutdown it may have been cut."""
+    """Compare a partition with its original records; without a clean shutdown it may be shorter."""
     now = _readable(broker.server.services.replica_manager.partition(partition).log)
-    assert now == kept[: len(now)], f"{partition} holds something else after a restart"
-    assert len(now) == len(kept) or not was_clean, f"{partition} was cut at a clean restart"
+    assert now == kept[: len(now)], f"{partition} has other records after a restart"
+    assert len(now) == len(kept) or not was_clean, f"{partition} was truncated at a clean restart"
 
 
 def _lay_out(directory: Path, files: dict[str, bytes]) -> None:
@@ -177,7 +177,7 @@ def _lay_out(directory: Path, files: dict[str, bytes]) -> None:
 
 
 def _use(broker: SteppedBroker) -> dict[TopicPartition, list[Batch]]:
-    """Read every partition that is served, append to it, and read what was appended."""
+    """Read each partition that is served, append to it, and read the new records."""
     found = {}
     for partition in _PARTITIONS:
         with suppress(KafkaError):
@@ -194,14 +194,14 @@ def _use(broker: SteppedBroker) -> dict[TopicPartition, list[Batch]]:
 
 
 def _keyed_batch() -> bytearray:
-    """Return a batch that a coordinator passes over when it loads: of a kind it does not know."""
+    """Return a batch that a coordinator skips when it loads: of an unknown record type."""
     builder = RecordBatchBuilder(bytearray(200))
     builder.append(1_700_000_000_000, b"\x00\x63", b"v", None)
     return bytearray(builder.seal())
 
 
 def _readable(log: UnifiedLog) -> list[Batch]:
-    """Return offset and checksum of every batch; all must be whole, valid and in order."""
+    """Return offset and checksum of each batch; all must be complete, valid and in order."""
     found: list[Batch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -221,7 +221,7 @@ def _readable(log: UnifiedLog) -> list[Batch]:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield no damage, a crash, and each file gone, empty, cut and with a flipped byte."""
+    """Yield no damage, a crash, and each file missing, empty, truncated and with a flipped byte."""
     yield b""
     crash = Damage(_REMOVE, _names().index(_CLEAN_SHUTDOWN), 0)
     yield encode([crash])
@@ -279,7 +279,7 @@ def _directory_of(partition: TopicPartition) -> str:
 
 
 def _metadata(content: bytes, random: Random) -> bytes:
-    """Change one record of the cluster's metadata, or add one."""
+    """Change or add one record of the cluster metadata."""
     found = spans(content)
     if not found or random.random() < 0.25:
         return mutate_batches(content, random)

@@ -1,4 +1,4 @@
-"""Every request in every version: a frame as it comes in, header first."""
+"""Requests of all APIs and versions, as received frames with header."""
 
 import struct
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ _MUTATOR = MessageMutator()
 
 
 def run(frame: bytes) -> None:
-    """Read a frame as the broker does."""
+    """Parse a frame as the broker does."""
     with refusals():
         header, position = decode_request_header(frame)
         request = REQUESTS[header.api_key]
         if header.api_key is ApiKey.API_VERSIONS and header.api_version > request.max_version:
-            return  # let through so that it can be answered; its body is not read
+            return  # accepted without reading the body, so that the broker can respond
         decode_and_return(request, memoryview(frame)[position:], header.api_version)
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield each request: without anything in it, with everything, and as a client sends it."""
+    """Yield each request: empty, with all fields, and as a client sends it."""
     for request in REQUESTS.values():
         for version in range(request.min_version, request.max_version + 1):
             made = full(request, version)
@@ -44,7 +44,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def mutate(frame: bytes, random: Random) -> bytes:
-    """Change the body of a frame as a message, seldom anything else."""
+    """Change the body of a frame as a message, rarely other bytes."""
     if random.random() < 0.1:
         return spoil(frame, random)
     if random.random() < 0.05:

@@ -1,6 +1,6 @@
-"""Every response in every version, and everything that is stored as a message.
+"""Responses of all APIs and versions, and all messages that are stored.
 
-An input names the message and its version in two numbers, ahead of its bytes.
+An input begins with the numbers of the message and its version.
 """
 
 import struct
@@ -30,7 +30,7 @@ _MUTATOR = MessageMutator()
 
 
 def run(data: bytes) -> None:
-    """Read a message as a client or a broker does."""
+    """Decode a message as a client or a broker does."""
     if len(data) < _HEAD.size:
         return
     number, version = _HEAD.unpack_from(data)
@@ -49,13 +49,13 @@ def run(data: bytes) -> None:
 
 
 def _body_of(kind: type[Response], frame: memoryview, version: int) -> memoryview:
-    """Return a response without its header, which an empty one is as long as."""
+    """Return a response without its header."""
     header = len(joined(encode_response(kind(), version, 0))) - len(kind().encode_bytes(version))
     return frame[header:]
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield each message, without anything in it and with everything."""
+    """Yield each message, empty and with all fields."""
     for number, kind in _KINDS.items():
         for version in range(kind.min_version, kind.max_version + 1):
             for message in (kind(), full(kind, version)):
@@ -69,7 +69,7 @@ def _encoded(message: Message, version: int) -> bytes:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Change the body as a message, seldom anything else."""
+    """Change the body as a message, rarely other bytes."""
     if len(data) < _HEAD.size or random.random() < 0.05:
         return spoil(data, random)
     number, version = _HEAD.unpack_from(data)
