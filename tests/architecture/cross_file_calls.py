@@ -1,4 +1,4 @@
-"""Counts of the function calls that a record, a request and a rebalance take in pure Python.
+"""Counts of the function calls for a record, a request and a rebalance, in pure Python.
 
 ``python -m tests.architecture.cross_file_calls`` prints them; ``--trace`` lists the calls in order.
 """

@@ -1,4 +1,4 @@
-"""Effects live in their rooms: who may touch sockets, threads, clocks, randomness and files."""
+"""Sockets, threads, clocks, randomness and files are used only by the modules listed here."""
 
 import ast
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def forbidden(effect: str, place: str) -> bool:
 @pytest.mark.parametrize(
     "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
 )
-def test_effects_stay_in_their_rooms(path: Path) -> None:
+def test_effects_are_used_only_in_their_modules(path: Path) -> None:
     place = str(path.relative_to(PACKAGE))
     found = [
         f"{place}:{line} uses {effect}"

@@ -33,6 +33,8 @@ DONE = (
     "tests/docs",
     "tests/serialization",
     "tests/typing",
+    "tests/architecture",
+    "tests/simulation",
 )
 
 

@@ -1,4 +1,4 @@
-"""The limits that keep rooms readable: files, functions and classes stay small."""
+"""Size limits of files, functions and classes."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_file_length(path: Path) -> None:
-    # The compiled module is one translation unit by design and has a wall of its own.
+    # A compiled module is one translation unit by design and has its own limit.
     limit = 900 if path.suffix == ".pyx" else MAX_FILE_LINES
     assert len(path.read_text().splitlines()) <= limit
 

@@ -1,4 +1,7 @@
-"""Runs seeds: ``python -m tests.simulation --seed 7 --trace out.txt``, ``--seeds 99 --jobs 2``."""
+"""Command that runs seeds.
+
+``python -m tests.simulation --seed 7 --trace out.txt`` or ``--seeds 99 --jobs 2``.
+"""
 
 import argparse
 import logging
@@ -17,9 +20,9 @@ _HASH_SEED = "0"
 
 
 def main() -> int:
-    """Run what was asked for; return 1 if something did not hold."""
+    """Run the command; return 1 if an invariant was violated."""
     if os.environ.get("PYTHONHASHSEED") != _HASH_SEED:
-        # The order of sets of strings is part of a run, so it must be the same every time.
+        # A run depends on the order of sets of strings, so hashing must be the same in each run.
         os.environ["PYTHONHASHSEED"] = _HASH_SEED
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])  # noqa: S606 (itself)
     logging.disable(logging.CRITICAL)
@@ -33,14 +36,14 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
-    parser.add_argument("--seed", type=int, help="run this seed alone")
+    parser.add_argument("--seed", type=int, help="run only this seed")
     parser.add_argument("--trace", type=Path, help="with --seed: write the history to this file")
     parser.add_argument(
-        "--bug", nargs="*", choices=BUGS, help="hunt these planted bugs, or all of them"
+        "--bug", nargs="*", choices=BUGS, help="search for these planted bugs; all without a name"
     )
-    parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run")
-    parser.add_argument("--first", type=int, default=1, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes run them")
+    parser.add_argument("--seeds", type=int, default=100, help="number of seeds")
+    parser.add_argument("--first", type=int, default=1, help="first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     return parser.parse_args()
 
 
@@ -51,7 +54,7 @@ def _one(seed: int, trace: Path | None) -> int:
         trace.write_text("\n".join(lines) + "\n")
     _say(
         f"seed {seed}: {result.records} records, {result.virtual_ms / 1000:.1f} s of virtual time, "
-        f"{result.steps} turns, trace {result.digest}"
+        f"{result.steps} steps, trace {result.digest}"
     )
     for kind, count in sorted(result.faults.items()):
         _say(f"  {count:4} {kind}")
@@ -79,7 +82,7 @@ def _many(seeds: Iterable[int], jobs: int) -> int:
 
 
 def _hunt(names: Iterable[str], first: int, count: int) -> int:
-    """Say which seed finds which planted bug; return 1 if one is not found."""
+    """Print which seed finds which planted bug; return 1 if one is not found."""
     missed = 0
     for name in names:
         with planted(BUGS[name]):
@@ -95,13 +98,13 @@ def _hunt(names: Iterable[str], first: int, count: int) -> int:
 
 
 def report(result: Result) -> None:
-    """Say what did not hold, and how to see it again."""
+    """Print the violations, and the command that reproduces them."""
     if result.violations:
         _say(f"seed {result.seed}: {len(result.violations)} violations")
         for violation in result.violations:
             _say(f"  {violation}"[:3000])
         _say(
-            f"  again: PYTHONHASHSEED=0 python -m tests.simulation --seed {result.seed} "
+            f"  reproduce: PYTHONHASHSEED=0 python -m tests.simulation --seed {result.seed} "
             "--trace history.txt"
         )
 

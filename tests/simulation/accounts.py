@@ -1,4 +1,4 @@
-"""What a client has under way: every count of it returns to zero."""
+"""Counts of what a client has in progress; all return to zero."""
 
 from kclient import Consumer, Producer
 from kclient.client.network_client import NetworkClient
@@ -12,7 +12,7 @@ def client_of(producer: Producer) -> NetworkClient:
 
 
 def open_accounts(producer: Producer) -> dict[str, int]:
-    """Return how much of each kind a producer has under way."""
+    """Return the counts of a producer's unfinished work."""
     accumulator, transactions = producer._accumulator, producer._sender._transactions
     entries = [] if transactions is None else list(transactions._partitions.values())
     pool = accumulator.pool
@@ -20,17 +20,17 @@ def open_accounts(producer: Producer) -> dict[str, int]:
         "requests": client_of(producer).in_flight_request_count(),
         "batches": len(accumulator.incomplete),
         "numbered batches": sum(len(entry.in_flight) for entry in entries),
-        "batches on the wire": sum(entry.on_wire for entry in entries),
+        "batches in flight": sum(entry.on_wire for entry in entries),
         "bytes of memory": pool.total - pool._unpooled - sum(map(len, pool._free)),
     }
 
 
 def consumer_accounts(consumer: Consumer) -> dict[str, int]:
-    """Return how much of each kind a consumer has under way."""
+    """Return the counts of a consumer's unfinished work."""
     network = consumer._parts.network
     return {
         "requests": network._client.in_flight_request_count(),
         "unsent requests": sum(map(len, network._unsent.values())),
         "requests without an outcome": len(network._open) + len(network._completed),
-        "given up connections": len(network._old),
+        "abandoned connections": len(network._old),
     }

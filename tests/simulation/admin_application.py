@@ -1,4 +1,4 @@
-"""Makes the topic, looks around now and then, and at the end reads what there is."""
+"""Application with an admin client: creates the topic, describes it, reads the final state."""
 
 from kclient import AdminClient, Consumer, NewTopic
 from kclient.common.errors import KafkaError
@@ -12,10 +12,10 @@ _READ_S = 20.0
 
 
 class AdminApplication(Application):
-    """Makes the topic, and asks about it from time to time.
+    """Creates the topic, and describes it at intervals.
 
     Attributes:
-        ready: Whether there is a topic.
+        ready: Whether the topic exists.
     """
 
     def __init__(self, stage: Stage, machine: str, name: str) -> None:
@@ -23,7 +23,7 @@ class AdminApplication(Application):
         super().__init__(stage, machine, name)
 
     def run(self) -> None:
-        """Make the topic, then look around until the end."""
+        """Create the topic, then describe it until the end."""
         with AdminClient(
             bootstrap_servers=SERVERS,
             runtime=self.process.runtime,
@@ -55,10 +55,10 @@ class AdminApplication(Application):
 
 
 class Reader(Application):
-    """Reads the whole topic, and every group's positions."""
+    """Reads the whole topic, and the committed offsets of each group."""
 
     def run(self) -> None:
-        """Read up to the present end."""
+        """Read up to the current end."""
         partitions = [TopicPartition(TOPIC, n) for n in range(self.stage.scenario.partitions)]
         with Consumer(
             bootstrap_servers=SERVERS,

@@ -1,4 +1,4 @@
-"""A process of a run that uses kclient as anybody would, and writes down what it sees."""
+"""Process of a run that uses a kclient client and records events in the history."""
 
 import random
 from collections import defaultdict
@@ -18,14 +18,14 @@ CLOSE_S = 5.0
 
 
 class Stage:
-    """Where applications play.
+    """State that the applications of a run share.
 
     Attributes:
-        world: The world.
-        scenario: What is played.
-        history: What they saw.
-        processed: The offsets each group has processed, by group and partition.
-        calm: Whether all faults are over, so that members are to show that they stay members.
+        world: The virtual world.
+        scenario: The scenario of the run.
+        history: Events of all applications.
+        processed: Processed offsets, by group and partition.
+        calm: Whether all faults are over, so that members must keep their membership.
     """
 
     def __init__(self, world: VirtualWorld, scenario: Scenario, history: History) -> None:
@@ -37,14 +37,14 @@ class Stage:
 
 
 class Application:
-    """A process that runs one client.
+    """Process with one client.
 
     Attributes:
-        name: Of this life of it.
-        machine: The machine's name.
-        process: Where it runs.
-        stopping: Whether it was asked to come to an end.
-        lot: Its own random numbers.
+        name: Unique name; a restarted process has another.
+        machine: Name of the machine.
+        process: Virtual process.
+        stopping: Whether it has to end.
+        lot: Random numbers of this application.
     """
 
     def __init__(self, stage: Stage, machine: str, name: str) -> None:
@@ -61,34 +61,34 @@ class Application:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, in peace or otherwise."""
+        """Whether the process has ended."""
         return self._task.over or not self.process.alive
 
     def pause(self) -> None:
-        """Let it stand still without knowing."""
+        """Suspend the process, which cannot notice it."""
         if self._paused_at_ms is None and not self.over:
             self._paused_at_ms = self._now_ms()
             self.process.pause()
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the process."""
         if self._paused_at_ms is not None and self.process.alive:
             self._paused_ms += self._now_ms() - self._paused_at_ms
             self._paused_at_ms = None
             self.process.resume()
 
     def run(self) -> None:
-        """What it does; in its process."""
-        raise AssertionError("an application does something")
+        """Run the application in its process."""
+        raise AssertionError("subclasses implement main()")
 
     def note(self, kind: type[Event], *what: object) -> None:
-        """Write down an event; a dead process sees no more."""
+        """Append an event to the history, unless the process is dead."""
         if not self.process.alive:
             return
         self.stage.history.add(kind(self._now_ms(), self.name, *what))
 
     def timed(self, call: str, limit_s: float, do: Callable[[], T]) -> T:
-        """Do something, and write down how long it took without its own callbacks."""
+        """Make a call, and record its duration without its callbacks."""
         started_ms = self._own_ms()
         try:
             return do()
@@ -96,7 +96,7 @@ class Application:
             self.note(Called, call, self._own_ms() - started_ms, limit_s * 1000.0)
 
     def callback(self, do: Callable[[], None]) -> None:
-        """Do something inside of a call of kclient."""
+        """Run a callback of a call of kclient."""
         started_ms = self._own_ms()
         try:
             do()

@@ -1,4 +1,4 @@
-"""Who takes part in a run."""
+"""Participants of a run."""
 
 from tests.simulation.admin_application import AdminApplication
 from tests.simulation.application import Application, Stage
@@ -11,22 +11,22 @@ from tests.simulation.producer_application import ProducerApplication
 from tests.simulation.side_topic import SideTopicApplication
 
 _DEAD_JOINER_MS = 2_000.0
-"""When the client that joins a group first is killed, and the first member starts."""
+"""Time at which the first client that joins is killed and the first member starts."""
 _FIRST_MEMBER_MS = 3_000.0
-"""How long that is the only member: later rebalances wait for the client that was killed."""
+"""Time until more members start: later rebalances wait for the client that was killed."""
 
 
 class Cast:
-    """Everybody.
+    """Operator and applications.
 
     Attributes:
-        stage: Where they play.
-        operator: In charge of the broker.
-        admin: Makes the topic.
-        side: Uses another topic that is deleted and created again, if the scenario has one.
-        producers: Every producer there ever was.
-        consumers: Every consumer there ever was.
-        closing: Whether nobody new is to come.
+        stage: State that they share.
+        operator: Operator of the broker.
+        admin: Application that creates the topic.
+        side: Application of a topic that is deleted and recreated, if the scenario has one.
+        producers: All producers of the run, also those that ended.
+        consumers: All consumers of the run, also those that ended.
+        closing: Whether no application may be started.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -68,7 +68,7 @@ class Cast:
             self.add_consumer(f"c{group}{number}", f"g{group}")
 
     def _kill_dead_joiner(self) -> None:
-        """Kill the client that has sent its first JoinGroup request; start the group's members."""
+        """Kill the client after its first JoinGroup request; start the members of the group."""
         if self._dead_joiner is not None:
             victim, self._dead_joiner = self._dead_joiner, None
             now_ms = self.stage.world.clock.now_ms
@@ -78,7 +78,7 @@ class Cast:
             self.stage.world.clock.after(_FIRST_MEMBER_MS, lambda: self._enter_group(0, first=1))
 
     def complete(self) -> None:
-        """See to it that every group has somebody, and let nobody else enter."""
+        """Start a member for each group without one, then refuse further starts."""
         for number in range(self.stage.scenario.groups):
             group = f"g{number}"
             if all(each.over or each.stopping for each in self.consumers if each.group == group):
@@ -100,10 +100,10 @@ class Cast:
             self.consumers.append(ConsumerApplication(self.stage, machine, name, group))
 
     def watch(self) -> None:
-        """Check what must hold after each step.
+        """Check the invariants that hold after each step.
 
         Raises:
-            AssertionError: It does not.
+            AssertionError: An invariant is violated.
         """
         self.operator.watch()
         if self._dead_joiner is not None and self.operator.has_pending_members("g0"):

@@ -1,4 +1,4 @@
-"""What must hold of every history: pure functions from a history to what is wrong with it."""
+"""Invariants of histories: pure functions from a history to its violations."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -32,40 +32,40 @@ from tests.simulation.history import (
 )
 
 KILL_CLIENT = "kill client"
-"""The kind of `Fault` that is the violent end of the client it names."""
+"""Kind of a `Fault` that kills the client it names."""
 
 BIT_FLIP = "bit flip"
-"""The kind of `Fault` that is a batch damaged on its way to the machine it names."""
+"""Kind of a `Fault` that damages a batch sent to the machine it names."""
 
 GRACE_MS = 500.0
-"""How much later than its timeout a call may return."""
+"""Tolerance of the timeout of a call."""
 
 FIRST_ASSIGNMENT_MS = 2_500.0
-"""How long a new group may be without partitions, where there is no fault in that time."""
+"""Time within which a new group gets partitions, if no fault occurs."""
 
 MOVES_DATA = frozenset({"PRODUCE", "FETCH", "OFFSET_COMMIT"})
-"""APIs of which only requests that are refused count as repetitions."""
+"""APIs of which only requests with an error response count as repetitions."""
 
 _RETRIES_PER_SECOND = 10
 """``retry.backoff.ms`` is 100 in every run."""
 
 MAX_REQUESTS_PER_SECOND = _RETRIES_PER_SECOND + 5
-"""The first request of each connection, coordinator and new topic waits for nothing."""
+"""The first request of each connection, coordinator and new topic has no backoff."""
 
 MAX_REFUSED_PER_SECOND = 4 * _RETRIES_PER_SECOND + 5
-"""Each of up to four partitions has a backoff of its own, and five requests are in flight."""
+"""Each of up to four partitions has its own backoff, and five requests may be in flight."""
 
-_PER_INVARIANT = 5  # more of the same tell nothing new
+_PER_INVARIANT = 5  # further ones add no information
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What the configuration of a run entitles to.
+    """Guarantees of the configuration of a run.
 
     Attributes:
-        idempotent: Nothing is written twice, and in the order of `send`.
+        idempotent: Records are written once, in the order of `send`.
         ordered: Acknowledged records keep the order of `send`.
-        acknowledged: Brokers answer for what they took (acks is not 0).
+        acknowledged: Acknowledged records are in the log (acks is not 0).
     """
 
     idempotent: bool
@@ -75,11 +75,11 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold.
+    """A violated invariant.
 
     Attributes:
-        invariant: Its name.
-        detail: What was seen.
+        invariant: Name of the invariant.
+        detail: The observed events.
     """
 
     invariant: str
@@ -94,7 +94,7 @@ Check = Callable[[History, Promises], Iterator[str]]
 
 
 def check(history: History, promises: Promises) -> list[Violation]:
-    """Return everything that is wrong."""
+    """Return all violations."""
     found = []
     for name, test in CHECKS.items():
         for number, detail in enumerate(test(history, promises)):
@@ -110,7 +110,7 @@ def _stored(history: History) -> dict[Place, str]:
 
 
 def lost_writes(history: History, promises: Promises) -> Iterator[str]:
-    """Acknowledged means readable, at the acknowledged offset."""
+    """An acknowledged record is readable at its offset."""
     stored = _stored(history)
     for event in history.of(Acked):
         if not promises.acknowledged:
@@ -121,7 +121,7 @@ def lost_writes(history: History, promises: Promises) -> Iterator[str]:
 
 
 def duplicates(history: History, promises: Promises) -> Iterator[str]:
-    """With idempotence no value is written twice."""
+    """With idempotence each value is written at most once."""
     if promises.idempotent:
         places = defaultdict(list)
         for place, value in _stored(history).items():
@@ -132,7 +132,7 @@ def duplicates(history: History, promises: Promises) -> Iterator[str]:
 
 
 def phantoms(history: History, _promises: Promises) -> Iterator[str]:
-    """Nothing is in the log that was not sent, or that failed for certain."""
+    """The log contains only values that were sent and may have been written."""
     sent = {event.value for event in history.of(Sent)}
     failed = {event.value for event in history.of(Failed) if not event.possibly_written}
     failed |= {event.value for event in history.of(Refused)}
@@ -140,11 +140,11 @@ def phantoms(history: History, _promises: Promises) -> Iterator[str]:
         if value not in sent:
             yield f"{value!r:.60} at {place} was never sent"
         elif value in failed:
-            yield f"{value} at {place} failed, and was said not to be written"
+            yield f"{value} at {place} failed with possibly_written=False"
 
 
 def reordered(history: History, promises: Promises) -> Iterator[str]:
-    """The log has each producer's records in the order in which they were sent."""
+    """The log has the records of each producer in the order of `send`."""
     numbers = {event.value: (event.who, event.number) for event in history.of(Sent)}
     acked = {(event.partition, event.offset) for event in history.of(Acked)}
     last: dict[tuple[str, int], int] = {}
@@ -154,22 +154,22 @@ def reordered(history: History, promises: Promises) -> Iterator[str]:
             continue
         before = last.get((who, place[0]), -1)
         if number < before:
-            yield f"{value} at {place} stands behind number {before} of {who}"
+            yield f"{value} at {place} is after number {before} of {who}"
         last[who, place[0]] = max(before, number)
 
 
 def inconsistent_offsets(history: History, _promises: Promises) -> Iterator[str]:
-    """An offset holds one value, for all who read it and at any time."""
+    """An offset has one value, for all readers and at any time."""
     seen = _stored(history)
     for event in history.of(Polled):
         place = event.partition, event.offset
         known = seen.setdefault(place, event.value)
         if known != event.value:
-            yield f"{place} held {event.value} for {event.who}, and {known} for others"
+            yield f"{place} was {event.value} for {event.who}, and {known} for others"
 
 
 def nonmonotonic_polls(history: History, _promises: Promises) -> Iterator[str]:
-    """From assignment to revocation a member sees each offset of a partition, in order."""
+    """From assignment to revocation a member reads each offset of a partition, in order."""
     next_offsets: dict[tuple[str, int], int] = {}
     for event in history:
         if isinstance(event, Assigned | Revoked):
@@ -186,7 +186,7 @@ def nonmonotonic_polls(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
-    """A member is handed records of partitions it holds, and of no others."""
+    """A member receives only records of partitions assigned to it."""
     held: set[tuple[str, int]] = set()
     for event in history:
         if isinstance(event, Assigned):
@@ -194,11 +194,11 @@ def unowned_reads(history: History, _promises: Promises) -> Iterator[str]:
         elif isinstance(event, Revoked):
             held -= {(event.who, partition) for partition in event.partitions}
         elif isinstance(event, Polled) and (event.who, event.partition) not in held:
-            yield f"{event.who} read {event.partition}@{event.offset} without holding it"
+            yield f"{event.who} read {event.partition}@{event.offset} without owning it"
 
 
 def late_assignments(history: History, _promises: Promises) -> Iterator[str]:
-    """A new group's first member is assigned partitions in time, unless there is a fault."""
+    """The first member of a new group gets partitions in time, unless a fault occurs."""
     waiting: dict[str, Subscribed] = {}
     known: set[str] = set()
     for event in history:
@@ -216,7 +216,7 @@ def late_assignments(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
-    """A member begins where its group stands, or at the beginning where nothing was committed."""
+    """A member starts at the committed offset of its group, or at the beginning without one."""
     present: dict[tuple[str, int], int] = {}
     allowed: dict[tuple[str, int], set[int]] = {}
     for event in history:
@@ -234,15 +234,15 @@ def wrong_starts(history: History, _promises: Promises) -> Iterator[str]:
             offsets = allowed.pop((event.who, event.partition), {event.offset})
             if event.offset not in offsets:
                 yield (
-                    f"{event.who} began {event.partition} at {event.offset}, and {event.group} "
-                    f"stood at {sorted(offsets)}"
+                    f"{event.who} started {event.partition} at {event.offset}; committed for "
+                    f"{event.group}: {sorted(offsets)}"
                 )
 
 
 def foreign_commits(history: History, _promises: Promises) -> Iterator[str]:
-    """A group's position is one that the member that holds the partition has come to.
+    """A committed offset is a position that the owner of the partition has reached.
 
-    It may go back: a commit that was given up, and sent again, may arrive late. Kafka takes it.
+    It may decrease: a commit that timed out and was repeated may arrive late. Kafka accepts it.
     """
     present: dict[tuple[str, int], int] = {}
     holders: dict[tuple[str, int], str] = {}
@@ -258,13 +258,13 @@ def foreign_commits(history: History, _promises: Promises) -> Iterator[str]:
             reached.setdefault((event.who, event.partition), set()).add(event.offset)
         elif isinstance(event, CommitSeen):
             present[event.group, event.partition] = event.offset
-            holder = holders.get((event.group, event.partition), "nobody")
+            holder = holders.get((event.group, event.partition), "no member")
             if event.offset not in reached.get((holder, event.partition), ()):
-                yield f"{event.group} {event.partition}@{event.offset}: {holder} was never there"
+                yield f"{event.group} {event.partition}@{event.offset}: {holder} never reached it"
 
 
 def early_commits(history: History, _promises: Promises) -> Iterator[str]:
-    """Nobody commits what was not processed."""
+    """Only processed records are committed."""
     processed: set[tuple[str, int, int]] = set()
     for event in history:
         if isinstance(event, Processed):
@@ -276,7 +276,7 @@ def early_commits(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def zombie_commits(history: History, _promises: Promises) -> Iterator[str]:
-    """Nothing is committed by a member that asked for it when another held the partition."""
+    """A commit succeeds only if no other member owned the partition when it began."""
     holders: dict[tuple[str, int], str] = {}
     asked_in_time: set[tuple[str, int, int]] = set()
     for event in history:
@@ -288,11 +288,12 @@ def zombie_commits(history: History, _promises: Promises) -> Iterator[str]:
         elif isinstance(event, Committed):
             holder = holders.get((event.group, event.partition))
             if (event.who, event.partition, event.offset) not in asked_in_time:
-                yield f"{event.who} committed {event.partition}@{event.offset}, which {holder} held"
+                place = f"{event.partition}@{event.offset}"
+                yield f"{event.who} committed {place}, which {holder} owned"
 
 
 def lost_memberships(history: History, _promises: Promises) -> Iterator[str]:
-    """A member that is healthy and polls within max.poll.interval.ms stays in its group."""
+    """A member without faults that polls within max.poll.interval.ms stays in its group."""
     healthy: set[str] = set()
     for event in history:
         if isinstance(event, Healthy):
@@ -302,7 +303,7 @@ def lost_memberships(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
-    """A group ends with the last position that the broker took."""
+    """The final committed offset of a group is the last one that the broker accepted."""
     taken: dict[tuple[str, int], int] = {}
     for event in history:
         if isinstance(event, CommitSeen):
@@ -314,7 +315,7 @@ def lost_commits(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def unconfirmed(history: History, _promises: Promises) -> Iterator[str]:
-    """What a member was told is committed, the broker took."""
+    """The broker accepted each commit that was confirmed to a member."""
     taken: set[tuple[str, int, int]] = set()
     for event in history:
         if isinstance(event, CommitSeen):
@@ -322,11 +323,11 @@ def unconfirmed(history: History, _promises: Promises) -> Iterator[str]:
         elif isinstance(event, Committed):
             position = event.group, event.partition, event.offset
             if event.offset and position not in taken:
-                yield f"{event.who} was told that {position} is committed"
+                yield f"{event.who} received a confirmation of {position}"
 
 
 def unseen(history: History, _promises: Promises) -> Iterator[str]:
-    """At the end every group has processed every record of the log."""
+    """At the end each group has processed each record of the log."""
     groups = {event.group for event in history.of(StoredCommit)}
     processed = {(event.group, event.partition, event.offset) for event in history.of(Processed)}
     for partition, offset in sorted(_stored(history)):
@@ -336,7 +337,7 @@ def unseen(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def outcomes(history: History, _promises: Promises) -> Iterator[str]:
-    """Every record has one outcome, and its callback runs once; unless its producer was killed."""
+    """Each record has one outcome and one callback, unless its producer was killed."""
     ends = Counter(event.value for event in history.of(Acked))
     ends.update(event.value for event in history.of(Failed))
     calls = Counter(event.value for event in history.of(CalledBack))
@@ -361,7 +362,7 @@ def late_calls(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def false_alarms(history: History, _promises: Promises) -> Iterator[str]:
-    """Nobody is told of damage but where something was damaged on the way, and once for each."""
+    """Corrupt records are reported only after a batch was damaged, and once for each."""
     left: Counter[str] = Counter()
     for event in history:
         if isinstance(event, Fault) and event.kind == BIT_FLIP:
@@ -373,7 +374,7 @@ def false_alarms(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def request_rates(history: History, _promises: Promises) -> Iterator[str]:
-    """Requests are not repeated faster than ``retry.backoff.ms`` allows, whatever the response."""
+    """Requests are not repeated faster than ``retry.backoff.ms`` allows."""
     for event in history.of(Repeated):
         limit = MAX_REFUSED_PER_SECOND if event.api in MOVES_DATA else MAX_REQUESTS_PER_SECOND
         if event.count > limit:
@@ -382,7 +383,7 @@ def request_rates(history: History, _promises: Promises) -> Iterator[str]:
 
 
 def crashes(history: History, _promises: Promises) -> Iterator[str]:
-    """Nothing ends by an error that nobody expects."""
+    """No application ends with an unexpected error."""
     for event in history.of(Crashed):
         yield f"{event.who} at {event.at_ms:.0f}: {event.error}"
 
@@ -410,4 +411,4 @@ CHECKS: dict[str, Check] = {
     "request-rate": request_rates,
     "crash": crashes,
 }
-"""Every invariant of a finished history, by name."""
+"""Invariants of a complete history, by name."""

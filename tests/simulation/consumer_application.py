@@ -1,4 +1,4 @@
-"""Reads as a member of a group, and writes down what it is given."""
+"""Application with a group member: reads, processes and commits records."""
 
 from collections.abc import Iterable, Mapping
 
@@ -30,16 +30,16 @@ _SEEK_CHANCE = 0.03
 _SLOW_DESERIALIZER_CHANCE = 0.005
 # Longer than the session (3 s), shorter than max.poll.interval.ms (8 s).
 _BUSY_S = 4.5
-# A membership that a fault has ended is over by then: the session, and some polls.
+# After this time, a membership ended by a fault is over: the session, and some polls.
 _SETTLE_MS = 4_500.0
 
 
 class ConsumerApplication(Application):
-    """A member of a group.
+    """Member of a group.
 
     Attributes:
         group: Name of the group.
-        stayed: Whether it has been busy for longer than its session, in the calm at the end.
+        stayed: Whether it was busy for longer than its session after the end of the faults.
     """
 
     def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
@@ -50,7 +50,7 @@ class ConsumerApplication(Application):
         super().__init__(stage, machine, name)
 
     def run(self) -> None:
-        """Read until it is asked to stop."""
+        """Read until `stopping` is set."""
         consumer = Consumer(
             {"bootstrap.servers": SERVERS, "group.id": self.group, **self.stage.scenario.consumer},
             runtime=self.process.runtime,
@@ -101,7 +101,7 @@ class ConsumerApplication(Application):
         return data
 
     def _stay(self, consumer: Consumer) -> None:
-        """Be busy for longer than the session: in a call that waits, then in a deserializer."""
+        """Be busy for longer than the session: in a blocking call, then in a deserializer."""
         if self._calm_since_ms is None:
             self._calm_since_ms = self._now_ms()
         if self.stayed or self._now_ms() < self._calm_since_ms + _SETTLE_MS:
@@ -137,10 +137,10 @@ class ConsumerApplication(Application):
             return list(self.timed("poll", timeout_s, lambda: consumer.poll(timeout_s)))
         except CorruptRecordError as error:
             self.note(Damaged, self.machine, str(error))
-            return []  # it may have been damaged on its way: the next call fetches it again
+            return []  # the batch may be damaged in transit: the next call fetches it again
 
     def _go_back(self, consumer: Consumer, records: list[ConsumerRecord]) -> None:
-        """Ask for records once more, as an application does that could not process them."""
+        """Seek back, as an application does that could not process its records."""
         firsts: dict[int, int] = {}
         for record in records:
             firsts.setdefault(record.partition, record.offset)
@@ -164,11 +164,11 @@ class ConsumerApplication(Application):
         try:
             self.timed("commit", _COMMIT_S, lambda: consumer.commit(wanted, timeout=_COMMIT_S))
         except KafkaError:
-            return  # another will process it again
+            return  # another member will process it again
         self._committed(wanted, None)
 
     def _wanted(self, consumer: Consumer) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the positions to commit, which are behind what was processed."""
+        """Return the offsets to commit: the next offset after each processed record."""
         wanted = {}
         for partition in sorted(consumer.assignment()):
             position = _position(consumer, partition)
@@ -195,7 +195,7 @@ def _numbers(partitions: Iterable[TopicPartition]) -> tuple[int, ...]:
 
 
 def _position(consumer: Consumer, partition: TopicPartition) -> int | None:
-    """Return the position, or None where it is not known yet."""
+    """Return the position, or None if it is not known yet."""
     try:
         return consumer.position(partition, timeout=0.0)
     except KafkaError:

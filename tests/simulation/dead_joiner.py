@@ -6,11 +6,11 @@ from tests.simulation.scenario import TOPIC
 
 _POLL_S = 0.3
 _SESSION_MS = 10_000
-"""Until then later rebalances of the group wait for it, as in Kafka; its first one must not."""
+"""Session timeout: later rebalances wait for it, as in Kafka; the first one must not."""
 
 
 class DeadJoiner(Application):
-    """Sends a JoinGroup request, and is killed once the response has given it a member id."""
+    """Sends a JoinGroup request; it is killed when the response has assigned a member id."""
 
     def __init__(self, stage: Stage, machine: str, name: str, group: str) -> None:
         self.group = group

@@ -1,4 +1,4 @@
-"""What applications saw, in the order in which they saw it; nothing is ever taken back."""
+"""Events observed by applications, in order; append-only."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -7,11 +7,11 @@ from typing import TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an application.
+    """An event of an application.
 
     Attributes:
         at_ms: Virtual time.
-        who: The client, one life of it: a process that is started again has another name.
+        who: Name of the client; a restarted process has another.
     """
 
     at_ms: float
@@ -20,7 +20,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Sent(Event):
-    """`send` took a value; its outcome is open. Values of one producer are numbered from 0."""
+    """`send` accepted a value. Values of one producer are numbered from 0."""
 
     value: str
     number: int
@@ -28,7 +28,7 @@ class Sent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Refused(Event):
-    """`send` raised: there is nothing to come of the value."""
+    """`send` raised an error: the value has no outcome."""
 
     value: str
     error: str
@@ -36,7 +36,7 @@ class Refused(Event):
 
 @dataclass(frozen=True, slots=True)
 class Acked(Event):
-    """A future ended well; the offset is -1 where the broker was not asked."""
+    """A future succeeded; the offset is -1 with acks=0."""
 
     value: str
     partition: int
@@ -45,7 +45,7 @@ class Acked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """A future ended by an error; the record may have been written all the same, or cannot."""
+    """A future failed, with or without `possibly_written`."""
 
     value: str
     error: str
@@ -68,7 +68,7 @@ class Subscribed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Assigned(Event):
-    """A member of a group was given partitions."""
+    """Partitions were assigned to a member."""
 
     group: str
     partitions: tuple[int, ...]
@@ -76,7 +76,7 @@ class Assigned(Event):
 
 @dataclass(frozen=True, slots=True)
 class Revoked(Event):
-    """A member gave partitions up, or heard that it had lost them."""
+    """Partitions of a member were revoked or lost."""
 
     group: str
     partitions: tuple[int, ...]
@@ -84,7 +84,7 @@ class Revoked(Event):
 
 @dataclass(frozen=True, slots=True)
 class Lost(Event):
-    """A consumer called `on_lost`: it is no longer a member and has lost its partitions."""
+    """A consumer called `on_lost`: its membership and its partitions are lost."""
 
     group: str
     partitions: tuple[int, ...]
@@ -92,14 +92,14 @@ class Lost(Event):
 
 @dataclass(frozen=True, slots=True)
 class Healthy(Event):
-    """From here on nothing goes wrong for a member: no fault, and a poll within the interval."""
+    """From here on a member has no faults and polls within the interval."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
 class Polled(Event):
-    """`poll` handed out a record."""
+    """`poll` returned a record."""
 
     group: str
     partition: int
@@ -109,7 +109,7 @@ class Polled(Event):
 
 @dataclass(frozen=True, slots=True)
 class Damaged(Event):
-    """`poll` said that what it had fetched is damaged; nothing of it was handed out."""
+    """`poll` raised an error of a corrupt batch and returned none of its records."""
 
     machine: str
     error: str
@@ -117,7 +117,7 @@ class Damaged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Sought(Event):
-    """A member went back to a record, to be given it again."""
+    """A member sought back to a record."""
 
     group: str
     partition: int
@@ -126,7 +126,7 @@ class Sought(Event):
 
 @dataclass(frozen=True, slots=True)
 class Processed(Event):
-    """The application was done with a record."""
+    """The application processed a record."""
 
     group: str
     partition: int
@@ -135,7 +135,7 @@ class Processed(Event):
 
 @dataclass(frozen=True, slots=True)
 class CommitSeen(Event):
-    """The broker took a group's position; `who` is the broker."""
+    """The broker accepted a commit; `who` is the broker."""
 
     group: str
     partition: int
@@ -144,7 +144,7 @@ class CommitSeen(Event):
 
 @dataclass(frozen=True, slots=True)
 class CommitAsked(Event):
-    """A member set out to commit a position."""
+    """A member began to commit an offset."""
 
     group: str
     partition: int
@@ -162,12 +162,12 @@ class Committed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Called(Event):
-    """A call came back.
+    """A call returned.
 
     Attributes:
-        call: Its name.
-        took_ms: How long it took.
-        limit_ms: How long it may.
+        call: Name of the call.
+        took_ms: Duration.
+        limit_ms: Its timeout.
     """
 
     call: str
@@ -177,14 +177,14 @@ class Called(Event):
 
 @dataclass(frozen=True, slots=True)
 class Crashed(Event):
-    """An application or a part of it ended by an error it should not have seen."""
+    """An application or one of its tasks ended with an unexpected error."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fault(Event):
-    """The nemesis did something; `who` is what it was done to."""
+    """The nemesis injected a fault; `who` is its target."""
 
     kind: str
     detail: str
@@ -192,10 +192,10 @@ class Fault(Event):
 
 @dataclass(frozen=True, slots=True)
 class Repeated(Event):
-    """In one second, a machine sent so many requests of an API that may be repetitions.
+    """Number of requests of an API that a machine sent in one second and that may be repetitions.
 
-    Of PRODUCE, FETCH and OFFSET_COMMIT these are the ones refused with an error; of any other
-    API, all. `at_ms` is the beginning of the second.
+    For PRODUCE, FETCH and OFFSET_COMMIT these are the requests with an error response, for other
+    APIs all. `at_ms` is the start of the second.
     """
 
     api: str
@@ -204,7 +204,7 @@ class Repeated(Event):
 
 @dataclass(frozen=True, slots=True)
 class Stored(Event):
-    """At the end, a partition held a value at an offset."""
+    """A value in the final log of a partition."""
 
     partition: int
     offset: int
@@ -213,7 +213,7 @@ class Stored(Event):
 
 @dataclass(frozen=True, slots=True)
 class StoredCommit(Event):
-    """At the end, a group's committed position; -1 for none."""
+    """A final committed offset of a group; -1 for none."""
 
     group: str
     partition: int
@@ -234,7 +234,7 @@ class History:
         self._events.append(event)
 
     def of(self, kind: type[E]) -> Iterator[E]:
-        """Return the events of one kind."""
+        """Return the events of one class."""
         return (event for event in self._events if isinstance(event, kind))
 
     def __iter__(self) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""Does to a world what the scenario planned, and takes it back."""
+"""Injects the faults of a scenario into a world, and removes them."""
 
 import errno
 import random
@@ -29,14 +29,14 @@ _ERRORS = (
 _SUFFIXES = (*[""] * 6, ".log", ".index", ".timeindex", ".snapshot", "checkpoint")
 _LOOK_MS = 200.0
 _JUMPS_MS = (1_800_000, 400 * 86_400_000)
-"""How far a wall clock is set wrong at most."""
+"""Largest error of a wall clock."""
 
 
 class Nemesis:
-    """Whatever can go wrong.
+    """Injector of faults.
 
     Attributes:
-        spoiled_disk: Whether a disk was made to fail, so that a broker may not trust it any more.
+        spoiled_disk: Whether a disk failed, after which a log directory may be offline.
     """
 
     def __init__(self, cast: Cast) -> None:
@@ -48,7 +48,7 @@ class Nemesis:
             "rechunk": self._rechunk,
             "slow": self._slow,
             "cut": self._cut,
-            "lost answers": self._lose_answers,
+            "lost responses": self._lose_responses,
             "half-open": self._half_open,
             "partition": self._partition,
             "refuse": self._refuse,
@@ -70,12 +70,12 @@ class Nemesis:
         }
 
     def plan(self) -> None:
-        """Set the timers of everything that is to happen."""
+        """Schedule the faults of the scenario."""
         for fault in self._cast.stage.scenario.faults:
             self._later(fault.at_ms, partial(self._act, fault))
 
     def heal(self) -> None:
-        """Undo everything, and let the broker run."""
+        """Remove all faults, and keep the broker running."""
         self._world.net.heal()
         self._heal_disk()
         self._operator.faults.heal()
@@ -121,8 +121,8 @@ class Nemesis:
         reset = lot.random() < 0.5
         self._on_link(fault, lot, lambda name: self._world.net.cut(name, BROKER, reset=reset))
 
-    def _lose_answers(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Let requests through and no answers, until the connections break, or the broker does."""
+    def _lose_responses(self, fault: PlannedFault, lot: random.Random) -> None:
+        """Pass requests and drop responses, until connections or broker fail."""
         client = self._client(lot)
         if client is None:
             return
@@ -156,7 +156,7 @@ class Nemesis:
         self._on_link(fault, lot, lambda name: self._world.net.refuse(name, BROKER))
 
     def _damage(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Flip bits of batches on their way, more than the link's own checksums find."""
+        """Flip bits of batches in transit, undetected by the checksums of TCP."""
         chance = lot.choice((0.1, 0.5, 1.0))
 
         def damage(name: str) -> None:
@@ -167,18 +167,20 @@ class Nemesis:
         self._on_link(fault, lot, damage)
 
     def _hold_letters(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Let a member's commits arrive only when its group has moved on, and it with them."""
+        """Delay a member's commits until the group has a new generation."""
         member = self._victim(ConsumerApplication, lot)
         if not isinstance(member, ConsumerApplication):
             return
         machine, group = member.process.machine.name, member.group
         self._note(fault.kind, member.name, self._world.net.hold(machine, BROKER))
-        self._later(REQUEST_TIMEOUT_MS * lot.uniform(0.5, 1.5), partial(self._disturb, group, lot))
+        self._later(
+            REQUEST_TIMEOUT_MS * lot.uniform(0.5, 1.5), partial(self._interfere, group, lot)
+        )
         until_ms = REQUEST_TIMEOUT_MS + fault.lasts_ms
         self._later(until_ms, lambda: self._world.net.heal(machine, BROKER))
 
-    def _disturb(self, group: str, lot: random.Random) -> None:
-        """Let a group assign its partitions anew."""
+    def _interfere(self, group: str, lot: random.Random) -> None:
+        """Trigger a rebalance of a group."""
         self._note("join consumer", group)
         self._cast.add_consumer(f"c-late-{lot.randrange(1000)}", group)
 
@@ -201,7 +203,7 @@ class Nemesis:
             self._operator.start()
 
     def _cut_power(self, fault: PlannedFault, lot: random.Random) -> None:
-        """Cut it now, or in the midst of a write."""
+        """Cut the power now, or during a write."""
 
         def cut() -> None:
             self._note(fault.kind, BROKER)
@@ -234,7 +236,7 @@ class Nemesis:
             self._watch_disk(self._world.clock.now_ms + fault.lasts_ms + _LOOK_MS)
 
     def _watch_disk(self, until_ms: float) -> None:
-        """Have the broker started again, for some time, when it gave its disk up."""
+        """For some time, restart the broker if it takes its log directory offline."""
         self._operator.restart_if_failed()
         if self._world.clock.now_ms < until_ms:
             self._later(_LOOK_MS, partial(self._watch_disk, until_ms))
@@ -293,7 +295,7 @@ class Nemesis:
         self._later(fault.lasts_ms, lambda: self._cast.add_consumer(machine, group))
 
     def _let_join(self, _fault: PlannedFault, lot: random.Random) -> None:
-        self._disturb(f"g{lot.randrange(self._cast.stage.scenario.groups)}", lot)
+        self._interfere(f"g{lot.randrange(self._cast.stage.scenario.groups)}", lot)
 
     def _pause_client(self, fault: PlannedFault, lot: random.Random) -> None:
         client = self._client(lot)

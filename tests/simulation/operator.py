@@ -1,4 +1,4 @@
-"""Looks after the broker: starts it, starts it again, and watches what must hold at any time."""
+"""Operator of the broker: starts and restarts it, and checks invariants at each step."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _FLUSH_S = 0.004
 
 
 class _SlowDisk:
-    """A disk on which a flush takes its time: a process may die, or a machine, in between."""
+    """Disk whose flush takes time, so that a process or a machine may fail during it."""
 
     def __init__(self, operator: "Operator", process: VirtualProcess, lot: Random) -> None:
         self._operator = operator
@@ -47,18 +47,18 @@ class _SlowDisk:
 
 
 class Operator:
-    """The broker's machine, and whoever is in charge of it.
+    """Operator of the broker's machine.
 
     Attributes:
-        machine: Where the broker runs.
-        faults: What is wrong with its disk.
-        stopping: Whether it was told to stop and has not ended.
-        server: The running broker, if it runs.
-        process: Its process, if there is one.
-        starts: How often it was started, and how that went.
-        at_next_flush: What is to happen when the next segment is about to be flushed.
-        traffic: Counts the requests that reach the broker.
-        left_open: What the last broker that was stopped had open at its end.
+        machine: Machine of the broker.
+        faults: Faults of its disk.
+        stopping: Whether a shutdown is in progress.
+        server: The broker, if it runs.
+        process: Process of the broker, if any.
+        starts: Number of starts by result.
+        at_next_flush: Called before the next flush of a segment.
+        traffic: Counts of the requests received by the broker.
+        left_open: Files and sockets open after the last shutdown.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -80,7 +80,7 @@ class Operator:
         self._high_watermarks: dict[int, int] = {}
 
     def start(self) -> None:
-        """Start the broker; where that fails, try again later."""
+        """Start the broker; retry later if that fails."""
         if self.process is not None and self.process.alive:
             return
         self._wanted = True
@@ -125,20 +125,20 @@ class Operator:
         self.machine.power_cut()
 
     def flushing(self) -> None:
-        """Hear that a segment is about to be flushed: what it got last is not on the disk yet."""
+        """Run `at_next_flush`: the last appends to the segment are not on disk yet."""
         happens, self.at_next_flush = self.at_next_flush, None
         if happens is not None:
             happens()
 
     def restart_if_failed(self) -> None:
-        """Kill a broker that does not trust its disk any more, and start it again."""
+        """Kill and restart a broker whose log directory is offline."""
         if self.server is not None and not self.stopping and not self._trusts_its_disk():
             self._stage.history.add(self._event("restart of a failed broker", ""))
             self.kill()
             self.start()
 
     def has_pending_members(self, group_id: str) -> bool:
-        """Return whether the broker waits for a client to join with the member id it was given."""
+        """Return whether the broker waits for a client to join with its assigned member id."""
         if self.server is None:
             return False
         shards = self.server.services.groups._runtime.shards()
@@ -146,7 +146,7 @@ class Operator:
         return any(isinstance(each, ClassicGroup) and each.pending_members for each in groups)
 
     def stop(self) -> None:
-        """Stop the broker in order; whatever keeps it from ending, it is killed then."""
+        """Shut the broker down; kill it if that does not end in time."""
         server, process = self.server, self.process
         if server is None or process is None or not process.alive or self.stopping:
             return
@@ -166,29 +166,29 @@ class Operator:
         process.spawn("stop", stop)
 
     def refuse_offset_look_ups(self) -> None:
-        """Have every ListOffsets request refused with an error that is retried."""
+        """Fail ListOffsets requests with a retriable error."""
         if self.server is not None and self.process is not None:
             self._refusals = BrokerFaults(self.process.runtime, self.kill)
             self._refusals.fail(ApiKey.LIST_OFFSETS, NotLeaderOrFollowerError, times=None)
             self.server.intercept(self.traffic.counting(self._refusals.intercept))
 
     def allow_offset_look_ups(self) -> None:
-        """Have ListOffsets requests handled again."""
+        """Handle ListOffsets requests again."""
         if self._refusals is not None:
             self._refusals.heal()
 
     @property
     def down(self) -> bool:
-        """Whether no process runs."""
+        """Whether no broker process runs."""
         return self.process is None or not self.process.alive
 
     @property
     def is_sound(self) -> bool:
-        """Whether the broker runs and trusts its disk."""
+        """Whether the broker runs with its log directory online."""
         return self.server is not None and not self.stopping and self._trusts_its_disk()
 
     def ends(self) -> dict[int, int] | None:
-        """Return the log end offset of each partition, or None while the broker lacks one."""
+        """Return the log end offset of each partition, or None while one is not hosted."""
         if not self.is_sound:
             return None
         ends = {
@@ -198,10 +198,10 @@ class Operator:
         return ends if len(ends) == self._stage.scenario.partitions else None
 
     def watch(self) -> None:
-        """Check what must hold after each step.
+        """Check the invariants that hold after each step.
 
         Raises:
-            AssertionError: It does not.
+            AssertionError: An invariant is violated.
         """
         if self.server is None or not self.server.is_running:
             return
@@ -219,7 +219,7 @@ class Operator:
             self._watch_end(each.topic_partition.partition, each.log)
 
     def _check_positions(self, groups: Positions) -> None:
-        """A broker that starts has every position that the last one took."""
+        """Check that a started broker has each committed offset of the previous one."""
         for (group, number), before in self._positions.items():
             found = groups.get(group, {}).get(TopicPartition(TOPIC, number))
             if found is None or found.offset < before:
@@ -250,7 +250,7 @@ class Operator:
         return [each for where, each in hosted.items() if where.topic == TOPIC]
 
     def _trusts_its_disk(self) -> bool:
-        """Return whether the data directory is online, whatever partitions the broker hosts."""
+        """Return whether the data directory is online; the broker may host no partition."""
         if self.server is None:
             return False
         return not self.server.services.replica_manager._log_manager.failures.is_offline

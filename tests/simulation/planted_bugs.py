@@ -1,7 +1,6 @@
-"""Bugs to put into clients and broker, one at a time: the simulation has to find each.
+"""Bugs planted in clients and broker, one at a time; the simulation must find each.
 
-Each is a small change, of the kind that slips through a review. `planted` makes it for the time of
-a ``with`` block and leaves nothing behind.
+Each is a small change that a review might miss. `planted` applies it for a ``with`` block.
 """
 
 import math
@@ -39,19 +38,19 @@ from kclient.producer.record_accumulator import RecordAccumulator
 from kclient.producer.transaction_manager import TransactionManager
 
 Replace = Callable[[Any, str, Callable[..., Any]], None]
-"""Puts another function in the place of one, by its owner and name."""
+"""Replaces a function, by its owner and name."""
 
 
 @dataclass(frozen=True)
 class PlantedBug:
-    """A bug.
+    """A planted bug.
 
     Attributes:
-        summary: What is wrong.
-        plant: Makes it.
-        seed: The first seed to try; it finds the bug unless that is rare.
-        invariant: What it breaks there.
-        is_rare: Whether fewer than about one seed in fifty finds it.
+        summary: Description.
+        plant: Applies it.
+        seed: First seed to try.
+        invariant: The violated invariant.
+        is_rare: Whether fewer than one seed in fifty finds it.
     """
 
     summary: str
@@ -63,7 +62,7 @@ class PlantedBug:
 
 @contextmanager
 def planted(bug: PlantedBug) -> Iterator[None]:
-    """Have a bug for a while."""
+    """Apply a bug for a ``with`` block."""
     with ExitStack() as stack:
 
         def replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -76,14 +75,14 @@ def planted(bug: PlantedBug) -> Iterator[None]:
 def _renumber_retries(replace: Replace) -> None:
     assign = TransactionManager.assign_sequence
 
-    def assign_anew(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
+    def reassign_sequence(self: TransactionManager, batch: Any, topic_id: bytes | None) -> None:
         entry = self._partitions.get(batch.topic_partition)
         if batch.has_sequence and entry is not None:
             entry.remove(batch)
             entry.add(batch)
         assign(self, batch, topic_id)
 
-    replace(TransactionManager, "assign_sequence", assign_anew)
+    replace(TransactionManager, "assign_sequence", reassign_sequence)
     replace(TransactionManager, "_may_send", lambda *_: True)
 
 
@@ -99,7 +98,7 @@ def _free_on_retry(replace: Replace) -> None:
 
 
 class Whatever(int):
-    """A number that differs from none."""
+    """A number that equals every other."""
 
     def __ne__(self, other: object) -> bool:
         return False
@@ -107,7 +106,7 @@ class Whatever(int):
     __hash__ = int.__hash__
 
 
-def _answer_youngest(replace: Replace) -> None:
+def _complete_latest(replace: Replace) -> None:
     def youngest(self: InFlightRequests, node_id: str) -> Any:
         queue = self._queues.get(node_id)
         return queue[-1] if queue else None
@@ -178,22 +177,22 @@ def _deliver_revoked(replace: Replace) -> None:
     replace(Rebalance, "_drop_partitions", lambda _: None)
 
 
-def _wake_nobody(replace: Replace) -> None:
-    def let_go(self: ProduceRequestResult) -> None:
+def _notify_no_thread(replace: Replace) -> None:
+    def release_waiters(self: ProduceRequestResult) -> None:
         self.is_finished = True
 
-    replace(ProduceRequestResult, "_release_waiters", let_go)
+    replace(ProduceRequestResult, "_release_waiters", release_waiters)
 
 
 def _end_twice(replace: Replace) -> None:
-    def settle(self: ProduceRequestResult, outcome: Any) -> bool:
+    def complete(self: ProduceRequestResult, outcome: Any) -> bool:
         self._set_outcome(outcome)
         deliveries = list(self.deliveries)
-        self._runner.run_all(partial(future.report, tell) for _, future, tell in deliveries)
+        self._runner.run_all(partial(future.report, callback) for _, future, callback in deliveries)
         self._release_waiters()
         return True
 
-    replace(ProduceRequestResult, "_finish", settle)
+    replace(ProduceRequestResult, "_finish", complete)
 
 
 def _cut_too_much(replace: Replace) -> None:
@@ -240,7 +239,7 @@ def _trust_requests(replace: Replace) -> None:
     replace(log_validator, "crc32c", lambda _: Whatever())
 
 
-def _trust_answers(replace: Replace) -> None:
+def _accept_responses(replace: Replace) -> None:
     replace(CompletedFetch, "_verify", lambda *_: None)
 
 
@@ -304,75 +303,73 @@ def _keep_the_lock(replace: Replace) -> None:
 
 BUGS: dict[str, PlantedBug] = {
     "eager-metadata": PlantedBug(
-        "a topic that does not exist makes each response pass for news",
+        "a missing topic makes each metadata response count as changed",
         _request_metadata_at_once,
         1,
         "request-rate",
     ),
     "lost-topic-id": PlantedBug(
-        "a topic that was missing keeps its epochs and loses its id",
+        "a topic that was missing keeps its leader epochs without its id",
         _forget_topic_ids,
         8,
         "crash",
     ),
     "renumbered-retry": PlantedBug(
-        "a batch that is sent again gets a new sequence", _renumber_retries, 10, "duplicate"
+        "a retried batch gets a new sequence", _renumber_retries, 10, "duplicate"
     ),
     "early-reuse": PlantedBug(
-        "a batch's buffer goes back to the pool while it waits to be sent again",
+        "the buffer of a batch is released to the pool before its retry",
         _free_on_retry,
         2,
         "work",
     ),
     "wrong-match": PlantedBug(
-        "answers go to the youngest request, whatever their correlation id",
-        _answer_youngest,
+        "responses complete the latest request, regardless of the correlation id",
+        _complete_latest,
         1,
         "crash",
     ),
-    "no-flush": PlantedBug(
-        "a segment is not forced to the disk before the answer", _drop_flush, 1, "work"
-    ),
+    "no-flush": PlantedBug("a segment is not flushed before the response", _drop_flush, 1, "work"),
     "amnesia": PlantedBug(
-        "a broker that starts knows no producer's sequences", _forget_producers, 10, "duplicate"
+        "a started broker has lost the producer state", _forget_producers, 10, "duplicate"
     ),
     "no-dedup": PlantedBug(
-        "the broker does not look at sequences", _ignore_duplicates, 10, "duplicate"
+        "the broker does not check sequences", _ignore_duplicates, 10, "duplicate"
     ),
     "bold-watermark": PlantedBug(
-        "the high watermark is ahead of the log", _overstate_high_watermark, 1, "work"
+        "the high watermark exceeds the log end offset", _overstate_high_watermark, 1, "work"
     ),
     "stale-fetch": PlantedBug(
-        "a fetch for a position of before moves the position", _use_stale_fetch, 1, "crash"
+        "a fetch for an earlier position moves the position", _use_stale_fetch, 1, "crash"
     ),
     "revoked-read": PlantedBug(
-        "records of revoked partitions are handed out", _deliver_revoked, 1, "wrong-start"
+        "records of revoked partitions are returned", _deliver_revoked, 1, "wrong-start"
     ),
-    "lost-wakeup": PlantedBug("nobody is told that a batch is over", _wake_nobody, 1, "late-call"),
-    "two-ends": PlantedBug(
-        "a future may end a second time", _end_twice, 41, "outcome", is_rare=True
+    "lost-wakeup": PlantedBug(
+        "waiting threads are not notified of a completed batch", _notify_no_thread, 1, "late-call"
     ),
-    "cut-too-much": PlantedBug("recovery drops the last good batch", _cut_too_much, 1, "work"),
+    "two-ends": PlantedBug("a future may complete twice", _end_twice, 41, "outcome", is_rare=True),
+    "cut-too-much": PlantedBug("recovery truncates the last valid batch", _cut_too_much, 1, "work"),
     "early-commit": PlantedBug(
-        "automatic commits cover what was only just handed out", _commit_ahead, 7, "early-commit"
+        "auto-commit covers records that poll has just returned", _commit_ahead, 7, "early-commit"
     ),
     "lost-positions": PlantedBug(
-        "a broker that starts does not read the groups' positions", _forget_positions, 1, "work"
+        "a started broker does not load committed offsets", _forget_positions, 1, "work"
     ),
     "trusted-requests": PlantedBug(
-        "the broker does not look at the checksums of what it is sent",
+        "the broker does not check checksums of appended batches",
         _trust_requests,
         6,
         "catch-up",
     ),
     "trusted-responses": PlantedBug(
-        "the consumer does not look at the checksums of what it is sent",
-        _trust_answers,
+        "the consumer does not check checksums of fetched batches",
+        _accept_responses,
         43,
         "inconsistent-offset",
     ),
     "trusted-recovery": PlantedBug(
-        "recovery does not look at checksums", _trust_disk, 154, "catch-up", is_rare=True
+        "recovery does not check checksums", _trust_disk, 154, "catch-up", is_rare=True
     ),
     "dead-joiner": PlantedBug(
         "without a rebalance delay, a new group waits for a client that died before it joined",
@@ -381,23 +378,23 @@ BUGS: dict[str, PlantedBug] = {
         "late-assignment",
     ),
     "any-generation": PlantedBug(
-        "the broker takes commits of a generation that is over",
+        "the broker accepts commits of an earlier generation",
         _take_any_generation,
         28,
         "foreign-commit",
         is_rare=True,
     ),
     "silent-wait": PlantedBug(
-        "a consumer sends no heartbeats while a call other than poll waits",
+        "no heartbeats are sent while a call other than poll waits",
         _wait_without_heartbeats,
         1,
         "lost-membership",
     ),
     "silent-deserializer": PlantedBug(
-        "a consumer sends no heartbeats while code of the application runs inside of a call",
+        "no heartbeats are sent while a call runs application code",
         _keep_the_lock,
         1,
         "lost-membership",
     ),
 }
-"""Every planted bug, by name, with a seed that finds it, and by what."""
+"""All planted bugs by name."""

@@ -1,4 +1,4 @@
-"""Sends numbered values and writes down what becomes of each."""
+"""Application with a producer: sends numbered values and records their outcomes."""
 
 from kclient import Producer, RecordMetadata
 from kclient.common.errors import KafkaError
@@ -21,10 +21,10 @@ _FLUSH_S = LONGEST_DELIVERY_MS / 1000.0 + 3.0
 
 
 class ProducerApplication(Application):
-    """A producer; values are ``<name>-<number>``, padded behind PADDING.
+    """Producer of values ``<name>-<number>``, padded after PADDING.
 
     Attributes:
-        producer: The client, once it was made.
+        producer: The client, once it is created.
     """
 
     def __init__(self, stage: Stage, machine: str, name: str) -> None:
@@ -62,15 +62,15 @@ class ProducerApplication(Application):
         left = open_accounts(producer)
         if self._gave_up_on_wire and not self._rested:  # closing does not wait for their responses
             left.pop("bytes of memory", None)
-            left.pop("batches on the wire", None)
+            left.pop("batches in flight", None)
         if any(left.values()):
             self.note(Crashed, f"left after close: {left}")
 
     def watch(self) -> None:
-        """Check what must hold after each step.
+        """Check the invariants that hold after each step.
 
         Raises:
-            AssertionError: It does not.
+            AssertionError: An invariant is violated.
         """
         producer = self.producer
         if producer is None:
@@ -78,7 +78,7 @@ class ProducerApplication(Application):
         pool = producer._accumulator.pool
         out = pool.total - pool._unpooled - sum(map(len, pool._free))
         if not 0 <= out <= pool.total:
-            raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are handed out")
+            raise AssertionError(f"{self.name}: {out} of {pool.total} bytes are allocated")
         for node, waiting in client_of(producer)._in_flight._queues.items():
             count = sum(not each.request.internal for each in waiting)
             if count > self.stage.scenario.in_flight:
@@ -107,7 +107,7 @@ class ProducerApplication(Application):
 
     def _padding(self) -> bytes:
         if self.stage.scenario.has_large_values:
-            # Not to be compressed away.
+            # Random, so that compression does not remove it.
             return PADDING + self.lot.randbytes(self.lot.randrange(1_500))
         return PADDING * int(self.lot.paretovariate(1.0) * 10.0 % 400.0)
 
@@ -116,7 +116,7 @@ class ProducerApplication(Application):
             self.timed("send", MAX_BLOCK_MS / 1000.0, lambda: producer.send(MISSING_TOPIC, b""))
         except KafkaError:
             return
-        self.note(Crashed, "a record for a topic that does not exist was taken")
+        self.note(Crashed, "a record for a topic that does not exist was accepted")
 
     def _end(self, value: str, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
         if metadata is not None:
@@ -129,7 +129,7 @@ class ProducerApplication(Application):
             self._outcomes[value] = type(error).__name__
 
     def _flush(self, producer: Producer, timeout_s: float, limit_s: float) -> bool:
-        """Return whether everything has its outcome; it may take the call `limit_s` to see that."""
+        """Return whether all records have an outcome within `limit_s` seconds."""
         try:
             self.timed("flush", limit_s, lambda: producer.flush(timeout_s))
         except KafkaError as error:
@@ -139,25 +139,25 @@ class ProducerApplication(Application):
         return True
 
     def _compare(self, value: str, future: DeliveryFuture) -> None:
-        """The future says what the callback said."""
+        """Check that future and callback have the same outcome."""
         if not future.done():
             self.note(Crashed, f"{value} has no outcome after close")
             return
         error = future.exception(0)
         if error is None:
             metadata = future.result(0)
-            said = f"{metadata.partition}@{metadata.offset}"
+            outcome = f"{metadata.partition}@{metadata.offset}"
         else:
-            said = type(error).__name__
-        if self._outcomes.get(value) != said:
-            self.note(Crashed, f"{value}: future {said}, callback {self._outcomes.get(value)}")
+            outcome = type(error).__name__
+        if self._outcomes.get(value) != outcome:
+            self.note(Crashed, f"{value}: future {outcome}, callback {self._outcomes.get(value)}")
 
     def _come_to_rest(self, producer: Producer) -> None:
-        """Where every record has its outcome, nothing is under way once the last answers are in."""
+        """Check that no work is left after the last response, if all records have an outcome."""
         began_ms = self._own_ms()
         while any(open_accounts(producer).values()):
             if self._own_ms() - began_ms > _REST_MS:
-                self.note(Crashed, f"no rest after {_REST_MS} ms: {open_accounts(producer)}")
+                self.note(Crashed, f"not idle after {_REST_MS} ms: {open_accounts(producer)}")
                 return
             self.process.sleep(0.05)
         self._rested = True

@@ -1,4 +1,4 @@
-"""Many runs, in processes."""
+"""Runs in parallel processes."""
 
 import multiprocessing
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from tests.simulation.simulation import Result, simulate
 
 
 def run_all(seeds: Iterable[int], jobs: int) -> Iterator[Result]:
-    """Run seeds in so many processes; the results come without their histories."""
+    """Run seeds in several processes; the results have no histories."""
     if jobs == 1:
         yield from map(_summary, seeds)
         return

@@ -1,4 +1,4 @@
-"""What a run is made of, drawn from its seed."""
+"""Scenario of a run, drawn from its seed."""
 
 import random
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ TOPIC = "t"
 SIDE_TOPIC = "side"
 MISSING_TOPIC = "missing"
 PADDING = b"|"
-"""Separates a value, which has none of it, from what makes it longer."""
+"""Separator between a value and its padding; values do not contain it."""
 BROKER = "broker"
 PORT = 9092
 
 WORK_MS = 15_000.0
-"""How long producers send and the nemesis does its worst; then everything heals."""
+"""Time in which producers send and faults occur; then all faults are removed."""
 
 REQUEST_TIMEOUT_MS = 1_500
 LONGEST_DELIVERY_MS = 12_000
@@ -24,7 +24,7 @@ API_TIMEOUT_MS = 6_000
 _YEAR_MS = 365 * 86_400_000
 
 NETWORK_FAULTS = (
-    *("rechunk", "slow", "cut", "lost answers", "half-open", "partition", "refuse"),
+    *("rechunk", "slow", "cut", "lost responses", "half-open", "partition", "refuse"),
     *("damage", "late letters"),
 )
 PROCESS_FAULTS = ("kill broker", "stop broker", "power cut", "pause broker")
@@ -38,13 +38,13 @@ ALL_FAULTS = (*NETWORK_FAULTS, *PROCESS_FAULTS, *DISK_FAULTS, *CLIENT_FAULTS)
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """Something the nemesis is to do.
+    """A fault to inject.
 
     Attributes:
-        at_ms: When, after the start.
+        at_ms: Time after the start.
         kind: One of `ALL_FAULTS`.
-        lasts_ms: Until it is undone, for what can be undone.
-        lot: Decides what is left open, such as the victim.
+        lasts_ms: Duration, for faults that have one.
+        lot: Random number that decides details, such as the target.
     """
 
     at_ms: float
@@ -55,26 +55,26 @@ class PlannedFault:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One run.
+    """Parameters of a run.
 
     Attributes:
-        seed: From which everything follows.
+        seed: Seed of all random numbers.
         broker: Broker settings.
         topic: Topic settings.
         producer: Producer settings.
         consumer: Consumer settings.
-        producers: How many.
-        consumers: How many in each group.
-        groups: How many.
-        partitions: How many.
-        records: How many each producer sends.
+        producers: Number of producers.
+        consumers: Number of members of each group.
+        groups: Number of groups.
+        partitions: Number of partitions.
+        records: Number of records of each producer.
         commit: sync, async or auto.
-        slowness: How likely a consumer dawdles over a record.
-        in_flight: The producers' limit.
-        promises: What may be expected.
-        faults: What the nemesis does.
+        slowness: Probability that a consumer processes a record slowly.
+        in_flight: Limit of the producers.
+        promises: Guarantees of the configuration.
+        faults: Faults to inject.
         dead_joiner: Whether a client of the first group is killed between its JoinGroup requests.
-        latency_ms: Of every link, the least and the most.
+        latency_ms: Smallest and largest latency of each link.
         has_large_values: Whether batches take several sectors of the disk, so that a power cut can
             tear them; it comes with more power cuts.
         names_missing: Whether producers and consumers name a topic that does not exist.
@@ -104,7 +104,7 @@ class Scenario:
 
     @property
     def delivery_ms(self) -> float:
-        """How long a record may take to its outcome."""
+        """Limit of the time from `send` to the outcome."""
         return float(str(self.producer["delivery_timeout_ms"]))
 
 
@@ -222,7 +222,9 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
         "auto_commit_interval_ms": lot.choice((100, 1_000)),
         "isolation_level": lot.choice(("read_committed", "read_uncommitted")),
         "partition_assignment_strategy": lot.choice((["range"], ["roundrobin"])),
-        "fetch_min_bytes": lot.choice((1, 1, 150)),  # more than the limits below would only wait
+        "fetch_min_bytes": lot.choice(
+            (1, 1, 150)
+        ),  # faults beyond the limits below would only wait
         "fetch_max_wait_ms": lot.choice((50, 500)),
         "fetch_max_bytes": lot.choice((500, 52_428_800)),
         "max_partition_fetch_bytes": lot.choice((200, 3_000, 1_048_576)),
@@ -240,16 +242,16 @@ def _consumer(lot: random.Random, commit: str) -> dict[str, object]:
 
 def _faults(lot: random.Random, *, flush: bool) -> list[PlannedFault]:
     kinds = [kind for kind in ALL_FAULTS if flush or kind != "power cut"]
-    disk_fails = lot.random() < 0.5  # it takes the broker out of much else
+    disk_fails = lot.random() < 0.5  # it makes other faults ineffective
     if not disk_fails:
         kinds = [kind for kind in kinds if kind not in DISK_FAULTS]
     chosen = lot.sample(kinds, lot.randint(2, len(kinds)))
-    if lot.random() < 0.5:  # what is asked for twice is what sequences are for
-        chosen += ["lost answers"] * (len(chosen) // 2)
+    if lot.random() < 0.5:  # repeated requests test sequences
+        chosen += ["lost responses"] * (len(chosen) // 2)
     if flush and lot.random() < 0.5:
         chosen += ["power cut"] * (1 + len(chosen) // 3)
     drawn = [lot.choice(chosen) for _ in range(lot.randint(3, 14))]
-    if disk_fails:  # most errors meet an operation that does not come
+    if disk_fails:  # most errors are set for an operation that does not occur
         drawn += [lot.choice((*DISK_FAULTS, "disk error")) for _ in range(lot.randint(3, 12))]
     return [_planned(kind, lot) for kind in drawn]
 

@@ -1,4 +1,4 @@
-"""Uses a topic that is deleted and created again while its clients run."""
+"""Application of a topic that is deleted and recreated while its clients run."""
 
 from collections.abc import Callable
 
@@ -12,14 +12,14 @@ from tests.simulation.scenario import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, SIDE_T
 _PARTITION = TopicPartition(SIDE_TOPIC, 0)
 _SEND_S = 2.0
 _USABLE_S = 10.0
-"""How long it may take, once the faults are over, until the topic can be used again."""
+"""Limit of the time from the end of the faults until the topic is usable."""
 
 
 class SideTopicApplication(Application):
-    """A process with a producer, a consumer and an admin client that outlive their topic."""
+    """Process with a producer, a consumer and an admin client that outlive their topic."""
 
     def run(self) -> None:
-        """Write, read, delete and create until `stopping` is set; then all must work again."""
+        """Write, read, delete and create until `stopping` is set; then check that all works."""
         with (
             AdminClient(
                 bootstrap_servers=SERVERS,
@@ -75,7 +75,7 @@ class SideTopicApplication(Application):
                 self.note(Crashed, f"{SIDE_TOPIC}: {type(error).__name__}: {error}")
 
     def _check(self, admin: AdminClient, producer: Producer, consumer: Consumer) -> None:
-        """Check that the topic exists, and that the clients that were open all the time use it."""
+        """Check that the topic exists, and that the clients still work with it."""
         try:
             admin.create_topics([NewTopic(SIDE_TOPIC, 1, 1)])
         except TopicExistsError:
@@ -90,7 +90,7 @@ class SideTopicApplication(Application):
     def _try_to_use(self, producer: Producer, consumer: Consumer) -> str:
         """Write until the consumer reads one of these records; return what failed, or "".
 
-        A position is kept when its topic is recreated, as in Kafka's consumer: where the log of the
+        A position is kept when its topic is recreated, as in Kafka's consumer: if the log of the
         new topic already reaches it, only later records are read.
         """
         deadline_ms = self._now_ms() + _USABLE_S * 1000.0

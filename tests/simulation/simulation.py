@@ -1,4 +1,4 @@
-"""One run: a world, those who live in it, what is done to them, and what must have come of it."""
+"""Run of a scenario: world, participants, faults and checks."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from tests.simulation.scenario import WORK_MS, Scenario, draw
 
 _BEGIN_MS = 30_000.0
 _FINISH_MS = 50_000.0
-_SETTLE_MS = 4_000.0  # what was sent to a broker before may still arrive
+_SETTLE_MS = 4_000.0  # requests sent earlier may still arrive
 _CATCH_UP_MS = 30_000.0
 _CLOSE_MS = 30_000.0
 _CALM_MS = 40_000.0
@@ -25,18 +25,18 @@ _READ_MS = 40_000.0
 
 @dataclass
 class Result:
-    """What came of a run.
+    """Result of a run.
 
     Attributes:
         seed: The seed.
-        violations: What did not hold.
-        faults: How often each was done.
-        records: How many records the log has at the end.
-        virtual_ms: How much time passed in the world.
-        steps: How many turns its tasks took.
-        digest: Hash of everything that happened.
-        history: What was seen.
-        trace: The world's own events, if they were asked for.
+        violations: Violated invariants.
+        faults: Number of injected faults by kind.
+        records: Number of records in the final log.
+        virtual_ms: Elapsed virtual time.
+        steps: Number of task switches.
+        digest: Hash of all events.
+        history: Events of the applications.
+        trace: Events of the world, if requested.
     """
 
     seed: int
@@ -79,7 +79,7 @@ def simulate(seed: int, *, keep_trace: bool = False) -> Result:
 
 
 def _judge(result: Result, scenario: Scenario, *, complete: bool) -> list[Violation]:
-    """Check the history; one that broke off in the middle is not expected to be whole."""
+    """Check the history; of an aborted run only the invariants of incomplete histories."""
     whole = {"lost-write", "unseen", "outcome"}
     return [
         found
@@ -98,11 +98,11 @@ def _where(problem: BaseException) -> str:
 
 
 class _Run:
-    """The acts of a run.
+    """Phases of a run.
 
     Attributes:
-        phase: Which one is on; it names what fails for taking too long.
-        cast: Who takes part.
+        phase: Current phase, for errors of a run that takes too long.
+        cast: Participants.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -112,7 +112,7 @@ class _Run:
         self.cast = Cast(stage)
 
     def play(self) -> None:
-        """Play all acts."""
+        """Run all phases."""
         world, cast = self._world, self.cast
         nemesis = Nemesis(cast)
         cast.operator.start()
@@ -138,7 +138,7 @@ class _Run:
         self._world.run(until, limit_ms)
 
     def _caught_up(self) -> bool:
-        """Return whether every group has processed whatever the log holds."""
+        """Return whether each group has processed all records of the log."""
         ends = self.cast.operator.ends()
         processed = self._stage.processed
         return ends is not None and all(
@@ -148,7 +148,7 @@ class _Run:
         )
 
     def _stay(self) -> None:
-        """Let every member be busy for longer than its session, in the calm after the faults."""
+        """Keep each member busy for longer than its session, after the end of the faults."""
         cast = self.cast
         cast.operator.refuse_offset_look_ups()
         self._stage.calm = True
@@ -168,7 +168,7 @@ class _Run:
         self._act("read", _READ_MS, lambda: reader.over)
 
     def _check_leftovers(self) -> None:
-        """Nothing stays open behind a client that was closed, nor behind a broker."""
+        """Check that closed clients and brokers have left no file or socket open."""
         cast = self.cast
         self.phase = "leftovers"
         for each in (*cast.others, *cast.applications):

@@ -1,4 +1,4 @@
-"""The simulation's operator sees every broken broker, and counts requests in every act."""
+"""The operator detects each failed broker, and counts requests in each phase."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ START_MS = 10_000.0
 
 @pytest.fixture
 def operator() -> Iterator[Operator]:
-    """A broker that runs and hosts no partition yet."""
+    """Running broker without partitions."""
     with VirtualWorld(1) as world:
         operator = Operator(Stage(world, draw(1), History()))
         operator.start()
@@ -24,7 +24,7 @@ def operator() -> Iterator[Operator]:
         yield operator
 
 
-def test_a_broker_whose_data_directory_is_offline_is_not_sound_though_it_hosts_no_partition(
+def test_broker_with_offline_directory_and_no_partition_is_not_sound(
     operator: Operator,
 ) -> None:
     assert operator.is_sound
@@ -34,11 +34,11 @@ def test_a_broker_whose_data_directory_is_offline_is_not_sound_though_it_hosts_n
     assert not operator.is_sound
 
 
-def test_the_ends_are_unknown_while_a_partition_is_not_hosted(operator: Operator) -> None:
+def test_log_ends_are_unknown_while_a_partition_is_not_hosted(operator: Operator) -> None:
     assert operator.ends() is None
 
 
-def test_requests_are_counted_while_offset_look_ups_are_refused() -> None:
+def test_requests_are_counted_while_list_offsets_fails() -> None:
     history = simulate(2).history
     calm_ms = min(event.at_ms for event in history.of(Healthy))
     counted = {event.api for event in history.of(Repeated) if event.at_ms >= calm_ms}

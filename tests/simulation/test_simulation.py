@@ -28,39 +28,39 @@ def run(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("first", range(1, 9, SEEDS_PER_TEST))
-def test_nothing_is_violated(first: int) -> None:
+def test_no_invariant_is_violated(first: int) -> None:
     done = run("--first", str(first), "--seeds", str(SEEDS_PER_TEST))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{SEEDS_PER_TEST} seeds" in done.stdout
 
 
-def test_a_seed_goes_the_same_way_each_time() -> None:
+def test_seed_reproduces_its_run() -> None:
     first, second = simulate(3), simulate(3)
     assert first.digest == second.digest
     assert list(first.history.lines()) == list(second.history.lines())
     assert simulate(4).digest != first.digest
 
 
-def test_a_seed_can_be_told_to_show_what_happened(tmp_path: Path) -> None:
-    """From any shell: the program itself sees to whatever else a run depends on."""
+def test_history_of_a_seed_can_be_written_to_a_file(tmp_path: Path) -> None:
+    """Run the command with a random hash seed: the program itself fixes the hash seed."""
     done = run("--seed", "3", "--trace", str(tmp_path / "trace"), hash_seed="77")
     assert done.returncode == 0, done.stdout + done.stderr
     assert simulate(3).digest in done.stdout
     assert "Acked" in (tmp_path / "trace").read_text()
 
 
-def test_a_violation_is_reported_with_the_way_to_see_it_again(
+def test_violation_is_reported_with_a_command_to_reproduce_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report(Result(7, [Violation("lost-write", "v-1")]))
-    said = capsys.readouterr().out
-    assert "lost-write: v-1" in said
-    assert "python -m tests.simulation --seed 7 --trace" in said
+    output = capsys.readouterr().out
+    assert "lost-write: v-1" in output
+    assert "python -m tests.simulation --seed 7 --trace" in output
     report(Result(8))
     assert capsys.readouterr().out == ""
 
 
-def test_seeds_draw_everything_there_is() -> None:
+def test_seeds_cover_all_faults_and_settings() -> None:
     scenarios = [draw(seed) for seed in range(300)]
     assert {fault.kind for each in scenarios for fault in each.faults} == set(ALL_FAULTS)
     for name in ("acks", "compression_type", "max_in_flight_requests_per_connection"):

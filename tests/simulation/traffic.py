@@ -1,4 +1,4 @@
-"""Counts what reaches the broker, by client, API and second, for the check of request rates."""
+"""Counts of requests received by the broker, for the check of request rates."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ CarryOut = Callable[[Request], None]
 
 
 class Traffic:
-    """Notes, second by second, how often each client sent what may be a repetition.
+    """Number of requests that may be repetitions, by second, client and API.
 
-    Of an API that moves data those are the requests refused with an error; of any other, all.
+    For APIs that transfer data these are the requests with an error response, for others all.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -50,7 +50,7 @@ class Traffic:
         carry_out(WatchedRequest(request, Fate(), responded))
 
     def counting(self, interceptor: Interceptor) -> Interceptor:
-        """Return an interceptor that counts a request and then gives it to another one."""
+        """Return an interceptor that counts a request and calls the next interceptor."""
 
         def intercept(request: Request, carry_out: CarryOut) -> None:
             self.intercept(request, lambda counted: interceptor(counted, carry_out))
@@ -58,7 +58,7 @@ class Traffic:
         return intercept
 
     def flush(self) -> None:
-        """Write the counts of the present second into the history."""
+        """Append the counts of the current second to the history."""
         for (name, api), count in sorted(self._counts.items()):
             at_ms = self._second * _SECOND_MS
             self._stage.history.add(Repeated(at_ms, name, api, count))
@@ -73,7 +73,7 @@ class Traffic:
 
 
 def _errors(response: Response) -> Iterator[int]:
-    """Return the error codes of a response that moves data."""
+    """Return the error codes of a response of an API that transfers data."""
     if isinstance(response, ProduceResponse):
         yield from (
             part.error_code for each in response.responses for part in each.partition_responses
