@@ -1,8 +1,7 @@
-"""The faults that kclient has to stand, each with what is expected, and where tests show it.
+"""The faults that kclient handles, each with its expected behaviour and its tests.
 
-A test names the cases it shows with ``@pytest.mark.fault("C1")``. To see who shows what, and what
-nobody shows: ``python -m tests.faults.catalogue``. To write docs/reference/fault-cases.md anew:
-``python -m tests.faults.catalogue --write``.
+A test names its cases with ``@pytest.mark.fault("C1")``. ``python -m tests.faults.catalogue`` lists
+the tests of each case; with ``--write`` it also writes docs/reference/fault-cases.md.
 """
 
 import ast
@@ -18,7 +17,7 @@ PAGE = ROOT / "docs" / "reference" / "fault-cases.md"
 _TLS = "encryption is not available yet"
 _SASL = "authentication is not available yet"
 _TRANSACTIONS = "transactions are not available yet"
-_ASYNCIO = "the asyncio face is not available yet"
+_ASYNCIO = "the asyncio API is not available yet"
 _REPLICATION = "clusters of several companion brokers are not available yet"
 
 
@@ -26,9 +25,9 @@ class Case(NamedTuple):
     """A fault and what is expected.
 
     Attributes:
-        fault: What goes wrong.
-        expected: What kclient does then.
-        not_yet: Why nothing has to show it; empty where something has to.
+        fault: The fault.
+        expected: The behaviour.
+        not_yet: Reason why the case has no test yet; empty if it has.
     """
 
     fault: str
@@ -48,84 +47,93 @@ CONNECTIONS = Chapter(
     {
         "C1": Case(
             "Some bootstrap servers are down",
-            "the others are tried; where none answers, the error gives each address its own cause",
+            "the client tries the others; if none responds, the error has a cause for each address",
         ),
         "C2": Case(
-            "A name cannot be looked up, its first address is dead, or its addresses change",
-            "every address is tried, the name is looked up again at a reconnect, errors name it",
+            "A name does not resolve, its first address is down, or its addresses change",
+            (
+                "the client tries every address and resolves the name again at each reconnect; "
+                "errors contain the name"
+            ),
         ),
         "C3": Case(
-            "Packets to an address vanish",
+            "Packets to an address are dropped",
             "the attempt ends at the client's own, growing timeout (KIP-601), not at the kernel's",
         ),
         "C4": Case(
-            "A peer accepts and never says a word",
-            "its request times out and the next server is tried",
+            "A peer accepts connections and sends nothing",
+            "the request times out, and the next server is tried",
         ),
         "C5": Case(
-            "A peer is gone without an end of the connection (half-open)",
-            "requests fail retriably at their timeout, the socket is closed, nothing is doubled",
+            "A connection is half-open",
+            (
+                "requests fail with a retriable error at their timeout, the socket is closed, "
+                "nothing is duplicated"
+            ),
         ),
         "C6": Case(
-            "The connection ends, or is reset, within a response",
-            "the half frame is dropped, nothing of it is delivered, the request is sent again",
+            "The connection is closed or reset within a response",
+            "the partial frame is discarded and the request is sent again",
         ),
         "C7": Case(
-            "The connection ends while a Produce request is being written",
-            "it may have been carried out: the same batch is sent with the same sequence",
+            "The connection is closed while a Produce request is written",
+            "the broker may have handled it: the same batch is sent with the same sequence",
         ),
-        "C8": Case("Bytes come and go one at a time, or in odd chunks", "no result differs"),
+        "C8": Case(
+            "Data arrives and leaves byte by byte, or in odd pieces",
+            "no result differs",
+        ),
         "C9": Case(
-            "A response comes at a byte a second",
-            "the deadline is that of the whole response",
+            "A response arrives at one byte a second",
+            "the request timeout covers the whole response",
         ),
         "C10": Case(
-            "Every connection lives only for a second or so",
-            "a chain of producers and consumer groups passes every record on, once and in order",
+            "Every connection lasts about a second",
+            "a chain of producers and consumer groups delivers every record once and in order",
         ),
         "C11": Case(
-            "The broker closes an idle connection while a request is being sent",
-            "the client connects again and the caller notices nothing",
+            "The broker closes an idle connection while a request is sent",
+            "the client reconnects without an error",
         ),
         "C12": Case(
             "All brokers are down for minutes",
-            "attempts are few, no processor time is burnt, work goes on by itself afterwards",
+            "few attempts, no busy loop, and automatic recovery",
         ),
         "C13": Case(
-            "The network is slow, uneven, thin, and stalls now and then",
-            "it takes longer; nothing times out for it, is doubled or changes places",
+            "The network is slow, irregular, narrow, and stalls at times",
+            "it takes longer, without timeouts, duplicates or reordering",
         ),
         "C14": Case(
             "A broker advertises a wrong address, shares one, or is replaced",
-            "the other brokers serve; where none is left the client starts over",
+            "the other brokers serve; if none is left, the client rebootstraps",
         ),
         "C15": Case(
-            "A certificate or a handshake is wrong",
-            "the error names host and reason; there is no way around encryption",
+            "A certificate or a handshake is invalid",
+            "the error has host and reason; there is no fallback to plain text",
             _TLS,
         ),
         "C16": Case(
-            "A password, a user or a mechanism is refused",
-            "one error that says so, and no storm of attempts",
+            "A password, a user or a mechanism is rejected",
+            "one error with the reason, without repeated attempts",
             _SASL,
         ),
         "C17": Case(
-            "An authentication runs out with requests under way",
-            "it is renewed and they go on in order",
+            "An authentication expires with requests in flight",
+            "it is renewed, and the requests continue in order",
             _SASL,
         ),
         "C18": Case(
-            "A source of tokens fails, hangs, or hands out an old one",
-            "the network thread does not wait for it, and the error says so",
+            "A token provider fails, hangs, or returns an expired token",
+            "the network thread does not wait for it, and the error has the reason",
             _SASL,
         ),
         "C19": Case(
             "The client's process is out of file descriptors",
-            "retriable errors; it recovers once there are some, and none is lost",
+            "retriable errors, recovery once descriptors are available, no leak",
         ),
         "C20": Case(
             "The wall clock jumps by an hour, or the machine sleeps",
-            "no timeout moves with the wall clock; only timestamps do",
+            "no timeout depends on the wall clock; only timestamps do",
         ),
     },
 )
@@ -134,52 +142,52 @@ PROTOCOL = Chapter(
     "Protocol",
     {
         "P1": Case(
-            "A web server, an SSH server or an encrypted port answers",
-            "its words are not taken for a size; the error says what the peer seems to be",
+            "The peer is a web server, an SSH server or a TLS port",
+            "its bytes are not taken for a size; the error names the probable protocol",
         ),
         "P2": Case(
-            "A frame's size is negative, zero, over the limit, or a claim that nothing follows",
-            "refused; memory grows with bytes that came, not with bytes that were promised",
+            "A frame's size is negative, zero, over the limit, or not followed by data",
+            "rejected; memory grows with the received bytes, not with the announced size",
         ),
         "P3": Case(
-            "An answer carries a wrong number, comes unasked, or out of order",
-            "the connection is closed, everything on it fails retriably, nothing is mistaken",
+            "A response has a wrong correlation id, is unsolicited, or out of order",
+            "the connection is closed, and its requests fail with a retriable error",
         ),
         "P4": Case(
-            "A broker sends an error code that nobody knows",
-            "the error carries the code; nothing else suffers",
+            "A broker returns an unknown error code",
+            "the error has the code; nothing else is affected",
         ),
         "P5": Case(
-            "A message is cut short, claims too much, or breaks the rules of its types",
-            "an error that names the field; no more memory than bytes; extra bytes are ignored",
+            "A message is truncated, has wrong lengths, or violates its schema",
+            "the error names the field; memory is bounded by the message; extra bytes are ignored",
         ),
         "P6": Case(
-            "Tagged fields are unknown, doubled or too large",
-            "those unknown are skipped exactly, the others refused",
+            "Tagged fields are unknown, duplicated or too large",
+            "unknown ones are skipped, the others are rejected",
         ),
         "P7": Case(
-            "The versions a broker offers are old, empty, upside down, or never settled",
-            "the highest common ones are found; the error names API and both ranges; it ends",
+            "The versions of a broker are old, empty, inverted, or never negotiated",
+            "the highest common one is used; the error has API and both ranges; negotiation ends",
         ),
         "P8": Case(
             "Brokers differ in versions, or change them at a restart",
-            "each connection goes by its own",
+            "each connection uses its own",
         ),
         "P9": Case(
-            "A broker asks for an hour's silence, or for a negative one",
-            "it is kept up to the caller's deadline; a negative one is ignored",
+            "A broker throttles for an hour, or for a negative time",
+            "the client waits up to the caller's deadline; a negative time is ignored",
         ),
         "P10": Case(
-            "An answer has partitions twice, lacks some, or has some that nobody asked for",
-            "taken once, asked for again, ignored",
+            "A response has duplicate, missing or unrequested partitions",
+            "used once, requested again, ignored",
         ),
         "P11": Case(
-            "An answer comes after its request has timed out",
-            "its connection was closed with the timeout: it can be mistaken for no other",
+            "A response arrives after its request timed out",
+            "its connection was closed at the timeout, so it cannot be matched to another request",
         ),
         "P12": Case(
-            "Metadata goes back: an old epoch, a topic or all brokers missing, a new topic id",
-            "what is older is ignored, what was good is kept, sequences go on",
+            "Metadata goes back: an old epoch, a missing topic or broker, a new topic id",
+            "older metadata is ignored, valid metadata is kept, sequences continue",
         ),
     },
 )
@@ -188,98 +196,98 @@ PRODUCER = Chapter(
     "Producer",
     {
         "W1": Case(
-            "A partition's leader has moved, is missing, or its disk fails",
-            "metadata is asked for at once and batches are sent again in order",
+            "A partition's leader moves, is missing, or its disk fails",
+            "metadata is requested at once, and batches are retried in order",
         ),
         "W2": Case(
-            "The leader moves with five requests in flight, answers come in any order",
-            "sequences keep the order",
+            "The leader moves with five requests in flight; responses arrive in any order",
+            "sequence numbers keep the order",
         ),
         "W3": Case(
-            "The answer is lost after the append",
-            "the repetition is recognised: success, and nothing doubled",
+            "The response is lost after the append",
+            "the retry is detected as a duplicate: success, and one copy",
         ),
         "W4": Case(
             "A request times out and succeeds later",
-            "as with a lost answer; each callback runs once",
+            "as with a lost response; each callback runs once",
         ),
         "W5": Case(
-            "The broker finds a sequence out of order",
-            "tried again while an earlier batch is open, otherwise a new epoch begins",
+            "The broker returns OUT_OF_ORDER_SEQUENCE_NUMBER",
+            "retried while an earlier batch is in flight, otherwise a new epoch",
         ),
         "W6": Case(
-            "The broker has forgotten the producer",
+            "The broker no longer knows the producer id",
             "a new epoch, no duplicate",
         ),
         "W7": Case(
-            "Another instance has taken over",
-            "a fatal error, and every later call fails at once",
+            "Another instance has fenced the producer",
+            "a fatal error; every later call fails at once",
         ),
         "W8": Case(
-            "The broker finds a batch too large",
-            "it is split, order and sequences kept; a single record fails with its size",
+            "The broker rejects a batch as too large",
+            "it is split with order and sequences kept; a single record fails with its size",
         ),
         "W9": Case(
             "The buffer is full",
-            "send waits its time in turn, then raises; memory is given back on every way out",
+            "send waits in FIFO order, then raises; memory is released on every path",
         ),
         "W10": Case(
-            "A record's time is over while it is queued, retried or in flight",
-            "it fails once, says whether it may have been written; its buffer stays untouched",
+            "A record's delivery timeout expires while queued, retried or in flight",
+            "it fails once with possibly_written; its buffer is not reused meanwhile",
         ),
         "W11": Case(
             "A batch that was sent expires, with idempotence",
             "the next batch begins a new epoch",
         ),
         "W12": Case(
-            "A topic is deleted, or made anew with fewer partitions",
-            "tried until the deadline, then an error; a new topic starts new sequences",
+            "A topic is deleted, or recreated with fewer partitions",
+            "retried until the deadline, then an error; a new topic starts new sequences",
         ),
         "W13": Case(
-            "Too few replicas, before or after the append",
-            "tried again; after the append as possibly written",
+            "Too few in-sync replicas, before or after the append",
+            "retried; after the append as possibly written",
         ),
         "W14": Case(
-            "One answer has successes and failures, of partitions and of records",
-            "each gets its own; only bad records fail",
+            "One response has successes and failures, of partitions and of records",
+            "each record has its own outcome; only invalid records fail",
         ),
         "W15": Case(
             "A callback raises, sends, flushes or closes",
-            "what it raises is logged, sending works, waiting for itself is refused",
+            "exceptions are logged, sending works, waiting for itself is rejected",
         ),
         "W16": Case(
-            "Closing during a stall: at once, in time, twice, from several threads",
-            "it returns in time and every future ends once",
+            "Close during a stall: immediate, with a timeout, twice, from several threads",
+            "it returns in time, and every future completes once",
         ),
         "W17": Case(
-            "The interpreter ends with records unsent",
-            "they are flushed within a bound, or one warning counts the lost ones",
+            "The interpreter exits with unsent records",
+            "they are flushed within a time limit, or one warning has their number",
         ),
         "W18": Case(
-            "Ctrl-C anywhere in send, flush or close",
-            "it gets through at once and closing still works",
+            "Ctrl-C in send, flush or close",
+            "it takes effect at a wait or at the end of the call; the producer stays usable",
         ),
         "W19": Case(
             "The process forks",
-            "the child gets an error at its first use and sends nothing; the parent goes on",
+            "the child gets an error at its first call and sends nothing; the parent continues",
         ),
         "W20": Case(
-            "The background thread meets an error that nobody expected",
-            "every future fails with it and later calls raise it; nothing hangs",
+            "The background thread raises an unexpected error",
+            "every future fails with it, later calls raise it, nothing hangs",
         ),
         "W21": Case(
-            "A transaction's coordinator moves, is busy, or gives no clear answer",
-            "tried again; no commit is reported that was none",
+            "A transaction coordinator moves, is busy, or returns no definite result",
+            "retried; no commit is reported that did not happen",
             _TRANSACTIONS,
         ),
         "W22": Case(
             "An asyncio task is cancelled in the middle",
-            "records survive and no frame is cut",
+            "records are kept, and no frame is truncated",
             _ASYNCIO,
         ),
         "W23": Case(
             "Many threads send through one producer",
-            "each thread's order is kept and none waits for ever",
+            "the order of each thread is kept, and none waits without limit",
         ),
     },
 )
@@ -288,57 +296,66 @@ CONSUMER = Chapter(
     "Consumer",
     {
         "R1": Case(
-            "A batch's checksum is wrong",
-            "an error with its place; nothing of it is delivered; seeking past it works",
+            "A batch has a wrong checksum",
+            "an error with its offset; none of its records is returned; a seek past it works",
         ),
-        "R2": Case("A batch is cut off at the end of a fetch", "it is fetched again"),
+        "R2": Case(
+            "A batch is truncated at the end of a fetch",
+            "it is fetched again",
+        ),
         "R3": Case(
-            "A batch lies about its length or its number of records",
-            "an error, and memory within bounds",
+            "A batch has a wrong length or record count",
+            "an error, and bounded memory",
         ),
         "R4": Case(
             "A record is larger than the limits",
-            "it comes all the same (KIP-74), or the error names the setting",
+            "it is returned (KIP-74), or the error names the setting",
         ),
         "R5": Case(
-            "Compressed data is broken, of an unknown kind, or unfolds without end",
-            "an error, and memory within its limit",
+            "Compressed data is corrupt, of an unknown codec, or decompresses without end",
+            "an error, and bounded memory",
         ),
         "R6": Case(
-            "A position is outside the log, or such an answer is out of date",
-            "the policy is applied and told; without one, an error; the old answer is ignored",
+            "A position is out of range, or such a response is stale",
+            (
+                "the reset policy is applied and logged; without a policy, an error; a stale "
+                "response is ignored"
+            ),
         ),
         "R7": Case(
-            "The committed position cannot be fetched",
-            "tried again; never taken for none",
+            "The committed offset cannot be fetched",
+            "retried; never treated as missing",
         ),
         "R8": Case(
-            "The log lost its end in an unclean election",
-            "noticed by its epochs; an error, or the policy",
+            "The log was truncated by an unclean leader election",
+            "detected by leader epochs; an error, or the reset policy",
         ),
         "R9": Case(
-            "A fetch is answered after a seek, a pause or a rebalance",
-            "dropped; nothing twice, nothing left out",
+            "A fetch response arrives after a seek, a pause or a rebalance",
+            "discarded; no record twice, none skipped",
         ),
         "R10": Case(
-            "The preferred replica is unknown or dies, a fetch session is lost",
-            "back to the leader, a full fetch",
+            "The preferred replica is unknown or fails, a fetch session is lost",
+            "the leader is used again, with a full fetch",
         ),
         "R11": Case(
-            "The group rebalances while records are handled",
-            "the callback comes first, no record of a lost partition after it, commits work in it",
+            "The group rebalances while records are processed",
+            (
+                "the callback runs first and can commit; then no record of a revoked partition is "
+                "returned"
+            ),
         ),
         "R12": Case(
-            "A commit is of an old generation, an unknown member, or in a rebalance",
-            "an error and a new join; asynchronous commits keep their order",
+            "A commit has an old generation, an unknown member, or comes in a rebalance",
+            "an error and a rejoin; asynchronous commits keep their order",
         ),
         "R13": Case(
             "The coordinator moves or is loading",
-            "it is found again, and nobody hears of it in time",
+            "it is looked up again, without an error before the deadline",
         ),
         "R14": Case(
-            "The application takes too long, or heartbeats get lost",
-            "the member leaves, delivers no more, and joins again at the next poll",
+            "The application takes too long, or heartbeats are lost",
+            "the member leaves, returns no more records, and rejoins at the next poll",
         ),
         "R15": Case(
             "A static member is replaced, or restarts in time",
@@ -346,36 +363,36 @@ CONSUMER = Chapter(
         ),
         "R16": Case(
             "A rebalance callback raises, blocks, or uses the consumer",
-            "the state stays whole, then poll raises",
+            "the state stays consistent, then poll raises",
         ),
         "R17": Case(
             "A deserializer raises",
-            "the error has place and bytes; the position stays; the record can be skipped",
+            "the error has offset and bytes; the position stays; the record can be skipped",
         ),
         "R18": Case(
-            "Transactions were aborted, in every shape the log can show",
-            "only committed records, and no standstill",
+            "Transactions were aborted, in every form that the log can have",
+            "only committed records are returned, without a stall",
             _TRANSACTIONS,
         ),
         "R19": Case(
-            "Records are missing in a log: compacted, or from a position within a batch",
-            "the position passes them; none below the position is delivered",
+            "Records are missing in a log: compacted, or before a position within a batch",
+            "the position moves past them; no record below the position is returned",
         ),
         "R20": Case(
-            "A topic is deleted, made anew, matched later, or gets partitions",
-            "as the settings say; no hang",
+            "A topic is deleted, recreated, matched later, or gets partitions",
+            "as configured; no hang",
         ),
         "R21": Case(
             "Two threads use one consumer, or one closes it while another polls",
-            "an error that names both; closing is bounded and the group is left",
+            "an error that names both; close is bounded and leaves the group",
         ),
         "R22": Case(
-            "The process is killed between work and commit",
-            "only what was not committed comes again; never a gap",
+            "The process is killed between processing and commit",
+            "only uncommitted records are returned again; none is skipped",
         ),
         "R23": Case(
             "The application is slow",
-            "what is fetched ahead is bounded and heartbeats go on",
+            "prefetched data is bounded, and heartbeats continue",
         ),
     },
 )
@@ -385,87 +402,99 @@ BROKER = Chapter(
     {
         "B1": Case(
             "The broker is killed at any step of an append",
-            "a torn end is cut at the first bad batch; what was acknowledged is there",
+            "the torn tail is truncated at the first invalid batch; acknowledged records are kept",
         ),
         "B2": Case(
             "The power fails and pages are lost",
-            "nothing acknowledged is lost where a replica in sync kept its power",
+            "no acknowledged record is lost if an in-sync replica kept its power",
             _REPLICATION,
         ),
         "B3": Case(
-            "An index, a snapshot or a checkpoint is missing, broken or ahead",
-            "it is made anew from the log, and repetitions are still recognised",
+            "An index, a snapshot or a checkpoint is missing, corrupt or ahead",
+            "it is rebuilt from the log, and duplicates are still detected",
         ),
         "B4": Case(
             "The broker is killed within a roll, a deletion or a rename",
             "the next start completes or undoes it",
         ),
         "B5": Case(
-            "A leader is killed, stopped, or bounced",
+            "A leader is killed, stopped, or restarted",
             "no loss, no duplicate, a bounded gap",
             _REPLICATION,
         ),
-        "B6": Case("A follower stalls and comes back", "it catches up", _REPLICATION),
-        "B7": Case("A stale leader wakes up", "it is fenced by its epoch", _REPLICATION),
-        "B8": Case("Too few replicas are in sync", "writes are refused", _REPLICATION),
+        "B6": Case(
+            "A follower stalls and returns",
+            "it catches up",
+            _REPLICATION,
+        ),
+        "B7": Case(
+            "A stale leader returns",
+            "it is fenced by its epoch",
+            _REPLICATION,
+        ),
+        "B8": Case(
+            "Too few replicas are in sync",
+            "writes are rejected",
+            _REPLICATION,
+        ),
         "B9": Case(
-            "All replicas in sync are dead and a stale one returns",
-            "the partition stays away unless unclean elections are on",
+            "All in-sync replicas are down and a stale one returns",
+            "the partition stays offline unless unclean elections are enabled",
             _REPLICATION,
         ),
         "B10": Case(
-            "The controller dies or is cut off",
-            "one leader an epoch, and progress with a majority",
+            "The controller fails or is partitioned",
+            "one leader per epoch, and progress with a majority",
             _REPLICATION,
         ),
         "B11": Case(
             "The disk is full",
-            "the producer is told, the directory is taken offline, the rest is served",
+            "writes fail with an error, the directory is taken offline, other requests are served",
         ),
         "B12": Case(
-            "Forcing to disk fails, a write is short",
-            "it is not believed the second time; the half write is cut off",
+            "An fsync fails, a write is short",
+            "the fsync is not repeated; the partial write is truncated",
         ),
         "B13": Case(
-            "A bit has turned over in an old segment",
-            "readers get the error; the log is never cut in its middle",
+            "A bit is flipped in an old segment",
+            "readers get the error; the log is never truncated in its middle",
         ),
         "B14": Case(
-            "Descriptors run out, connections flood in",
-            "accepting pauses or refuses; what is connected is served",
+            "Descriptors run out, many clients connect",
+            "accepting pauses or rejects; open connections are served",
         ),
         "B15": Case(
-            "A client does not read its answers, or sends a byte a second",
-            "it is read from no more, what waits for it is bounded, it is closed when idle",
+            "A client does not read its responses, or sends one byte a second",
+            "it is no longer read from, its queue is bounded, it is closed when idle",
         ),
         "B16": Case(
             "A request is huge or malformed",
-            "refused before memory is taken for it",
+            "rejected before memory is allocated for it",
         ),
         "B17": Case(
-            "Random and altered bytes, for every API and version",
+            "Random and mutated bytes, for every API and version",
             "the connection is closed; nothing crashes or changes",
         ),
         "B18": Case(
-            "A batch to append is broken in one of many ways",
-            "the fitting error, and the log unchanged",
+            "A batch to append is invalid in one of many ways",
+            "the error that Kafka returns, and an unchanged log",
         ),
         "B19": Case(
-            "Sequences repeat, leave gaps, wrap around",
-            "exactly Kafka's codes",
+            "Sequences repeat, have gaps, wrap around",
+            "the error codes that Kafka returns",
         ),
         "B20": Case(
             "A topic's name is a path, too long, or collides",
-            "refused; nothing outside the data directory",
+            "rejected; no file outside the data directory",
         ),
         "B21": Case(
-            "A coordinator is killed with transactions open",
-            "committed positions never go back",
+            "A coordinator is killed with open transactions",
+            "committed offsets never go back",
             _TRANSACTIONS,
         ),
         "B22": Case(
-            "Two brokers on one directory, a port in use, an owner that is gone",
-            "a clear error; no process or thread stays behind",
+            "Two brokers on one directory, a port in use, an owner that has ended",
+            "a clear error; no process or thread is left",
         ),
     },
 )
@@ -516,15 +545,15 @@ def page() -> str:
     lines = [
         "# Fault cases\n",
         (
-            "What may go wrong, and what kclient does then. Each case has tests that carry its id"
-            " as\n`@pytest.mark.fault`; `python -m tests.faults.catalogue` lists them, and a test"
-            " sees to it that no case\nis left without.\n"
+            "Faults, and the behaviour of kclient in each. The tests of a case have its id in"
+            " `@pytest.mark.fault`;\n`python -m tests.faults.catalogue` lists them, and a test"
+            " checks that each case has one.\n"
         ),
     ]
     for chapter in CHAPTERS:
         lines += [
             f"## {chapter.title}\n",
-            "| id | what goes wrong | what happens |",
+            "| id | fault | behaviour |",
             "|---|---|---|",
         ]
         for name, case in chapter.cases.items():
@@ -535,7 +564,7 @@ def page() -> str:
 
 
 def report() -> str:
-    """Return who shows what, and what nobody shows."""
+    """Return the tests of each case, and the cases without tests."""
     shown = shown_cases()
     lines = [f"{name}: {', '.join(shown[name])}" for name in CASES if name in shown]
     missing = [name for name in IN_SCOPE if name not in shown]

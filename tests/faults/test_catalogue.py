@@ -9,7 +9,7 @@ def test_every_mark_names_a_case_that_exists() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    # To mend a failure: python -m tests.faults.catalogue --write
+    # To update the page: python -m tests.faults.catalogue --write
     assert PAGE.read_text() == page()
 
 
