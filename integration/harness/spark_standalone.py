@@ -20,7 +20,10 @@ _DEPLOY = "org.apache.spark.deploy."
 _EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME")
 _PRINT_SPARK_HOME = "import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)"
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.master.rest.enabled=false"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that runs for a short time."""
+
+_DAEMON_OPTIONS = f"{QUICK_START} -Dspark.master.rest.enabled=false"
 _TIMEOUT = 60.0
 
 
@@ -200,7 +203,7 @@ def _bare_environment(directory: Path, java_home: Path | None) -> dict[str, str]
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": _QUICK_START,
+        "SPARK_DAEMON_JAVA_OPTS": _DAEMON_OPTIONS,
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from integration.harness.spark_standalone import HOST, WORKERS
+from integration.harness.spark_standalone import HOST, QUICK_START, WORKERS
 
 
 def built(
@@ -24,6 +24,10 @@ def built(
         .config("spark.cores.max", WORKERS)
         .config("spark.executor.cores", 1)
         .config("spark.executor.memory", "480m")
+        # Short jobs on little data: compile less, in the JVMs and in Spark.
+        .config("spark.driver.extraJavaOptions", QUICK_START)
+        .config("spark.executor.extraJavaOptions", QUICK_START)
+        .config("spark.sql.codegen.wholeStage", "false")
         # Tasks start when both executors are registered, so that both get some.
         .config("spark.scheduler.minRegisteredResourcesRatio", 1.0)
         .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")

@@ -47,6 +47,7 @@ _PROJECT = Path(__file__).parents[2]
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.campaign
 def test_short_run(kafka: RunningKafka, tmp_path: Path) -> None:
     """Run the program without Spark's connector, which would need jars."""
     results, command = (

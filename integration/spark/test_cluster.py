@@ -123,7 +123,12 @@ def by_stream(work: Work, directory: Path) -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [by_foreach_partition, by_write_partitions, by_table, by_stream],
+    [
+        pytest.param(by_foreach_partition, marks=pytest.mark.campaign),
+        pytest.param(by_write_partitions, marks=pytest.mark.campaign),
+        pytest.param(by_table, marks=pytest.mark.campaign),
+        by_stream,
+    ],
     ids=lambda run: run.__name__,
 )
 def test_both_executors_read_and_write(
@@ -174,6 +179,7 @@ def outcomes_with(
     return run
 
 
+@pytest.mark.campaign
 def test_interpreter_without_packages_is_reported(
     outcomes_with: Callable[[Path], Outcomes], tmp_path: Path
 ) -> None:
@@ -205,6 +211,7 @@ def test_interpreter_without_packages_is_reported(
         assert text.endswith(f"ModuleNotFoundError: No module named '{package}'"), text
 
 
+@pytest.mark.campaign
 def test_missing_interpreter_is_reported(
     outcomes_with: Callable[[Path], Outcomes], tmp_path: Path
 ) -> None:

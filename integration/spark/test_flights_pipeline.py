@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from examples.flights_pipeline.pipeline import run
@@ -15,6 +16,7 @@ from tests.support.clients.foreign_confluent import ConfluentClient
 FLIGHTS = 3_000
 
 
+@pytest.mark.campaign
 def test_pipeline_statistics_match_the_source(
     spark: SparkSession,
     standalone: StandaloneCluster,

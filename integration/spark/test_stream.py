@@ -138,6 +138,7 @@ def test_limited_stream_continues_from_its_checkpoint(
     assert copying.copied() == Counter(range(130))
 
 
+@pytest.mark.campaign
 def test_new_partitions_are_read_by_a_running_stream(
     copying: Copying, foreign_admin: AdminClient
 ) -> None:
@@ -152,6 +153,7 @@ def test_new_partitions_are_read_by_a_running_stream(
     assert query.exception() is None
 
 
+@pytest.mark.campaign
 def test_new_topics_of_a_pattern_are_read_by_a_running_stream(
     copying: Copying, foreign_admin: AdminClient
 ) -> None:
@@ -164,6 +166,7 @@ def test_new_topics_of_a_pattern_are_read_by_a_running_stream(
     copying.await_copied(range(20))
 
 
+@pytest.mark.campaign
 def test_records_sent_while_the_stream_is_down_are_read(copying: Copying) -> None:
     copying.fill(range(20), 0)
     copying.start({})
@@ -176,6 +179,7 @@ def test_records_sent_while_the_stream_is_down_are_read(copying: Copying) -> Non
     copying.await_copied(range(20, 45))
 
 
+@pytest.mark.campaign
 def test_stream_reads_committed_transactions_only(copying: Copying) -> None:
     for first, commit in ((0, True), (30, False), (60, True)):
         how = Sending(transactional_id=f"{copying.source}-{first}", commit=commit)
@@ -184,6 +188,7 @@ def test_stream_reads_committed_transactions_only(copying: Copying) -> None:
     assert copying.copied() == Counter([*range(30), *range(60, 90)])
 
 
+@pytest.mark.campaign
 def test_data_loss_fails_the_stream_with_its_count(
     copying: Copying, foreign_admin: AdminClient
 ) -> None:
@@ -201,6 +206,7 @@ def test_data_loss_fails_the_stream_with_its_count(
     assert copying.copied() == Counter([*range(30), *range(47, 60)])
 
 
+@pytest.mark.campaign
 def test_exactly_once_fails(copying: Copying) -> None:
     with pytest.raises(PySparkException, match="delivery: got 'exactly-once'"):
         copying.run(EARLIEST, delivery="exactly-once")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from integration.harness.spark_standalone import QUICK_START
 from integration.harness.waiting import wait_until
 from integration.spark_kills.crashing_source import CrashingDataSource
 from integration.spark_kills.jobs import Job, Kind, run
@@ -27,7 +28,7 @@ def session(master: str, directory: Path) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_START,
         "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={directory}",
         "spark.executor.memory": "512m",
         "spark.cores.max": "2",

@@ -69,6 +69,9 @@ def spark(
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
+        # Short jobs on little data: compile less, in the JVM and in Spark.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.local.dir", str(home / "local"))
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))

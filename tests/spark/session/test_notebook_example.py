@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 EXAMPLE = Path(__file__).parents[3] / "examples" / "spark_notebook.py"
 
 
-@pytest.mark.timeout(400)  # minutes on a busy machine, seconds on a quiet one
+@pytest.mark.campaign
+@pytest.mark.timeout(400)
 def test_notebook_runs_to_its_last_cell(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
