@@ -82,6 +82,7 @@ class AppendResult(NamedTuple):
         record_errors: Rejected records, as (index in the batch, error message).
         end_offset: Offset after the last record; the append is committed when the high watermark
             reaches it.
+        is_committed: Whether the high watermark had reached it when the append returned.
     """
 
     error: KafkaError | None = None
@@ -90,3 +91,4 @@ class AppendResult(NamedTuple):
     log_start_offset: int = -1
     record_errors: Sequence[tuple[int, str]] = ()
     end_offset: int = -1
+    is_committed: bool = False

@@ -115,8 +115,8 @@ class Partition:
 
     def append_records_to_leader(
         self, records: MemoryRecords, required_acks: int, origin: AppendOrigin = "client"
-    ) -> LogAppendInfo:
-        """Append record batches as the leader. They are committed at the high watermark.
+    ) -> tuple[LogAppendInfo, int]:
+        """Append record batches as the leader; return that and the high watermark after it.
 
         Raises:
             KafkaStorageError: The disk failed. If only the flush failed, the records are in the
@@ -130,8 +130,7 @@ class Partition:
             info = self.log.append_as_leader(records, self._leader_epoch, origin=origin)
             self._appended_bytes += records.size_in_bytes
             self._local.log_end_offset = self.log.log_end_offset
-            self._advance_high_watermark()
-            return info
+            return info, self._advance_high_watermark()
 
     def _check_min_isr(self) -> None:
         needed = self.log.config.min_insync_replicas
@@ -303,11 +302,15 @@ class Partition:
                 f"Leader of partition {self.topic_partition} is broker {self._leader}"
             )
 
-    def _advance_high_watermark(self) -> None:
-        if self._leader != self._node_id or not self._in_sync:
-            return
-        committed = min([replica.log_end_offset for replica in self._in_sync])
-        self.log.high_watermark = max(self.log.high_watermark, committed)
+    def _advance_high_watermark(self) -> int:
+        """Advance the high watermark to what all in-sync replicas have, and return it."""
+        high_watermark = self.log.high_watermark
+        if self._leader == self._node_id and self._in_sync:
+            committed = min([replica.log_end_offset for replica in self._in_sync])
+            if committed > high_watermark:
+                self.log.high_watermark = committed
+                return committed
+        return high_watermark
 
     def _readable_end(self, bounds: FetchResult, isolation: FetchIsolation) -> int:
         if isolation is FetchIsolation.TXN_COMMITTED:

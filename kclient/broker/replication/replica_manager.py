@@ -187,7 +187,10 @@ class ReplicaManager:
             topic_partition: self._append(topic_partition, records, required_acks, origin)
             for topic_partition, records in entries.items()
         }
-        if required_acks != ACKS_ALL or self._all_committed(results):
+        waits = required_acks == ACKS_ALL and any(
+            result.error is None and not result.is_committed for result in results.values()
+        )
+        if not waits:
             on_done(results)
         else:
             deadline_ms = self._runtime.clock.monotonic_ms() + timeout_ms
@@ -198,18 +201,6 @@ class ReplicaManager:
         for topic_partition, result in results.items():
             if result.error is None:
                 self._complete_delayed(topic_partition)
-
-    def _all_committed(self, results: AppendResults) -> bool:
-        """Return whether no append has to wait; errors are left to `DelayedProduce`."""
-        try:
-            for topic_partition, result in results.items():
-                if result.error is None:
-                    partition = self.partition(topic_partition)
-                    if not partition.is_committed(result.end_offset):
-                        return False
-        except KafkaError:
-            return False
-        return True
 
     def _complete_delayed(self, topic_partition: TopicPartition) -> None:
         """Try to complete the operations that wait for a partition's log end or high watermark."""
@@ -277,18 +268,20 @@ class ReplicaManager:
             partition = self.partition(topic_partition)
         except KafkaError as error:
             return AppendResult(error=error)
-        start = partition.log.log_start_offset
         try:
-            info = partition.append_records_to_leader(records, acks, origin)
+            info, high_watermark = partition.append_records_to_leader(records, acks, origin)
         except RecordValidationError as error:
             return AppendResult(
-                error.cause, log_start_offset=start, record_errors=error.record_errors
+                error.cause,
+                log_start_offset=partition.log.log_start_offset,
+                record_errors=error.record_errors,
             )
         except KafkaError as error:
             if isinstance(error, KafkaStorageError):
                 self._unflushed.add(topic_partition)
             known = not isinstance(error, _WITHOUT_LOG_START)
-            return AppendResult(error=error, log_start_offset=start if known else -1)
+            start = partition.log.log_start_offset if known else -1
+            return AppendResult(error=error, log_start_offset=start)
         except OSError as error:
             return AppendResult(error=self._storage_error(topic_partition, error))
         return AppendResult(
@@ -297,6 +290,7 @@ class ReplicaManager:
             info.log_append_time,
             info.log_start_offset,
             end_offset=info.last_offset + 1,
+            is_committed=high_watermark > info.last_offset,
         )
 
     def _read(

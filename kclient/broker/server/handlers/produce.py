@@ -182,7 +182,10 @@ class _Production:
             partition.current_leader.leader_id
             for topic in response.responses
             for partition in topic.partition_responses
+            if partition.error_code
         }
+        if not leaders:
+            return
         response.node_endpoints = [
             NodeEndpoint(node_id=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
             for broker in self._image.live_brokers()
