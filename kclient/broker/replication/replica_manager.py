@@ -15,7 +15,7 @@ from kclient.broker.log.log_manager import LogManager
 from kclient.broker.log.log_offset_metadata import AppendOrigin
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.replication.delayed_fetch import DelayedFetch, FetchPartitionStatus
-from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
+from kclient.broker.replication.delayed_operation import DelayedOperationPurgatory, OperationTimer
 from kclient.broker.replication.delayed_produce import AppendResults, DelayedProduce
 from kclient.broker.replication.fetch_params import (
     CONSUMER,
@@ -24,7 +24,6 @@ from kclient.broker.replication.fetch_params import (
     FetchPartition,
     FetchResult,
 )
-from kclient.broker.replication.operation_timer import OperationTimer
 from kclient.broker.replication.partition import ACKS_ALL, Partition
 from kclient.common.broker_errors import (
     CorruptRecordError,

@@ -1,6 +1,5 @@
 """Table of the APIs this broker serves. To serve another one, write its handler and add it here."""
 
-from kclient.broker.server.api_version_manager import VersionSpan
 from kclient.broker.server.handlers import (
     api_versions,
     create_partitions,
@@ -26,6 +25,7 @@ from kclient.broker.server.handlers import (
     produce,
     sync_group,
 )
+from kclient.broker.server.request_parser import VersionSpan
 from kclient.broker.server.served_api import ServedApi
 from kclient.protocol.api_keys import ApiKey
 

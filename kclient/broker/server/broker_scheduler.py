@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from kclient.broker.replication.operation_timer import OperationTimer
+from kclient.broker.replication.delayed_operation import OperationTimer
 from kclient.common.runtime import Condition, Runtime, Task
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandle
 from kclient.broker.network.request_channel import Dispatch, Request, RequestChannel
 from kclient.broker.network.socket_server import SocketServer
 from kclient.broker.server.api_table import API_TABLE, version_spans
-from kclient.broker.server.api_version_manager import ApiVersionManager
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.broker_scheduler import BrokerScheduler
@@ -19,7 +18,7 @@ from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.kafka_apis import Interceptor, KafkaApis, LongRequests
 from kclient.broker.server.listener import Endpoint
 from kclient.broker.server.producer_id_manager import ProducerIdManager
-from kclient.broker.server.request_parser import RequestParser
+from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.common.errors import ConfigError, IllegalStateError, KafkaError
 from kclient.common.runtime import Runtime
 

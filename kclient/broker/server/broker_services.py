@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from kclient.broker.controller.quorum_controller import QuorumController
 from kclient.broker.coordinator.group.group_coordinator import GroupCoordinator
 from kclient.broker.replication.replica_manager import ReplicaManager
-from kclient.broker.server.api_version_manager import ApiVersionManager
 from kclient.broker.server.auto_topic_creation_manager import AutoTopicCreationManager
 from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.config_helper import ConfigHelper
 from kclient.broker.server.producer_id_manager import ProducerIdManager
+from kclient.broker.server.request_parser import ApiVersionManager
 from kclient.common.runtime import Runtime
 
 

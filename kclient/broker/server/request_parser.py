@@ -1,12 +1,33 @@
-"""Decoding of received frames into requests."""
+"""APIs and versions served, and decoding of received frames into requests."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from kclient.broker.network.request_channel import Request, ResponseSink
-from kclient.broker.server.api_version_manager import ApiVersionManager
 from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.headers import decode_request_header
 from kclient.protocol.registry import REQUESTS
+
+
+class VersionSpan(NamedTuple):
+    """The lowest and the highest version served."""
+
+    min_version: int
+    max_version: int
+
+
+class ApiVersionManager:
+    """Served versions by API (Kafka: ApiVersionManager)."""
+
+    def __init__(self, spans: Mapping[ApiKey, VersionSpan]) -> None:
+        self.spans = dict(sorted(spans.items()))
+
+    def is_served(self, api_key: int, version: int) -> bool:
+        """Return whether requests of an API and version are handled."""
+        span = self.spans.get(ApiKey(api_key))
+        return span is not None and span.min_version <= version <= span.max_version
 
 
 class RequestParser:

@@ -10,8 +10,7 @@ from random import Random
 
 from kclient.broker.network.request_channel import Response
 from kclient.broker.server.api_table import version_spans
-from kclient.broker.server.api_version_manager import ApiVersionManager
-from kclient.broker.server.request_parser import RequestParser
+from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.selector import Selector
 from kclient.protocol.headers import (

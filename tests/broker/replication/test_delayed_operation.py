@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kclient.broker.replication.delayed_operation import DelayedOperation
-from kclient.broker.replication.delayed_operation_purgatory import DelayedOperationPurgatory
-from kclient.broker.replication.operation_timer import OperationTimer
+from kclient.broker.replication.delayed_operation import (
+    DelayedOperation,
+    DelayedOperationPurgatory,
+    OperationTimer,
+)
 from kclient.common.system_tasks import SystemTasks
 
 
