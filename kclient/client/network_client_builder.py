@@ -9,6 +9,7 @@ from kclient.client.metadata import Metadata
 from kclient.client.network_client import NetworkClient
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Runtime
+from kclient.network.channel_builder import client_channel_builder
 from kclient.network.selector import Selector
 
 
@@ -40,6 +41,7 @@ def build_network_client(
         runtime.clock,
         max_receive_size=config["receive_message_max_bytes"],
         connections_max_idle_ms=config["connections_max_idle_ms"],
+        channel_builder=client_channel_builder(config["security_protocol"]),
         log_context=log_context,
     )
     settings = client_settings(config, client_id=client_id, max_in_flight=max_in_flight)

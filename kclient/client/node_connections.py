@@ -343,7 +343,11 @@ class NodeConnections:
     def _open(self, node_id: str, address: Address, now_ms: float) -> None:
         try:
             self._selector.connect(
-                node_id, address, self._settings.send_buffer, self._settings.receive_buffer
+                node_id,
+                address,
+                self._settings.send_buffer,
+                self._settings.receive_buffer,
+                host=self._nodes[node_id].host,
             )
         except OSError as error:
             self._connect_failed(node_id, "could not connect", error, now_ms)

@@ -1,6 +1,25 @@
 """Authentication of the two ends of a channel."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class KafkaPrincipal(NamedTuple):
+    """Identity of a client (Kafka: KafkaPrincipal).
+
+    Attributes:
+        principal_type: Type of the principal, ``User``.
+        name: Name of the principal.
+    """
+
+    principal_type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.principal_type}:{self.name}"
+
+
+ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")
+"""Principal of a connection without authentication (Kafka: KafkaPrincipal.ANONYMOUS)."""
 
 
 class Authenticator(Protocol):
@@ -16,6 +35,10 @@ class Authenticator(Protocol):
 
     def complete(self) -> bool:
         """Return whether the authentication has succeeded."""
+        ...
+
+    def principal(self) -> KafkaPrincipal:
+        """Return the principal of the peer, once the authentication is complete."""
         ...
 
     def wants_write(self) -> bool:
@@ -36,6 +59,10 @@ class NoAuthenticator:
     def complete(self) -> bool:
         """Return True."""
         return True
+
+    def principal(self) -> KafkaPrincipal:
+        """Return ANONYMOUS."""
+        return ANONYMOUS
 
     def wants_write(self) -> bool:
         """Return False."""

@@ -2,20 +2,38 @@
 
 from typing import Protocol
 
+from kclient.common.errors import ConfigError
 from kclient.common.runtime import StreamSocket
 from kclient.network.authenticator import NoAuthenticator
 from kclient.network.kafka_channel import KafkaChannel
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.transport_layer import PlaintextTransportLayer
 
+PLAINTEXT = "PLAINTEXT"
+"""Security protocol without encryption and authentication."""
+
 
 class ChannelBuilder(Protocol):
     """Builds the channels of one client or listener (Kafka: ChannelBuilder)."""
 
     def build_channel(
-        self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool
+        self,
+        channel_id: str,
+        stream: StreamSocket,
+        max_receive_size: int,
+        pool: MemoryPool,
+        peer_host: str,
     ) -> KafkaChannel:
-        """Return a channel for a socket that is connecting or connected."""
+        """Return a channel for a socket.
+
+        Args:
+            channel_id: Name of the channel.
+            stream: Socket that is connecting or connected.
+            max_receive_size: Largest frame.
+            pool: Memory of the received frames.
+            peer_host: Host name that a client connects to, as configured or advertised, for the
+                verification of the peer; empty for an accepted connection.
+        """
         ...
 
 
@@ -23,8 +41,37 @@ class PlaintextChannelBuilder:
     """Channels without encryption and authentication (Kafka: PlaintextChannelBuilder)."""
 
     def build_channel(
-        self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool
+        self,
+        channel_id: str,
+        stream: StreamSocket,
+        max_receive_size: int,
+        pool: MemoryPool,
+        peer_host: str,
     ) -> KafkaChannel:
-        """Return a channel for a socket that is connecting or connected."""
+        """Return a channel for a socket."""
         transport = PlaintextTransportLayer(stream)
         return KafkaChannel(channel_id, transport, NoAuthenticator(), pool, max_receive_size)
+
+
+def client_channel_builder(security_protocol: str) -> ChannelBuilder:
+    """Return the channel builder of a client (Kafka: ChannelBuilders.clientChannelBuilder).
+
+    Raises:
+        ConfigError: The security protocol is not available.
+    """
+    return _channel_builder("security_protocol", security_protocol)
+
+
+def server_channel_builder(listener_name: str, security_protocol: str) -> ChannelBuilder:
+    """Return the channel builder of a listener (Kafka: ChannelBuilders.serverChannelBuilder).
+
+    Raises:
+        ConfigError: The security protocol is not available.
+    """
+    return _channel_builder(f"listener {listener_name}", security_protocol)
+
+
+def _channel_builder(owner: str, security_protocol: str) -> ChannelBuilder:
+    if security_protocol != PLAINTEXT:
+        raise ConfigError(f"{owner}: got {security_protocol!r:.80}, expected {PLAINTEXT!r}")
+    return PlaintextChannelBuilder()

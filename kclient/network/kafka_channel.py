@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError, RetriableError
 from kclient.common.runtime import READABLE, WRITABLE
-from kclient.network.authenticator import Authenticator
+from kclient.network.authenticator import Authenticator, KafkaPrincipal
 from kclient.network.memory_pool import MemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.network_send import NetworkSend
@@ -115,6 +115,10 @@ class KafkaChannel:
     def ready(self) -> bool:
         """Return whether the channel can carry requests."""
         return self.state is State.READY
+
+    def principal(self) -> KafkaPrincipal:
+        """Return the principal of the peer of a ready channel."""
+        return self.authenticator.principal()
 
     def finish_connect(self) -> None:
         """Record the end of a connection attempt.

@@ -99,7 +99,13 @@ class Selector:
         self._closed = False
 
     def connect(
-        self, channel_id: str, address: Address, send_buffer: int = -1, receive_buffer: int = -1
+        self,
+        channel_id: str,
+        address: Address,
+        send_buffer: int = -1,
+        receive_buffer: int = -1,
+        *,
+        host: str = "",
     ) -> None:
         """Start connecting; a later `poll` adds the channel to `connected` or `disconnected`.
 
@@ -108,6 +114,7 @@ class Selector:
             address: IP address and port.
             send_buffer: Bytes of the kernel's send buffer, -1 for its default.
             receive_buffer: Bytes of the kernel's receive buffer, -1 for its default.
+            host: Host name of the address, for the verification of the peer.
 
         Raises:
             OSError: The attempt failed at once.
@@ -116,7 +123,7 @@ class Selector:
         _check_new(channel_id, self._channels)
         stream = self._net.connect(address, send_buffer, receive_buffer)
         try:
-            self._add(channel_id, stream, address)
+            self._add(channel_id, stream, address, host)
         except BaseException:
             self._channels.pop(channel_id, None)
             stream.close()
@@ -135,7 +142,7 @@ class Selector:
         except OSError:
             stream.close()
             raise
-        channel = self._add(channel_id, stream, address)
+        channel = self._add(channel_id, stream, address, host="")
         channel.state = State.AUTHENTICATE
         self._to_serve[channel_id] = channel
 
@@ -233,9 +240,11 @@ class Selector:
             raise IllegalStateError(f"channel {channel_id}: no channel of this name")
         return channel
 
-    def _add(self, channel_id: str, stream: StreamSocket, address: Address) -> KafkaChannel:
+    def _add(
+        self, channel_id: str, stream: StreamSocket, address: Address, host: str
+    ) -> KafkaChannel:
         channel = self._builder.build_channel(
-            channel_id, stream, self._max_receive_size, self._pool
+            channel_id, stream, self._max_receive_size, self._pool, host
         )
         channel.address = format_address(address)
         self._channels[channel_id] = channel

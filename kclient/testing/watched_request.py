@@ -46,6 +46,8 @@ class WatchedRequest(Request):
     ) -> None:
         self.connection_id = original.connection_id
         self.client_address = original.client_address
+        self.listener_name = original.listener_name
+        self.principal = original.principal
         self.header = original.header
         self.body = original.body
         self.received_ms = original.received_ms

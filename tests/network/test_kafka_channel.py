@@ -7,6 +7,7 @@ import pytest
 from kclient.common.broker_errors import SaslAuthenticationError
 from kclient.common.errors import IllegalStateError, KafkaError, ProtocolError
 from kclient.common.runtime import READABLE, WRITABLE, StreamSocket
+from kclient.network.authenticator import KafkaPrincipal
 from kclient.network.kafka_channel import (
     MUTE_TRANSITIONS,
     ChannelMuteEvent,
@@ -21,6 +22,7 @@ from kclient.testing.virtual.virtual_socket import VirtualSocket
 from tests.support.virtual.virtual_home import VirtualHome
 
 HERE = ("10.0.0.1", 9092)
+ALICE = KafkaPrincipal("User", "alice")
 
 E = ChannelMuteEvent
 S = ChannelMuteState
@@ -42,6 +44,9 @@ class TwoSteps:
     def complete(self) -> bool:
         return self.steps >= 2
 
+    def principal(self) -> KafkaPrincipal:
+        return ALICE
+
     def wants_write(self) -> bool:
         return self.steps == 1
 
@@ -54,7 +59,12 @@ class Builder:
         self._authenticator = authenticator
 
     def build_channel(
-        self, channel_id: str, stream: StreamSocket, max_receive_size: int, pool: MemoryPool
+        self,
+        channel_id: str,
+        stream: StreamSocket,
+        max_receive_size: int,
+        pool: MemoryPool,
+        peer_host: str,
     ) -> KafkaChannel:
         transport = PlaintextTransportLayer(stream)
         return KafkaChannel(channel_id, transport, self._authenticator, pool, max_receive_size)
@@ -89,6 +99,7 @@ def test_channel_is_ready_after_authentication() -> None:
     channel = selector.channel("1")
     assert channel is not None
     assert channel.interest() == READABLE
+    assert channel.principal() == ALICE
     selector.close()
     assert authenticator.closed
 

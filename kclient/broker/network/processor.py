@@ -6,8 +6,14 @@ from collections import deque
 from collections.abc import Callable
 
 from kclient.broker.network.connection_quotas import ConnectionQuotas
-from kclient.broker.network.request_channel import Dispatch, Request, Response, ResponseSink
-from kclient.common.errors import KafkaError
+from kclient.broker.network.request_channel import (
+    ConnectionContext,
+    Dispatch,
+    Request,
+    Response,
+    ResponseSink,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.runtime import Condition, StreamSocket
 from kclient.network.kafka_channel import ChannelMuteEvent
 from kclient.network.network_receive import NetworkReceive
@@ -18,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_MS = 300.0
 
-RequestParser = Callable[[ResponseSink, NetworkReceive, str, float], Request]
+RequestParser = Callable[[ResponseSink, NetworkReceive, ConnectionContext, float], Request]
 """Parses a frame; raises KafkaError if it is no request that the broker serves."""
 
 
@@ -33,6 +39,7 @@ class Processor:
     def __init__(
         self,
         processor_id: int,
+        listener_name: str,
         selector: Selector,
         quotas: ConnectionQuotas,
         parse: RequestParser,
@@ -40,6 +47,7 @@ class Processor:
         condition: Condition,
     ) -> None:
         self.id = processor_id
+        self._listener_name = listener_name
         self._selector = selector
         self._quotas = quotas
         self._parse = parse
@@ -50,6 +58,7 @@ class Processor:
         self._new_connections: deque[tuple[StreamSocket, str]] = deque()
         self._responses: deque[Response] = deque()
         self._addresses: dict[str, str] = {}
+        self._contexts: dict[str, ConnectionContext] = {}  # from the first request on
         self._waiting: deque[Request] = deque()
         self._connection_index = itertools.count()
 
@@ -167,7 +176,8 @@ class Processor:
             receive.release()
             return
         try:
-            request = self._parse(self, receive, address, now_ms)
+            context = self._contexts.get(channel_id) or self._new_context(channel_id, address)
+            request = self._parse(self, receive, context, now_ms)
             self._selector.mute(channel_id)
             self._handle_mute_event(channel_id, ChannelMuteEvent.REQUEST_RECEIVED)
             if self._waiting or not self._dispatch(request):
@@ -178,6 +188,15 @@ class Processor:
         except Exception:  # noqa: BLE001 (the error concerns this connection alone)
             _log.exception("%s: closing the connection", channel_id)
             self._refuse(receive)
+
+    def _new_context(self, channel_id: str, address: str) -> ConnectionContext:
+        """Return the context of a connection whose authentication is complete."""
+        channel = self._selector.channel(channel_id)
+        if channel is None:
+            raise DisconnectedError("the client has closed the connection")
+        context = ConnectionContext(channel_id, address, self._listener_name, channel.principal())
+        self._contexts[channel_id] = context
+        return context
 
     def _refuse(self, receive: NetworkReceive) -> None:
         receive.release()
@@ -204,6 +223,7 @@ class Processor:
         self._forget(channel_id)
 
     def _forget(self, channel_id: str) -> None:
+        self._contexts.pop(channel_id, None)
         address = self._addresses.pop(channel_id, None)
         if address is not None:
             self._quotas.remove(address)

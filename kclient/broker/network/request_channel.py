@@ -4,11 +4,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kclient.common.errors import KafkaError
 from kclient.common.files import WirePart
 from kclient.common.runtime import Condition
+from kclient.network.authenticator import KafkaPrincipal
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.headers import RequestHeader, encode_response
 from kclient.protocol.message import Request as RequestMessage
@@ -32,6 +33,22 @@ class Response:
     close: bool = False
 
 
+class ConnectionContext(NamedTuple):
+    """Connection of a request.
+
+    Attributes:
+        connection_id: Id of the connection.
+        client_address: IP address of the client.
+        listener_name: Name of the listener that accepted the connection.
+        principal: Principal of the client.
+    """
+
+    connection_id: str
+    client_address: str
+    listener_name: str
+    principal: KafkaPrincipal
+
+
 class ResponseSink(Protocol):
     """Owner of a request's connection."""
 
@@ -46,6 +63,8 @@ class Request:
     Attributes:
         connection_id: Connection that it was received on.
         client_address: IP address of the client.
+        listener_name: Name of the listener that accepted the connection.
+        principal: Principal of the client.
         header: Request header.
         body: Decoded request; None if the header alone determines the response.
         received_ms: Monotonic time at which it was received completely.
@@ -59,6 +78,8 @@ class Request:
         "client_address",
         "connection_id",
         "header",
+        "listener_name",
+        "principal",
         "received_ms",
     )
 
@@ -66,13 +87,12 @@ class Request:
         self,
         sink: ResponseSink,
         receive: NetworkReceive,
-        client_address: str,
+        connection: ConnectionContext,
         header: RequestHeader,
         body: RequestMessage | None,
         received_ms: float,
     ) -> None:
-        self.connection_id = receive.source
-        self.client_address = client_address
+        self.connection_id, self.client_address, self.listener_name, self.principal = connection
         self.header = header
         self.body = body
         self.received_ms = received_ms

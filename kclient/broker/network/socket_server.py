@@ -11,7 +11,7 @@ from kclient.broker.server.broker_config import BrokerConfig
 from kclient.broker.server.listener import Endpoint
 from kclient.common.errors import IllegalStateError
 from kclient.common.runtime import Listener, Runtime, Task
-from kclient.network.channel_builder import PlaintextChannelBuilder
+from kclient.network.channel_builder import server_channel_builder
 from kclient.network.memory_pool import MemoryPool, SimpleMemoryPool, UnlimitedMemoryPool
 from kclient.network.selector import Selector
 
@@ -102,16 +102,17 @@ class SocketServer:
 
     def _new_processor(self, number: int, dispatch: Dispatch) -> Processor:
         runtime, config = self._runtime, self._config
+        name = config.listener.name
         selector = Selector(
             runtime.net,
             runtime.clock,
             max_receive_size=config["socket.request.max.bytes"],
             connections_max_idle_ms=float(config["connections.max.idle.ms"]),
             memory_pool=self._memory_pool(),
-            channel_builder=PlaintextChannelBuilder(),
+            channel_builder=server_channel_builder(name, name),
         )
         condition = runtime.tasks.condition()
-        return Processor(number, selector, self._quotas, self._parse, dispatch, condition)
+        return Processor(number, name, selector, self._quotas, self._parse, dispatch, condition)
 
     def _memory_pool(self) -> MemoryPool:
         limit: int = self._config["queued.max.request.bytes"]

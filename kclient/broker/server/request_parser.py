@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kclient.broker.network.request_channel import Request, ResponseSink
+from kclient.broker.network.request_channel import ConnectionContext, Request, ResponseSink
 from kclient.common.broker_errors import InvalidRequestError, UnsupportedVersionError
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
@@ -38,7 +38,11 @@ class RequestParser:
         self._max_control_bytes = max_control_bytes
 
     def parse(
-        self, sink: ResponseSink, receive: NetworkReceive, client_address: str, now_ms: float
+        self,
+        sink: ResponseSink,
+        receive: NetworkReceive,
+        connection: ConnectionContext,
+        now_ms: float,
     ) -> Request:
         """Return the request in a frame.
 
@@ -63,4 +67,4 @@ class RequestParser:
             body = None
         else:
             raise UnsupportedVersionError(f"{key.name} version {version} is not served")
-        return Request(sink, receive, client_address, header, body, now_ms)
+        return Request(sink, receive, connection, header, body, now_ms)

@@ -5,8 +5,14 @@ from typing import cast
 import pytest
 
 from kclient.broker.network.kafka_request_handler_pool import KafkaRequestHandlerPool
-from kclient.broker.network.request_channel import Request, RequestChannel, Response
+from kclient.broker.network.request_channel import (
+    ConnectionContext,
+    Request,
+    RequestChannel,
+    Response,
+)
 from kclient.common.system_tasks import SystemTasks
+from kclient.network.authenticator import ANONYMOUS
 from kclient.network.memory_pool import SimpleMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
@@ -29,7 +35,8 @@ class Sink:
 def request(sink: Sink | None = None, version: int = 1) -> Request:
     header = RequestHeader(ApiKey.LIST_OFFSETS, version, 7, "test")
     receive = NetworkReceive("connection", 100, SimpleMemoryPool(100, threading.RLock()))
-    return Request(sink or Sink(), receive, "127.0.0.1", header, None, 0.0)
+    connection = ConnectionContext("connection", "127.0.0.1", "PLAINTEXT", ANONYMOUS)
+    return Request(sink or Sink(), receive, connection, header, None, 0.0)
 
 
 def test_queue_is_bounded_and_keeps_order() -> None:

@@ -4,11 +4,17 @@ from typing import Any, cast
 
 import pytest
 
-from kclient.broker.network.request_channel import Request, RequestChannel, Response
+from kclient.broker.network.request_channel import (
+    ConnectionContext,
+    Request,
+    RequestChannel,
+    Response,
+)
 from kclient.broker.server.broker_services import BrokerServices
 from kclient.broker.server.kafka_apis import KafkaApis, LongRequests
 from kclient.broker.server.served_api import ServedApi
 from kclient.common.broker_errors import NotCoordinatorError
+from kclient.network.authenticator import ANONYMOUS
 from kclient.network.memory_pool import UnlimitedMemoryPool
 from kclient.network.network_receive import NetworkReceive
 from kclient.protocol.api_keys import ApiKey
@@ -18,6 +24,7 @@ from kclient.protocol.messages.list_offsets import ListOffsetsRequest, ListOffse
 from tests.support.clients.wire import joined
 
 SERVICES = cast("BrokerServices", None)
+CONNECTION = ConnectionContext("c", "", "PLAINTEXT", ANONYMOUS)
 
 
 class Sink:
@@ -53,7 +60,7 @@ def handled_with_memory(api: ServedApi, body: Any) -> tuple[Response | None, lis
     header = RequestHeader(key, api.versions.stop - 1, 5, None)
     long_requests = LongRequests(*(RequestChannel(1, threading.Condition()) for _ in range(2)))
     KafkaApis(SERVICES, {key: api}, long_requests).handle(
-        Request(sink, receive, "", header, body, 0.0)
+        Request(sink, receive, CONNECTION, header, body, 0.0)
     )
     assert len(sink.responses) <= 1
     return sink.responses[0] if sink.responses else None, receive.released_after

@@ -8,9 +8,10 @@ import struct
 from collections.abc import Iterator
 from random import Random
 
-from kclient.broker.network.request_channel import Response
+from kclient.broker.network.request_channel import ConnectionContext, Response
 from kclient.broker.server.api_table import version_spans
 from kclient.broker.server.request_parser import ApiVersionManager, RequestParser
+from kclient.network.authenticator import ANONYMOUS
 from kclient.network.network_receive import NetworkReceive
 from kclient.network.selector import Selector
 from kclient.protocol.headers import (
@@ -29,6 +30,7 @@ from tests.support.clients.wire import joined
 from tests.support.virtual.virtual_home import IP, VirtualHome
 
 _ADDRESS = ("10.0.0.1", 9092)
+_CONNECTION = ConnectionContext("fuzz", "10.9.9.9", "PLAINTEXT", ANONYMOUS)
 _SIZE = struct.Struct(">i")
 _MAX_POLLS = 100_000
 _PARSER = RequestParser(ApiVersionManager(version_spans()))
@@ -124,7 +126,7 @@ def expected_frames(stream: bytes, max_size: int) -> list[bytes]:
 def _parse(receive: NetworkReceive, *, is_server: bool) -> None:
     with refusals():
         if is_server:
-            _PARSER.parse(_NoSink(), receive, "10.9.9.9", 0.0)
+            _PARSER.parse(_NoSink(), receive, _CONNECTION, 0.0)
         else:
             peek_correlation_id(receive.payload)
             decode_response(receive.payload, ApiVersionsResponse, 4)
