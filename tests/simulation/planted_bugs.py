@@ -140,7 +140,7 @@ def _forget_producers(replace: Replace) -> None:
 
 def _ignore_duplicates(replace: Replace) -> None:
     replace(LogAppender, "_find_duplicate", lambda *_: None)
-    check = "kclient.broker.log.producer_append_info.ProducerAppendInfo._check_sequence"
+    check = "kclient.broker.log.producer_state_entry.ProducerAppendInfo._check_sequence"
     owner, _, name = check.rpartition(".")
     replace(_named(owner), name, lambda *_: None)
 

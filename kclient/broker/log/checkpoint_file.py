@@ -10,12 +10,15 @@
 Kafka stores offsets of partitions, and the leader epochs of a partition, in this format.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kclient.broker.log.log_errors import MalformedCheckpointError
+from kclient.common.broker_errors import InconsistentTopicIdError
 from kclient.common.files import Files
 from kclient.common.types import TopicPartition
+from kclient.common.uuids import text_to_uuid, uuid_to_text
 
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
@@ -120,4 +123,97 @@ class LeaderEpochCheckpointFile:
         except ValueError:
             raise MalformedCheckpointError(
                 f"{self._file.path.name}: expected lines of epoch and start offset"
+            ) from None
+
+
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+
+
+class CleanShutdownFileHandler:
+    """Writes the file at shutdown, reads and removes it at the start (KIP-966)."""
+
+    def __init__(self, files: Files, data_dir: Path) -> None:
+        self._files = files
+        self._path = data_dir / CLEAN_SHUTDOWN_FILE
+
+    def write(self, broker_epoch: int = -1) -> None:
+        """Write the file and flush it."""
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        self._files.write_atomic(self._path, content.encode())
+
+    def exists(self) -> bool:
+        """Return whether the last shutdown was clean."""
+        return self._files.exists(self._path)
+
+    def read_broker_epoch(self) -> int:
+        """Return the broker epoch of the last clean shutdown, or -1 if unknown."""
+        if not self.exists():
+            return -1
+        try:
+            epoch = json.loads(self._files.read_bytes(self._path))["brokerEpoch"]
+        except (ValueError, KeyError, TypeError):
+            return -1
+        return epoch if isinstance(epoch, int) else -1
+
+    def delete(self) -> None:
+        """Remove the file and flush the directory, so that a crash cannot restore it."""
+        if self.exists():
+            self._files.remove(self._path)
+            self._files.flush_directory(self._path.parent)
+
+
+PARTITION_METADATA_FILE = "partition.metadata"
+
+
+class PartitionMetadataFile:
+    """Version and topic id, in two lines (Kafka: PartitionMetadataFile).
+
+    A topic id may be recorded first and written later, but before any record: a log with records
+    and no topic id could be mistaken for that of a recreated topic.
+    """
+
+    def __init__(self, files: Files, directory: Path) -> None:
+        self._files = files
+        self._path = directory / PARTITION_METADATA_FILE
+        self._recorded: bytes | None = None
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the recorded topic id is not written."""
+        return self._recorded is not None
+
+    def record(self, topic_id: bytes) -> None:
+        """Record a topic id, 16 bytes, for the next `maybe_flush`."""
+        self._recorded = topic_id
+
+    def maybe_flush(self) -> None:
+        """Write the recorded topic id, if there is one."""
+        if self._recorded is not None:
+            self.write(self._recorded)
+            self._recorded = None
+
+    def exists(self) -> bool:
+        """Return whether the file exists."""
+        return self._files.exists(self._path)
+
+    def write(self, topic_id: bytes) -> None:
+        """Write the topic id, 16 bytes, and flush it."""
+        text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
+        self._files.write_atomic(self._path, text.encode())
+
+    def read(self) -> bytes:
+        """Return the topic id, 16 bytes.
+
+        Raises:
+            InconsistentTopicIdError: The file does not have the expected lines.
+        """
+        lines = self._files.read_bytes(self._path).decode(errors="replace").splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        try:
+            if fields["version"] != "0":
+                raise ValueError
+            return text_to_uuid(fields["topic_id"])
+        except (KeyError, ValueError):
+            raise InconsistentTopicIdError(
+                f"{self._path}: expected the lines 'version: 0' and 'topic_id: <id>'"
             ) from None

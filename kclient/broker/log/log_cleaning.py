@@ -1,20 +1,135 @@
 """Compaction of one log: only the last record of each key is retained (Kafka: Cleaner.clean)."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from itertools import takewhile
+from typing import NamedTuple
 
-from kclient.broker.log.batch_filter import BatchFilter, RetainedBatches
-from kclient.broker.log.cleanable_range import CleanableRange, cleanable_range
-from kclient.broker.log.cleaned_segment import CleanedSegment
-from kclient.broker.log.cleaned_transactions import CleanedTransactions
+from kclient.broker.log.cleaned_segment import CleanedSegment, SegmentSwap
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
-from kclient.broker.log.offset_map import OffsetMap
-from kclient.broker.log.segment_cleaner import SegmentCleaner
-from kclient.broker.log.segment_groups import grouped
-from kclient.broker.log.segment_swap import SegmentSwap
+from kclient.broker.log.segment_cleaner import (
+    BatchFilter,
+    CleanedTransactions,
+    OffsetMap,
+    RetainedBatches,
+    SegmentCleaner,
+)
 from kclient.common.errors import KafkaError
+
+
+def grouped(
+    segments: list[LogSegment], end_offset: int, config: LogConfig
+) -> list[list[LogSegment]]:
+    """Group adjacent segments that fit into one, so that their number stays small.
+
+    Args:
+        segments: Segments in order.
+        end_offset: End offset of the last one.
+        config: Topic configuration.
+    """
+    groups: list[list[LogSegment]] = []
+    for number, segment in enumerate(segments):
+        last = number + 1 == len(segments)
+        end = end_offset if last else segments[number + 1].base_offset
+        if groups and _fit(groups[-1], segment, end, config):
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return groups
+
+
+def _fit(group: list[LogSegment], segment: LogSegment, end: int, config: LogConfig) -> bool:
+    together = [*group, segment]
+    size = sum(member.size for member in together)
+    entries = sum(member.indexes.offset.size_in_bytes for member in together)
+    return (
+        size <= config.segment_bytes
+        and entries <= config.segment_index_bytes
+        and group[0].can_hold(end - 1)
+    )
+
+
+class CleanableRange(NamedTuple):
+    """Range of offsets of a log that can be compacted.
+
+    Attributes:
+        start: First dirty offset.
+        end: First uncleanable offset.
+        clean_bytes: Size of the segments before `start`.
+        dirty_bytes: Size of the segments from `start` to `end`.
+        is_overdue: Whether a dirty record is older than max.compaction.lag.ms.
+    """
+
+    start: int
+    end: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        """Share of the log that is not compacted."""
+        return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
+
+    def is_worthwhile(self, min_dirty_ratio: float) -> bool:
+        """Return whether the range is dirty enough, or overdue."""
+        return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > min_dirty_ratio)
+
+
+def cleanable_range(parts: LogParts, stable_offset: int, now_ms: int) -> CleanableRange:
+    """Return the range that can be compacted now; the caller holds the log's lock.
+
+    Excludes the active segment, records that consumers cannot read yet, and records that are
+    younger than min.compaction.lag.ms.
+
+    Args:
+        parts: The log.
+        stable_offset: Last stable offset of the log.
+        now_ms: Wall time.
+    """
+    local, config = parts.local, parts.local.config
+    start = _first_dirty(parts)
+    rolled = [
+        segment for segment in local.segments.values()[:-1] if segment.base_offset < stable_offset
+    ]
+    clean = _leading(rolled, lambda segment: _end_of(parts, segment) <= start)
+    dirty = rolled[len(clean) :]
+    if config.min_compaction_lag_ms > 0:
+        youngest_ms = now_ms - config.min_compaction_lag_ms
+        dirty = _leading(dirty, lambda segment: segment.largest_timestamp() <= youngest_ms)
+    end = min(stable_offset, _end_of(parts, dirty[-1])) if dirty else start
+    if end <= start:
+        dirty = []
+    return CleanableRange(
+        start,
+        end,
+        sum(segment.size for segment in clean),
+        sum(segment.size for segment in dirty),
+        any(_began_before(segment, now_ms - config.max_compaction_lag_ms) for segment in dirty),
+    )
+
+
+def _first_dirty(parts: LogParts) -> int:
+    """Return the first dirty offset; a checkpoint outside of the log's range is ignored."""
+    offset = parts.offsets.cleaned_to
+    first = max(parts.offsets.log_start, parts.local.segments.first.base_offset)
+    return offset if first <= offset <= parts.local.log_end_offset else first
+
+
+def _end_of(parts: LogParts, segment: LogSegment) -> int:
+    following = parts.local.segments.higher(segment.base_offset)
+    return parts.local.log_end_offset if following is None else following.base_offset
+
+
+def _began_before(segment: LogSegment, time_ms: int) -> bool:
+    first = segment.records.header_at(0) if time_ms > 0 else None
+    return first is not None and 0 < first.max_timestamp < time_ms
+
+
+def _leading(segments: list[LogSegment], holds: Callable[[LogSegment], bool]) -> list[LogSegment]:
+    return list(takewhile(holds, segments))
 
 
 class LogCleaning:

@@ -5,13 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile
+from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile, PartitionMetadataFile
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogLoader
-from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.common.broker_errors import NotLeaderOrFollowerError
 from kclient.common.runtime import Condition, Runtime

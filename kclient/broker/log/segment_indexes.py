@@ -5,10 +5,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from kclient.broker.log import log_file_utils
 from kclient.broker.log.file_records import FileRecords
-from kclient.broker.log.index_entries import IndexProgress, add_entries
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_errors import CorruptIndexError
 from kclient.broker.log.offset_index import OffsetIndex, OffsetPosition
@@ -17,6 +17,68 @@ from kclient.broker.log.transaction_index import TransactionIndex
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.files import Files
 from kclient.record import BatchColumns, BatchHeader
+
+
+class IndexProgress(NamedTuple):
+    """State of the indexes after the batches indexed so far.
+
+    Attributes:
+        greatest: Greatest timestamp, and the last offset of its batch.
+        bytes_since_last_entry: Size of the batches from the last indexed one on.
+    """
+
+    greatest: TimestampOffset
+    bytes_since_last_entry: int
+
+
+def add_entries(
+    indexes: tuple[OffsetIndex, TimeIndex],
+    interval_bytes: int,
+    progress: IndexProgress,
+    columns: BatchColumns,
+    rows: range,
+) -> IndexProgress:
+    """Add the entries that ``index.interval.bytes`` requires.
+
+    Args:
+        indexes: The indexes.
+        interval_bytes: An entry is due when more bytes than this follow the last one.
+        progress: State after the preceding batches.
+        columns: Consecutive batches of the file.
+        rows: The rows to index.
+
+    Raises:
+        OSError: A write failed; the indexes must be rebuilt.
+    """
+    offset_index, time_index = indexes
+    with offset_index.deferred_writes(), time_index.deferred_writes():
+        positions, greatest = columns.positions, progress.greatest
+        last_entry = positions[rows.start] - progress.bytes_since_last_entry
+        start = rows.start
+        while start < rows.stop:
+            due = rows.stop
+            if not (offset_index.is_full or time_index.is_full):
+                due = bisect_right(positions, last_entry + interval_bytes, start, rows.stop)
+            stop = min(due + 1, rows.stop)
+            greatest = _greatest(greatest, columns, start, stop)
+            if due < rows.stop:
+                offset_index.append(columns.last_offsets[due], positions[due])
+                time_index.maybe_append(*greatest)
+                last_entry = positions[due]
+            start = stop
+    end = positions[rows[-1]] + columns.sizes[rows[-1]]
+    return IndexProgress(greatest, end - last_entry)
+
+
+def _greatest(
+    before: TimestampOffset, columns: BatchColumns, start: int, stop: int
+) -> TimestampOffset:
+    timestamps = columns.max_timestamps
+    latest = timestamps[start] if stop == start + 1 else max(timestamps[start:stop])
+    if latest <= before.timestamp:
+        return before
+    return TimestampOffset(latest, columns.last_offsets[timestamps.index(latest, start, stop)])
+
 
 _log = logging.getLogger(__name__)
 _MAX_RELATIVE_OFFSET = 2**31 - 1

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile, OffsetCheckpointFile
-from kclient.broker.log.clean_shutdown_file_handler import CleanShutdownFileHandler
+from kclient.broker.log.checkpoint_file import (
+    CleanShutdownFileHandler,
+    LeaderEpochCheckpointFile,
+    OffsetCheckpointFile,
+    PartitionMetadataFile,
+)
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.log_errors import MalformedCheckpointError
-from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.common.broker_errors import InconsistentTopicIdError, InvalidTopicError
 from kclient.common.errors import InvalidArgumentError, KafkaError
 from kclient.common.system_files import SystemFiles

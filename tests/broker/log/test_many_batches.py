@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_file_utils import base_offset_of
-from kclient.broker.log.producer_replay import relevant_rows
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
+from kclient.broker.log.producer_state_recovery import relevant_rows
 from kclient.broker.log.segment_indexes import SegmentIndexes
 from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.system_files import SystemFiles

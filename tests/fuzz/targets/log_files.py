@@ -8,11 +8,14 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile, OffsetCheckpointFile
+from kclient.broker.log.checkpoint_file import (
+    LeaderEpochCheckpointFile,
+    OffsetCheckpointFile,
+    PartitionMetadataFile,
+)
 from kclient.broker.log.dump_log import DumpOptions, LogDump
 from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
 from kclient.broker.log.offset_index import OffsetIndex
-from kclient.broker.log.partition_metadata_file import PartitionMetadataFile
 from kclient.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from kclient.broker.log.time_index import TimeIndex
 from kclient.broker.log.transaction_index import AbortedTxn, TransactionIndex
