@@ -192,8 +192,7 @@ class Operator:
         if not self.is_sound:
             return None
         ends = {
-            each.topic_partition.partition: each.log._parts.local.log_end_offset
-            for each in self._partitions()
+            each.topic_partition.partition: each.log.log_end_offset for each in self._partitions()
         }
         return ends if len(ends) == self._stage.scenario.partitions else None
 
@@ -235,7 +234,7 @@ class Operator:
             )
 
     def _watch_end(self, number: int, log: UnifiedLog) -> None:
-        high_watermark, end = log._offsets.high_watermark, log._parts.local.log_end_offset
+        high_watermark, end = log.high_watermark, log.log_end_offset
         before = self._high_watermarks.get(number, 0)
         if not before <= high_watermark <= end:
             raise AssertionError(

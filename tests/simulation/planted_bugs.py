@@ -152,7 +152,7 @@ def _named(dotted: str) -> Any:
 
 def _overstate_high_watermark(replace: Replace) -> None:
     def advance(self: Partition) -> None:
-        self.log._offsets.high_watermark = self.log.log_end_offset + 1
+        self.log._state.high_watermark = self.log.log_end_offset + 1
 
     replace(Partition, "_advance_high_watermark", advance)
 

@@ -10,8 +10,8 @@ from kclient.broker.log.log_file_utils import (
     DELETED_FILE_SUFFIX,
     SWAP_FILE_SUFFIX,
 )
-from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_state import LogState
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.files import WireBytes
 from kclient.record import BatchHeader, parse_header
@@ -27,19 +27,19 @@ class CleanedSegment:
         is_changed: Whether its batches differ from those of the source segments.
     """
 
-    def __init__(self, parts: LogParts, base_offset: int) -> None:
-        self._parts = parts
+    def __init__(self, state: LogState, base_offset: int) -> None:
+        self._state = state
         self._base_offset = base_offset
         self._buffer = bytearray()
         self._headers: list[BatchHeader] = []
         self._drop_files()
         self.is_changed = False
         self.segment = LogSegment.open(
-            parts.runtime.files,
-            parts.local.directory,
+            state.files,
+            state.local.directory,
             base_offset,
-            parts.local.config,
-            parts.runtime.clock.wall_ms(),
+            state.local.config,
+            state.wall_ms(),
             CLEANED_FILE_SUFFIX,
         )
         self.segment.indexes.prepare_for_append()
@@ -89,23 +89,21 @@ class CleanedSegment:
             self._headers = []
 
     def _guarding(self, action: str, *, always_fatal: bool = False) -> AbstractContextManager[None]:
-        parts = self._parts
-        action = f"{parts.partition}: {action} a cleaned segment"
-        return parts.failures.guarding(action, always_fatal=always_fatal)
+        return self._state.guarded(f"{action} a cleaned segment", always_fatal=always_fatal)
 
     def _drop_files(self) -> None:
-        directory = self._parts.local.directory
+        directory = self._state.local.directory
         for kind in log_file_utils.SEGMENT_SUFFIXES:
             for suffix in (SWAP_FILE_SUFFIX, CLEANED_FILE_SUFFIX):
                 path = log_file_utils.segment_file(directory, self._base_offset, kind + suffix)
-                self._parts.runtime.files.remove(path)
+                self._state.files.remove(path)
 
 
 class SegmentSwap:
     """One replacement. If the disk fails, `finish` may be called again."""
 
-    def __init__(self, parts: LogParts, old: list[LogSegment], cleaned: LogSegment) -> None:
-        self._parts = parts
+    def __init__(self, state: LogState, old: list[LogSegment], cleaned: LogSegment) -> None:
+        self._state = state
         self._old = old
         self._cleaned = cleaned
         self._sizes = [segment.size for segment in old]
@@ -117,11 +115,11 @@ class SegmentSwap:
             CleaningAbandonedError: The cleaned segments changed; the log is unchanged.
             KafkaStorageError: The disk failed; the log is unchanged, the caller deletes the files.
         """
-        parts = self._parts
-        with parts.locked("swap in a cleaned segment"):
+        state = self._state
+        with state.locked("swap in a cleaned segment"):
             self._check_unchanged()
             self._cleaned.change_suffix(CLEANED_FILE_SUFFIX, SWAP_FILE_SUFFIX)
-            parts.local.replace(self._old, self._cleaned)
+            state.local.replace(self._old, self._cleaned)
 
     def finish(self) -> None:
         """Rename all files to their final names.
@@ -134,25 +132,25 @@ class SegmentSwap:
         """
         # In order: the last value of a deleted key must be removed before its tombstone.
         while self._old:
-            with self._parts.locked("remove cleaned segments"):
+            with self._state.locked("remove cleaned segments"):
                 segment = self._old[0]
                 segment.change_suffix("", DELETED_FILE_SUFFIX)
                 if segment.base_offset != self._cleaned.base_offset:
-                    self._parts.producers.remove_snapshot(segment.base_offset)
+                    self._state.producers.remove_snapshot(segment.base_offset)
                 # Not earlier: another segment takes over its name.
-                now_ms = self._parts.runtime.clock.monotonic_ms()
-                self._parts.local.delete_later(segment, now_ms)
+                now_ms = self._state.monotonic_ms()
+                self._state.local.delete_later(segment, now_ms)
                 del self._old[0]
-        with self._parts.locked("rename a cleaned segment"):
+        with self._state.locked("rename a cleaned segment"):
             # The log file last: while it has the suffix .swap, a start completes the swap.
             self._cleaned.indexes.change_suffix(SWAP_FILE_SUFFIX, "")
             file = self._cleaned.records.file
             target = file.path.with_name(file.path.name.removesuffix(SWAP_FILE_SUFFIX))
-            self._parts.runtime.files.rename(file.path, target)
+            self._state.files.rename(file.path, target)
             file.path = target
 
     def _check_unchanged(self) -> None:
-        local = self._parts.local
+        local = self._state.local
         for segment, size in zip(self._old, self._sizes, strict=True):
             present = local.segments.floor(segment.base_offset)
             if present is not segment or segment is local.active or segment.size != size:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from kclient.broker.log.cleaned_segment import CleanedSegment, SegmentSwap
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_state import LogState
 from kclient.broker.log.segment_cleaner import (
     BatchFilter,
     CleanedTransactions,
@@ -78,28 +78,28 @@ class CleanableRange(NamedTuple):
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > min_dirty_ratio)
 
 
-def cleanable_range(parts: LogParts, stable_offset: int, now_ms: int) -> CleanableRange:
+def cleanable_range(state: LogState, now_ms: int) -> CleanableRange:
     """Return the range that can be compacted now; the caller holds the log's lock.
 
     Excludes the active segment, records that consumers cannot read yet, and records that are
     younger than min.compaction.lag.ms.
 
     Args:
-        parts: The log.
-        stable_offset: Last stable offset of the log.
+        state: The log.
         now_ms: Wall time.
     """
-    local, config = parts.local, parts.local.config
-    start = _first_dirty(parts)
+    local, stable_offset = state.local, state.last_stable_offset()
+    config = local.config
+    start = _first_dirty(state)
     rolled = [
         segment for segment in local.segments.values()[:-1] if segment.base_offset < stable_offset
     ]
-    clean = _leading(rolled, lambda segment: _end_of(parts, segment) <= start)
+    clean = _leading(rolled, lambda segment: _end_of(state, segment) <= start)
     dirty = rolled[len(clean) :]
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
         dirty = _leading(dirty, lambda segment: segment.largest_timestamp() <= youngest_ms)
-    end = min(stable_offset, _end_of(parts, dirty[-1])) if dirty else start
+    end = min(stable_offset, _end_of(state, dirty[-1])) if dirty else start
     if end <= start:
         dirty = []
     return CleanableRange(
@@ -111,16 +111,16 @@ def cleanable_range(parts: LogParts, stable_offset: int, now_ms: int) -> Cleanab
     )
 
 
-def _first_dirty(parts: LogParts) -> int:
+def _first_dirty(state: LogState) -> int:
     """Return the first dirty offset; a checkpoint outside of the log's range is ignored."""
-    offset = parts.offsets.cleaned_to
-    first = max(parts.offsets.log_start, parts.local.segments.first.base_offset)
-    return offset if first <= offset <= parts.local.log_end_offset else first
+    offset = state.cleaned_to
+    first = max(state.log_start_offset, state.local.segments.first.base_offset)
+    return offset if first <= offset <= state.local.log_end_offset else first
 
 
-def _end_of(parts: LogParts, segment: LogSegment) -> int:
-    following = parts.local.segments.higher(segment.base_offset)
-    return parts.local.log_end_offset if following is None else following.base_offset
+def _end_of(state: LogState, segment: LogSegment) -> int:
+    following = state.local.segments.higher(segment.base_offset)
+    return state.local.log_end_offset if following is None else following.base_offset
 
 
 def _began_before(segment: LogSegment, time_ms: int) -> bool:
@@ -139,8 +139,8 @@ class LogCleaning:
         problem: Error that makes the log uncleanable until a restart, or None.
     """
 
-    def __init__(self, parts: LogParts, appender: LogAppender) -> None:
-        self._parts = parts
+    def __init__(self, state: LogState, appender: LogAppender) -> None:
+        self._state = state
         self._appender = appender
         self._unfinished: SegmentSwap | None = None
         self.problem: KafkaError | None = None
@@ -148,11 +148,11 @@ class LogCleaning:
     @property
     def cleaned_to(self) -> int:
         """Offset up to which the log is compacted."""
-        return self._parts.offsets.cleaned_to
+        return self._state.cleaned_to
 
     def resume_from(self, offset: int) -> None:
         """Set the cleaner offset from the checkpoint."""
-        self._parts.offsets.cleaned_to = offset
+        self._state.cleaned_to = offset
 
     def roll_if_due(self) -> None:
         """Roll the active segment if it is old enough, even if no record is appended.
@@ -163,10 +163,10 @@ class LogCleaning:
             KafkaStorageError: The disk failed.
             NotLeaderOrFollowerError: The log was closed.
         """
-        parts = self._parts
-        with parts.locked("roll"):
-            now_ms = parts.runtime.clock.wall_ms()
-            if _is_due_to_roll(parts.local.active, parts.local.config, now_ms):
+        state = self._state
+        with state.locked("roll"):
+            now_ms = state.wall_ms()
+            if _is_due_to_roll(state.local.active, state.local.config, now_ms):
                 self._appender.roll()
 
     def cleanable(self) -> CleanableRange:
@@ -177,12 +177,9 @@ class LogCleaning:
             KafkaStorageError: The disk failed.
             NotLeaderOrFollowerError: The log was closed.
         """
-        parts = self._parts
-        with parts.locked("find the cleanable range"):
-            unstable = parts.producers.first_unstable_offset
-            stable = parts.offsets.high_watermark if unstable is None else unstable
-            now_ms = parts.runtime.clock.wall_ms()
-            return cleanable_range(parts, min(stable, parts.offsets.high_watermark), now_ms)
+        state = self._state
+        with state.locked("find the cleanable range"):
+            return cleanable_range(state, state.wall_ms())
 
     def clean(self, memory_bytes: int) -> Generator[None, None, None]:
         """Compact the log; yield after every slice of work.
@@ -199,44 +196,44 @@ class LogCleaning:
             NotLeaderOrFollowerError: The log was closed.
         """
         self._finish_swap()
-        parts, cleaner = self._parts, SegmentCleaner(self._parts)
+        state, cleaner = self._state, SegmentCleaner(self._state)
         target = self.cleanable()
         if not target.dirty_bytes:
             return
         offsets = OffsetMap(memory_bytes, target.start)
         yield from cleaner.fill(offsets, self._segments(target.start, target.end), target.end)
-        with parts.locked("clean"):
+        with state.locked("clean"):
             batch_filter = BatchFilter(
                 offsets,
                 CleanedTransactions(cleaner.aborted_from(0)),
-                RetainedBatches.of(parts.producers.entries),
-                parts.runtime.clock.wall_ms(),
-                parts.local.config.delete_retention_ms,
+                RetainedBatches.of(state.producers.entries),
+                state.wall_ms(),
+                state.local.config.delete_retention_ms,
             )
             segments = self._segments(0, offsets.next_offset)
-            last_end = parts.local.segments.higher(segments[-1].base_offset)
-            end = parts.local.log_end_offset if last_end is None else last_end.base_offset
-            groups = grouped(segments, end, parts.local.config)
+            last_end = state.local.segments.higher(segments[-1].base_offset)
+            end = state.local.log_end_offset if last_end is None else last_end.base_offset
+            groups = grouped(segments, end, state.local.config)
         for group in groups:
             yield from self._clean_group(cleaner, group, batch_filter)
-        parts.offsets.cleaned_to = offsets.next_offset
+        state.cleaned_to = offsets.next_offset
 
     def _segments(self, start: int, end: int) -> list[LogSegment]:
-        with self._parts.lock:
-            return self._parts.local.segments.between(start, end)
+        with self._state.lock:
+            return self._state.local.segments.between(start, end)
 
     def _clean_group(
         self, cleaner: SegmentCleaner, group: list[LogSegment], batch_filter: BatchFilter
     ) -> Generator[None, None, None]:
-        with self._parts.locked("clean"):
-            cleaned = CleanedSegment(self._parts, group[0].base_offset)
+        with self._state.locked("clean"):
+            cleaned = CleanedSegment(self._state, group[0].base_offset)
         # No finally: a closed generator leaves the files as a crash does.
         try:
             yield from cleaner.rewrite(group, batch_filter, cleaned)
             if len(group) == 1 and not cleaned.is_changed:
                 cleaned.drop()
                 return
-            swap = SegmentSwap(self._parts, group, cleaned.segment)
+            swap = SegmentSwap(self._state, group, cleaned.segment)
             swap.begin()
         except KafkaError:
             cleaned.drop()

@@ -3,25 +3,25 @@
 from collections.abc import Callable
 
 from kclient.broker.log import log_file_utils
-from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile
 from kclient.broker.log.local_log import LocalLog
 from kclient.broker.log.log_appender import LogAppender
-from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_state import LogState
 from kclient.common.uuids import RandomSource
 
 
 class LogMaintenance:
     """Flush, retention, closing and deletion of one log. Scheduled by `LogManager`."""
 
-    def __init__(self, parts: LogParts, appender: LogAppender) -> None:
-        self._parts = parts
+    def __init__(self, state: LogState, appender: LogAppender) -> None:
+        self._state = state
+        self._local = state.local
         self._appender = appender
 
     @property
     def recovery_point(self) -> int:
         """All records before this offset are flushed."""
-        return self._parts.local.recovery_point
+        return self._local.recovery_point
 
     def flush(self) -> None:
         """Flush all records.
@@ -30,13 +30,13 @@ class LogMaintenance:
             KafkaStorageError: The flush failed. The directory is offline: pages that a failed fsync
                 dropped are not written by the next one, although it reports success.
         """
-        self._flush_before(self._parts.local.log_end_offset)
+        self._flush_before(self._local.log_end_offset)
 
     def flush_rolled(self) -> None:
         """Flush all but the active segment, and unload idle indexes."""
-        local = self._parts.local
+        local = self._local
         self._flush_before(local.active.base_offset)
-        with self._parts.lock:
+        with self._state.lock:
             for segment in local.segments.values():
                 segment.indexes.unload_if_idle()
 
@@ -46,19 +46,19 @@ class LogMaintenance:
         Raises:
             KafkaStorageError: The disk failed, or is full; the next call retries.
         """
-        if self._parts.metadata.is_dirty:
-            with self._parts.locked("write partition.metadata"):
-                self._parts.metadata.maybe_flush()
+        if self._state.metadata.is_dirty:
+            with self._state.locked("write partition.metadata"):
+                self._state.metadata.maybe_flush()
 
     def flush_if_due(self, now_ms: float) -> None:
         """Flush all records if the last flush was flush.ms ago."""
-        local = self._parts.local
+        local = self._local
         if local.unflushed_messages and now_ms - local.last_flush_ms >= local.config.flush_ms:
             self.flush()
 
     def roll(self) -> None:
         """Roll a new segment."""
-        with self._parts.locked("roll"):
+        with self._state.locked("roll"):
             self._appender.roll()
 
     def delete_old_segments(self, now_ms: float) -> int:
@@ -70,35 +70,33 @@ class LogMaintenance:
         Returns:
             Number of deleted segments.
         """
-        parts = self._parts
-        with parts.locked("retention"):
-            wall_ms = parts.runtime.clock.wall_ms()
-            offsets = parts.offsets
+        state = self._state
+        with state.locked("retention"):
             segments = deletable_segments(
-                parts.local, offsets.log_start, offsets.high_watermark, wall_ms
+                self._local, state.log_start_offset, state.high_watermark, state.wall_ms()
             )
             if not segments:
                 return 0
-            if len(segments) == len(parts.local.segments):
+            if len(segments) == len(self._local.segments):
                 self._appender.roll()
             # The state before the files: a file that cannot be renamed is deleted later all the
             # same.
-            parts.local.remove_segments(segments, now_ms)
-            parts.raise_log_start(parts.local.segments.first.base_offset)
+            self._local.remove_segments(segments, now_ms)
+            state.raise_log_start(self._local.segments.first.base_offset)
             for segment in segments:
-                parts.producers.remove_snapshot(segment.base_offset)
+                state.producers.remove_snapshot(segment.base_offset)
                 segment.change_suffix("", log_file_utils.DELETED_FILE_SUFFIX)
             return len(segments)
 
     def purge_deleted(self, now_ms: float) -> None:
         """Delete the files of deleted segments after file.delete.delay.ms."""
-        with self._parts.locked("purge"):
-            self._parts.local.purge_deleted(now_ms)
+        with self._state.locked("purge"):
+            self._local.purge_deleted(now_ms)
 
     def remove_expired_producers(self) -> None:
         """Remove producers that were idle for producer.id.expiration.ms."""
-        with self._parts.lock:
-            self._parts.producers.remove_expired()
+        with self._state.lock:
+            self._state.producers.remove_expired()
 
     def close(self) -> None:
         """Flush, take a producer snapshot, trim the indexes and close all files. Idempotent.
@@ -106,65 +104,63 @@ class LogMaintenance:
         Raises:
             KafkaStorageError: The disk failed; the log is recovered when it is loaded.
         """
-        parts = self._parts
-        if parts.local.is_closed:
+        state = self._state
+        if self._local.is_closed:
             return
         try:
-            with parts.locked("close"):
-                parts.metadata.maybe_flush()
-                parts.producers.take_snapshot(flush=True)
-                parts.local.finish()
+            with state.locked("close"):
+                state.metadata.maybe_flush()
+                state.producers.take_snapshot(flush=True)
+                self._local.finish()
             self.flush()
         finally:
             self.release()
 
     def release(self) -> None:
         """Close all files and leave them as after a crash. Idempotent."""
-        with self._parts.lock:
-            self._parts.local.release()
+        with self._state.lock:
+            self._local.release()
 
     def mark_for_deletion(self, rng: RandomSource) -> None:
         """Rename the directory so that it is not loaded again, and close all files.
 
         The rename is not flushed: after a crash, the topic id identifies logs of deleted topics.
         """
-        parts = self._parts
-        with parts.locked("mark for deletion"):
+        state = self._state
+        with state.locked("mark for deletion"):
             target = log_file_utils.deleted_directory(
-                parts.local.directory.parent, parts.partition, rng
+                self._local.directory.parent, state.partition, rng
             )
-            parts.local.rename_directory(target)
-            parts.producers.moved_to(target)
-            parts.epochs.use_checkpoint(LeaderEpochCheckpointFile(parts.runtime.files, target))
-            parts.local.release()
+            state.rename_directory(target)
+            self._local.release()
 
     def delete(self) -> None:
         """Delete the directory and its contents."""
-        with self._parts.lock, self._parts.failures.guarding(f"{self._parts.partition}: delete"):
-            self._parts.local.delete_directory()
+        with self._state.lock, self._state.guarded("delete"):
+            self._local.delete_directory()
 
     def _flush_before(self, offset: int) -> None:
         """Flush without the lock, so that appends are not blocked."""
-        parts = self._parts
-        with parts.lock:
-            if offset <= parts.local.recovery_point:
+        state = self._state
+        with state.lock:
+            if offset <= self._local.recovery_point:
                 return
-            segments = parts.local.segments.between(parts.local.recovery_point, offset)
-        with parts.failures.guarding(f"{parts.partition}: flush", always_fatal=True):
+            segments = self._local.segments.between(self._local.recovery_point, offset)
+        with state.guarded("flush", always_fatal=True):
             for segment in segments:
                 self._flush_records(segment)
-            with parts.lock:
+            with state.lock:
                 for segment in segments:
                     segment.flush_indexes()
-                parts.local.mark_flushed(offset, parts.runtime.clock.monotonic_ms())
+                self._local.mark_flushed(offset, state.monotonic_ms())
 
     def _flush_records(self, segment: LogSegment) -> None:
         try:
             segment.flush_records()
         except OSError:
-            with self._parts.lock:
+            with self._state.lock:
                 # Deleted or closed concurrently: nothing is left to flush.
-                if not self._parts.local.is_closed and segment.is_open:
+                if not self._local.is_closed and segment.is_open:
                     raise
 
 

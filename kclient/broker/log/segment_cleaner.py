@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 
 from kclient.broker.log.cleaned_segment import CleanedSegment
 from kclient.broker.log.log_errors import CleaningAbandonedError
-from kclient.broker.log.log_parts import LogParts
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_state import LogState
 from kclient.broker.log.producer_state_entry import ProducerStateEntry
 from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import CorruptRecordError
@@ -230,8 +230,8 @@ class SegmentCleaner:
     read or written; `SegmentSwap` makes the result part of the log.
     """
 
-    def __init__(self, parts: LogParts) -> None:
-        self._parts = parts
+    def __init__(self, state: LogState) -> None:
+        self._state = state
 
     def fill(
         self, offsets: OffsetMap, segments: list[LogSegment], end_offset: int
@@ -261,10 +261,10 @@ class SegmentCleaner:
 
     def aborted_from(self, offset: int) -> list[AbortedTxn]:
         """Return the aborted transactions that ended at or after an offset."""
-        with self._parts.locked("find aborted transactions"):
+        with self._state.locked("find aborted transactions"):
             return [
                 txn
-                for segment in self._parts.local.segments.values()
+                for segment in self._state.local.segments.values()
                 for txn in segment.indexes.transactions.aborted_txns()
                 if txn.last_offset >= offset
             ]
@@ -306,14 +306,14 @@ class SegmentCleaner:
     @contextmanager
     def _reading(self, segment: LogSegment) -> Iterator[None]:
         """Convert errors into storage errors, unless the segment was closed concurrently."""
-        parts = self._parts
-        with parts.failures.guarding(f"{parts.partition}: clean"):
+        state = self._state
+        with state.guarded("clean"):
             try:
                 yield
             except OSError:
-                with parts.lock:
-                    if parts.local.is_closed or not segment.is_open:
-                        raise CleaningAbandonedError(f"{parts.partition}: closed") from None
+                with state.lock:
+                    if state.local.is_closed or not segment.is_open:
+                        raise CleaningAbandonedError(f"{state.partition}: closed") from None
                 raise
 
 

@@ -9,14 +9,17 @@ from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.log_maintenance import LogMaintenance
 from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
-from kclient.broker.log.log_parts import make_parts
+from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
-from kclient.broker.log.offset_lookup import OffsetLookup
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
+from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
+
+_NO_TIMESTAMP = -1
 
 
 class UnifiedLog:
@@ -27,7 +30,6 @@ class UnifiedLog:
 
     Attributes:
         partition: The partition.
-        lookup: Look-up of offsets by timestamp and epoch.
         maintenance: Flush, retention, deletion.
         cleaning: Compaction.
     """
@@ -41,16 +43,14 @@ class UnifiedLog:
         failures: LogDirFailureChannel,
         producers: ProducerLimits = DEFAULT_LIMITS,
     ) -> None:
-        parts = make_parts(runtime, directory, partition, config, failures, producers)
+        state = LogState(runtime, directory, partition, config, failures, producers)
         self.partition = partition
-        self._parts = parts
-        self._lock = parts.lock
-        self._local = parts.local
-        self._offsets = parts.offsets
-        self._appender = LogAppender(runtime.clock, parts.local, parts.producers, parts.epochs)
-        self.lookup = OffsetLookup(parts)
-        self.maintenance = LogMaintenance(parts, self._appender)
-        self.cleaning = LogCleaning(parts, self._appender)
+        self._state = state
+        self._lock = state.lock
+        self._local = state.local
+        self._appender = LogAppender(runtime.clock, state.local, state.producers, state.epochs)
+        self.maintenance = LogMaintenance(state, self._appender)
+        self.cleaning = LogCleaning(state, self._appender)
         self._topic_id: bytes | None = None
 
     def load(self, checkpoint: LogCheckpoint | None = None) -> None:
@@ -64,15 +64,12 @@ class UnifiedLog:
             CorruptRecordError: After a clean shutdown, batches are damaged.
             InconsistentTopicIdError: partition.metadata cannot be read.
         """
-        runtime = self._parts.runtime
-        with self._parts.locked("load"):
-            runtime.files.make_directory(self.directory)
-            if self._parts.metadata.exists():
-                self._topic_id = self._parts.metadata.read()
-            loader = self._parts.loader()
-            log_start = loader.load(checkpoint or LogCheckpoint())
-            self._offsets.log_start = self._offsets.high_watermark = log_start
-            self._local.last_flush_ms = runtime.clock.monotonic_ms()
+        state = self._state
+        with state.locked("load"):
+            state.files.make_directory(self.directory)
+            if state.metadata.exists():
+                self._topic_id = state.metadata.read()
+            state.load(checkpoint or LogCheckpoint())
 
     def __repr__(self) -> str:
         return (
@@ -111,9 +108,9 @@ class UnifiedLog:
             InconsistentTopicIdError: The directory belongs to another topic of that name.
             NotLeaderOrFollowerError: The log was closed or deleted.
         """
-        with self._parts.locked("assign topic id"):
+        with self._state.locked("assign topic id"):
             if self._topic_id is None:
-                self._parts.metadata.record(topic_id)
+                self._state.metadata.record(topic_id)
                 self._topic_id = topic_id
             elif self._topic_id != topic_id:
                 raise InconsistentTopicIdError(
@@ -123,7 +120,7 @@ class UnifiedLog:
     @property
     def log_start_offset(self) -> int:
         """Log start offset: first offset that can be read."""
-        return self._offsets.log_start
+        return self._state.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -138,27 +135,24 @@ class UnifiedLog:
     @property
     def high_watermark(self) -> int:
         """High watermark: offset up to which records are replicated and visible to consumers."""
-        return self._offsets.high_watermark
+        return self._state.high_watermark
 
     @high_watermark.setter
     def high_watermark(self, offset: int) -> None:
         with self._lock:
-            bounded = max(self.log_start_offset, min(offset, self.log_end_offset))
-            self._offsets.high_watermark = bounded
-            self._parts.producers.on_high_watermark_updated(bounded)
+            self._state.set_high_watermark(offset)
 
     @property
     def last_stable_offset(self) -> int:
         """Last stable offset: all transactions before it are completed (read_committed)."""
         with self._lock:
-            unstable = self._parts.producers.first_unstable_offset
-            return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+            return self._state.last_stable_offset()
 
     @property
     def latest_epoch(self) -> int | None:
         """Latest leader epoch of the records, or None."""
         with self._lock:
-            return self._parts.epochs.latest_epoch
+            return self._state.epochs.latest_epoch
 
     def size_in_bytes(self) -> int:
         """Return the size of all batches."""
@@ -194,10 +188,10 @@ class UnifiedLog:
         """
         if not isinstance(records, MemoryRecords):
             records = MemoryRecords(records)
-        with self._parts.locked("append"):
-            self._parts.metadata.maybe_flush()
+        with self._state.locked("append"):
+            self._state.metadata.maybe_flush()
             info = self._appender.append(records, leader_epoch, origin)
-            info.log_start_offset = self._offsets.log_start
+            info.log_start_offset = self.log_start_offset
             must_flush = self._local.unflushed_messages >= self._local.config.flush_messages
         if must_flush:
             # Also for a duplicate: it may be a retry after a failed flush.
@@ -228,7 +222,7 @@ class UnifiedLog:
             CorruptRecordError: A batch in the file is damaged.
             KafkaStorageError: The disk failed.
         """
-        with self._parts.locked("read"):
+        with self._state.locked("read"):
             if not self.log_start_offset <= start_offset <= self.log_end_offset:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: got offset {start_offset}, expected "
@@ -239,16 +233,56 @@ class UnifiedLog:
             )
             info = self._local.read(start_offset, max_length, end, min_one_message=min_one_message)
             if include_aborted:
-                info.aborted_transactions = self.lookup.aborted_transactions(info)
+                info.aborted_transactions = self._aborted_transactions(info)
             return info
 
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record with a timestamp at or after this one, or None."""
-        return self.lookup.by_timestamp(timestamp)
+        """Return the first record with a timestamp at or after this one, or None.
+
+        Raises:
+            KafkaStorageError: The disk failed.
+            CorruptRecordError: A batch is damaged.
+        """
+        with self._state.locked("offset for timestamp"):
+            log_start = self.log_start_offset
+            for segment in self._local.segments.between(log_start, 2**63 - 1):
+                if segment.indexes.max_timestamp_and_offset.timestamp >= timestamp:
+                    found = segment.find_offset_by_timestamp(timestamp, log_start)
+                    if found is not None:
+                        return found
+        return None
+
+    def offset_of_max_timestamp(self) -> OffsetAndTimestamp | None:
+        """Return the first record with the max timestamp of the log, or None (KIP-734).
+
+        Raises:
+            KafkaStorageError: The disk failed.
+            CorruptRecordError: A batch is damaged.
+        """
+        with self._state.locked("offset of max timestamp"):
+            log_start = self.log_start_offset
+            timestamp, segment = max(
+                (
+                    (segment.greatest_timestamp_from(log_start), segment)
+                    for segment in self._local.segments.between(log_start, 2**63 - 1)
+                ),
+                key=lambda pair: pair[0],
+            )
+            if timestamp < 0:
+                return None
+            return segment.find_offset_by_timestamp(timestamp, log_start)
+
+    def earliest_offset(self) -> OffsetAndTimestamp:
+        """Return the log start offset and its leader epoch."""
+        with self._lock:
+            start = self.log_start_offset
+            epoch = self._state.epochs.epoch_for_offset(start)
+            return OffsetAndTimestamp(start, _NO_TIMESTAMP, epoch)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the greatest epoch that is at most `epoch`, and its end offset."""
-        return self.lookup.end_offset_for_epoch(epoch)
+        with self._lock:
+            return self._state.epochs.end_offset_for(epoch, self._local.log_end_offset)
 
     def delete_records_before(self, offset: int) -> int:
         """Advance the log start offset, and return it.
@@ -260,14 +294,14 @@ class UnifiedLog:
             OffsetOutOfRangeError: The offset is above the high watermark.
             KafkaStorageError: The disk failed, or is full.
         """
-        with self._parts.locked("delete records"):
+        with self._state.locked("delete records"):
             target = self.high_watermark if offset == -1 else offset
             if not 0 <= target <= self.high_watermark:
                 raise OffsetOutOfRangeError(
                     f"{self.partition}: got offset {offset}, expected 0 to the high watermark "
                     f"{self.high_watermark}, or -1 for it"
                 )
-            self._parts.raise_log_start(target)
+            self._state.raise_log_start(target)
             return self.log_start_offset
 
     def truncate_to(self, offset: int) -> None:
@@ -276,19 +310,9 @@ class UnifiedLog:
         Raises:
             KafkaStorageError: The disk failed.
         """
-        with self._parts.locked("truncate"):
-            if offset >= self.log_end_offset:
-                return
-            if offset < self._local.segments.first.base_offset:
-                self._local.truncate_fully_and_start_at(offset)
-                self._parts.producers.truncate_fully_and_start_at(offset)
-            else:
-                self._local.truncate_to(offset)
-            self._parts.epochs.truncate_from_end(offset)
-            self._offsets.log_start = min(self.log_start_offset, offset)
-            self._offsets.high_watermark = min(self.high_watermark, offset)
-            self._offsets.cleaned_to = min(self._offsets.cleaned_to, offset)
-            self._parts.loader().rebuild_producers(self.log_start_offset, offset)
+        with self._state.locked("truncate"):
+            if offset < self.log_end_offset:
+                self._state.truncate_to(offset)
 
     def flush(self) -> None:
         """Flush all records.
@@ -305,3 +329,34 @@ class UnifiedLog:
             KafkaStorageError: The disk failed; the log is recovered when it is loaded.
         """
         self.maintenance.close()
+
+    def _aborted_transactions(self, info: FetchDataInfo) -> list[AbortedTxn]:
+        """Return the aborted transactions that overlap the result of a read.
+
+        The caller holds the log's lock.
+        """
+        local = self._local
+        segment = local.segments.floor(info.start_offset)
+        if segment is None or not len(info.records):
+            return []
+        upper = self._end_offset_of(info)
+        found = []
+        for segment in local.segments.between(info.start_offset, 2**63 - 1):
+            for txn in segment.indexes.transactions.aborted_txns():
+                if txn.last_offset >= info.start_offset and txn.first_offset < upper:
+                    found.append(txn)
+                if txn.last_stable_offset >= upper:
+                    return found
+        return found
+
+    def _end_offset_of(self, info: FetchDataInfo) -> int:
+        """Return the end offset of the result of a read."""
+        local = self._local
+        base = info.position.segment_base_offset
+        segment: LogSegment | None = local.segments.floor(base)
+        end_position = info.position.relative_position + len(info.records)
+        if segment is not None:
+            for header in segment.records.headers(info.position.relative_position):
+                if header.end_position >= end_position:
+                    return header.last_offset + 1
+        return local.log_end_offset

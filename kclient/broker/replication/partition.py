@@ -256,7 +256,7 @@ class Partition:
 
     def earliest_offset(self) -> OffsetAndTimestamp:
         """Return the log start offset."""
-        return self.log.lookup.earliest()
+        return self.log.earliest_offset()
 
     def latest_offset(self, isolation: FetchIsolation) -> OffsetAndTimestamp:
         """Return the first offset that is not readable with an isolation level."""
@@ -264,7 +264,7 @@ class Partition:
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
         """Return the record with the maximum timestamp, or None if there is none."""
-        return self.log.lookup.of_max_timestamp()
+        return self.log.offset_of_max_timestamp()
 
     def offset_for_timestamp(self, timestamp: int, end: int) -> OffsetAndTimestamp | None:
         """Return the first record at or after a timestamp and before offset `end`, or None."""

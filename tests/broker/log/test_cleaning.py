@@ -100,7 +100,7 @@ def test_unreplicated_record_does_not_replace_replicated_one(bench: LogBench) ->
     write(log, (b"a", b"2"), (b"b", b"2"))
     write(log, (b"a", b"3"))
     log.maintenance.roll()
-    log._parts.offsets.high_watermark = 3
+    log._state.high_watermark = 3
     assert (log.cleaning.cleanable().start, log.cleaning.cleanable().end) == (0, 3)
     clean(log)
     assert offsets_of(log) == [1, 2, 3]
@@ -174,17 +174,17 @@ def test_merged_segment_does_not_exceed_segment_bytes(bench: LogBench) -> None:
     log.maintenance.roll()
     clean(log)
     assert last_values(log) == {b"%d" % number: b"x" * 200 for number in range(100)}
-    assert all(segment.size <= 3000 for segment in log._parts.local.segments.values())
-    assert len(log._parts.local.segments) > 5
+    assert all(segment.size <= 3000 for segment in log._state.local.segments.values())
+    assert len(log._state.local.segments) > 5
 
 
 def test_clean_segment_is_not_rewritten(bench: LogBench) -> None:
     log = bench.open(COMPACT)
     write(log, (b"a", b"1"), (b"b", b"1"))
     log.maintenance.roll()
-    segment = log._parts.local.segments.first
+    segment = log._state.local.segments.first
     clean(log)
-    assert log._parts.local.segments.first is segment
+    assert log._state.local.segments.first is segment
     assert log.cleaning.cleaned_to == 2
     assert not [name for name in names(bench) if name.endswith((".deleted", ".swap", ".cleaned"))]
 
@@ -358,13 +358,13 @@ def test_idle_compacted_log_is_rolled_by_age(bench: LogBench, clock: ManualClock
     write(log, (b"a", b"1"))
     clock.elapsed_ms = 1000
     log.cleaning.roll_if_due()
-    assert len(log._parts.local.segments) == 1
+    assert len(log._state.local.segments) == 1
     clock.elapsed_ms = 1001
     log.cleaning.roll_if_due()
-    assert len(log._parts.local.segments) == 2
+    assert len(log._state.local.segments) == 2
     clock.elapsed_ms = 100_000
     log.cleaning.roll_if_due()
-    assert len(log._parts.local.segments) == 2  # there is nothing in the active one
+    assert len(log._state.local.segments) == 2  # there is nothing in the active one
 
 
 def test_corrupt_batch_aborts_cleaning_without_loss(bench: LogBench) -> None:

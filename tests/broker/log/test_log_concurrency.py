@@ -87,7 +87,7 @@ def test_concurrent_appends_reads_and_maintenance(bench: LogBench, retention_byt
 
     def look_up() -> None:
         log.offset_for_timestamp(0)
-        log.lookup.of_max_timestamp()
+        log.offset_of_max_timestamp()
 
     helpers = [
         crew.work(crew.until_done(action))

@@ -226,7 +226,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def look_up_max_time(self) -> None:
-        found = self.log.lookup.of_max_timestamp()
+        found = self.log.offset_of_max_timestamp()
         latest = max((row.timestamp for row in self.rows), default=None)
         assert (found.timestamp_ms if found else None) == latest
 

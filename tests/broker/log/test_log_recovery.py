@@ -316,7 +316,7 @@ def test_log_start_offset_survives_restart(bench: LogBench, filled: UnifiedLog) 
     filled.close()
     log = bench.open(CONFIG, clean=True, log_start=12)
     assert log.log_start_offset == 12
-    assert log.lookup.earliest()[0] == 12
+    assert log.earliest_offset()[0] == 12
 
 
 @pytest.mark.fault("B1")

@@ -1,0 +1,131 @@
+"""State of one log: its lock, failure guard, segments, producers and offsets."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from kclient.broker.log.checkpoint_file import LeaderEpochCheckpointFile, PartitionMetadataFile
+from kclient.broker.log.leader_epoch_file_cache import LeaderEpochFileCache
+from kclient.broker.log.local_log import LocalLog
+from kclient.broker.log.log_config import LogConfig
+from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
+from kclient.broker.log.log_loader import LogCheckpoint, LogLoader
+from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
+from kclient.common.broker_errors import NotLeaderOrFollowerError
+from kclient.common.runtime import Runtime
+from kclient.common.types import TopicPartition
+
+
+class LogState:
+    """State of one log, owned by `UnifiedLog`.
+
+    Attributes:
+        partition: The partition.
+        lock: Guards all other attributes but `files`.
+        files: File system.
+        local: The segments.
+        producers: Producer state.
+        epochs: Leader epochs.
+        metadata: File with the topic id.
+        log_start_offset: First offset that can be read.
+        high_watermark: Offset up to which records are replicated.
+        cleaned_to: Offset up to which the log is compacted.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        directory: Path,
+        partition: TopicPartition,
+        config: LogConfig,
+        failures: LogDirFailureChannel,
+        producers: ProducerLimits,
+    ) -> None:
+        self._failures = failures
+        self._clock = runtime.clock
+        self.partition = partition
+        self.files = files = runtime.files
+        self.lock = runtime.tasks.condition()
+        self.local = LocalLog(files, runtime.clock, directory, partition, config, runtime.random)
+        self.producers = ProducerStateManager(
+            files, runtime.clock, directory, str(partition), producers
+        )
+        self.epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(files, directory))
+        self.metadata = PartitionMetadataFile(files, directory)
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.cleaned_to = 0
+
+    @contextmanager
+    def locked(self, action: str) -> Iterator[None]:
+        """Hold the lock, and convert the operating system's errors into storage errors.
+
+        Raises:
+            KafkaStorageError: The directory is offline, or the action failed.
+            NotLeaderOrFollowerError: The log was closed or deleted.
+        """
+        with self.lock, self.guarded(action):
+            if self.local.is_closed:
+                raise NotLeaderOrFollowerError(f"{self.partition}: the log was closed")
+            yield
+
+    def guarded(self, action: str, *, always_fatal: bool = False) -> AbstractContextManager[None]:
+        """Convert the operating system's errors into storage errors, without the lock."""
+        return self._failures.guarding(f"{self.partition}: {action}", always_fatal=always_fatal)
+
+    def wall_ms(self) -> int:
+        """Return the wall time."""
+        return self._clock.wall_ms()
+
+    def monotonic_ms(self) -> float:
+        """Return the monotonic time."""
+        return self._clock.monotonic_ms()
+
+    def load(self, checkpoint: LogCheckpoint) -> None:
+        """Load and recover the files; the caller holds the lock."""
+        log_start = self._loader().load(checkpoint)
+        self.log_start_offset = self.high_watermark = log_start
+        self.local.last_flush_ms = self.monotonic_ms()
+
+    def last_stable_offset(self) -> int:
+        """Return the last stable offset; the caller holds the lock."""
+        unstable = self.producers.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def set_high_watermark(self, offset: int) -> None:
+        """Set the high watermark within the bounds of the log; the caller holds the lock."""
+        self.high_watermark = max(self.log_start_offset, min(offset, self.local.log_end_offset))
+        self.producers.on_high_watermark_updated(self.high_watermark)
+
+    def raise_log_start(self, offset: int) -> None:
+        """Advance the log start offset, unless it is there already; the caller holds the lock."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.high_watermark = max(self.high_watermark, offset)
+            self.producers.on_log_start_offset_incremented(offset)
+            self.epochs.truncate_from_start(offset)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove all batches whose last offset is at or above an offset below the log end.
+
+        The caller holds the lock.
+        """
+        if offset < self.local.segments.first.base_offset:
+            self.local.truncate_fully_and_start_at(offset)
+            self.producers.truncate_fully_and_start_at(offset)
+        else:
+            self.local.truncate_to(offset)
+        self.epochs.truncate_from_end(offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
+        self._loader().rebuild_producers(self.log_start_offset, offset)
+
+    def rename_directory(self, target: Path) -> None:
+        """Rename the directory, without a flush; the caller holds the lock."""
+        self.local.rename_directory(target)
+        self.producers.moved_to(target)
+        self.epochs.use_checkpoint(LeaderEpochCheckpointFile(self.files, target))
+
+    def _loader(self) -> LogLoader:
+        return LogLoader(self.files, self.local, self.producers, self.epochs)
