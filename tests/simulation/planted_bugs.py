@@ -14,11 +14,11 @@ from unittest.mock import patch
 from kclient.broker.coordinator.group.membership import Membership
 from kclient.broker.coordinator.group.rebalance import Rebalancer
 from kclient.broker.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from kclient.broker.log import log_validator
 from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.log_appender import LogAppender
 from kclient.broker.log.log_loader import LogLoader
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.log_validator import LogValidator
 from kclient.broker.replication.partition import Partition
 from kclient.client import response_collector
 from kclient.client.in_flight_requests import InFlightRequests
@@ -236,7 +236,7 @@ def _forget_positions(replace: Replace) -> None:
 
 
 def _trust_requests(replace: Replace) -> None:
-    replace(log_validator, "crc32c", lambda _: Whatever())
+    replace(LogValidator, "_check_checksum", lambda *_: None)
 
 
 def _accept_responses(replace: Replace) -> None:

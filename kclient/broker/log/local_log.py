@@ -7,6 +7,7 @@ from pathlib import Path
 from kclient.broker.log.log_config import LogConfig
 from kclient.broker.log.log_offset_metadata import FetchDataInfo, LogOffsetMetadata
 from kclient.broker.log.log_segment import LogSegment
+from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import OffsetOutOfRangeError
 from kclient.common.errors import IllegalStateError
 from kclient.common.files import Files, WireBytes
@@ -197,6 +198,32 @@ class LocalLog:
                 return FetchDataInfo(start_offset, records, where)
             segment = self.segments.higher(segment.base_offset)
         return FetchDataInfo(start_offset, b"", end)
+
+    def collect_aborted_transactions(self, info: FetchDataInfo) -> list[AbortedTxn]:
+        """Return the aborted transactions that overlap the result of a read."""
+        segment = self.segments.floor(info.start_offset)
+        if segment is None or not len(info.records):
+            return []
+        upper = self._end_offset_of(info)
+        found = []
+        for segment in self.segments.between(info.start_offset, 2**63 - 1):
+            for txn in segment.indexes.transactions.aborted_txns():
+                if txn.last_offset >= info.start_offset and txn.first_offset < upper:
+                    found.append(txn)
+                if txn.last_stable_offset >= upper:
+                    return found
+        return found
+
+    def _end_offset_of(self, info: FetchDataInfo) -> int:
+        """Return the end offset of the result of a read."""
+        base = info.position.segment_base_offset
+        segment: LogSegment | None = self.segments.floor(base)
+        end_position = info.position.relative_position + len(info.records)
+        if segment is not None:
+            for header in segment.records.headers(info.position.relative_position):
+                if header.end_position >= end_position:
+                    return header.last_offset + 1
+        return self.log_end_offset
 
     def position_of(self, offset: int) -> LogOffsetMetadata:
         """Return the position of the batch that contains an offset, or of the next one.

@@ -103,15 +103,18 @@ class LogValidator:
                 f"{self._partition}: got a batch of {batch.size_in_bytes} bytes, expected at most "
                 f"{self._config.max_message_bytes} (max.message.bytes)"
             )
+        self._check_checksum(batch)
+        problem = self._client_problem(batch) if self._from_client else None
+        if problem is not None:
+            raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
+
+    def _check_checksum(self, batch: RecordBatch) -> None:
         computed = batch.computed_crc()
         if computed != batch.crc:
             raise CorruptRecordError(
                 f"{self._partition}: record batch: got checksum {batch.crc:#010x}, "
                 f"expected {computed:#010x}"
             )
-        problem = self._client_problem(batch) if self._from_client else None
-        if problem is not None:
-            raise InvalidRecordError(f"{self._partition}: record batch: {problem}")
 
     def _client_problem(self, batch: RecordBatch) -> str | None:
         count, offsets = batch.count, batch.last_offset_delta + 1

@@ -9,11 +9,9 @@ from kclient.broker.log.log_dir_failure_channel import LogDirFailureChannel
 from kclient.broker.log.log_loader import LogCheckpoint
 from kclient.broker.log.log_maintenance import LogMaintenance
 from kclient.broker.log.log_offset_metadata import AppendOrigin, FetchDataInfo, LogAppendInfo
-from kclient.broker.log.log_segment import LogSegment
 from kclient.broker.log.log_state import LogState
 from kclient.broker.log.memory_records import MemoryRecords
 from kclient.broker.log.producer_state_manager import DEFAULT_LIMITS, ProducerLimits
-from kclient.broker.log.transaction_index import AbortedTxn
 from kclient.common.broker_errors import InconsistentTopicIdError, OffsetOutOfRangeError
 from kclient.common.files import WireBytes
 from kclient.common.runtime import Runtime
@@ -70,12 +68,6 @@ class UnifiedLog:
             if state.metadata.exists():
                 self._topic_id = state.metadata.read()
             state.load(checkpoint or LogCheckpoint())
-
-    def __repr__(self) -> str:
-        return (
-            f"UnifiedLog({self.partition}, {self.log_start_offset} to {self.log_end_offset}, "
-            f"high watermark {self.high_watermark})"
-        )
 
     @property
     def directory(self) -> Path:
@@ -233,7 +225,7 @@ class UnifiedLog:
             )
             info = self._local.read(start_offset, max_length, end, min_one_message=min_one_message)
             if include_aborted:
-                info.aborted_transactions = self._aborted_transactions(info)
+                info.aborted_transactions = self._local.collect_aborted_transactions(info)
             return info
 
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
@@ -329,34 +321,3 @@ class UnifiedLog:
             KafkaStorageError: The disk failed; the log is recovered when it is loaded.
         """
         self.maintenance.close()
-
-    def _aborted_transactions(self, info: FetchDataInfo) -> list[AbortedTxn]:
-        """Return the aborted transactions that overlap the result of a read.
-
-        The caller holds the log's lock.
-        """
-        local = self._local
-        segment = local.segments.floor(info.start_offset)
-        if segment is None or not len(info.records):
-            return []
-        upper = self._end_offset_of(info)
-        found = []
-        for segment in local.segments.between(info.start_offset, 2**63 - 1):
-            for txn in segment.indexes.transactions.aborted_txns():
-                if txn.last_offset >= info.start_offset and txn.first_offset < upper:
-                    found.append(txn)
-                if txn.last_stable_offset >= upper:
-                    return found
-        return found
-
-    def _end_offset_of(self, info: FetchDataInfo) -> int:
-        """Return the end offset of the result of a read."""
-        local = self._local
-        base = info.position.segment_base_offset
-        segment: LogSegment | None = local.segments.floor(base)
-        end_position = info.position.relative_position + len(info.records)
-        if segment is not None:
-            for header in segment.records.headers(info.position.relative_position):
-                if header.end_position >= end_position:
-                    return header.last_offset + 1
-        return local.log_end_offset

@@ -1,8 +1,7 @@
-"""Columnar processing of batches by recovery has the same result as processing single batches."""
+"""Recovery of producer state from many batches."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -10,16 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kclient.broker.log.file_records import FileRecords
-from kclient.broker.log.log_config import LogConfig
-from kclient.broker.log.log_file_utils import base_offset_of
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.broker.log.producer_state_recovery import relevant_rows
-from kclient.broker.log.segment_indexes import SegmentIndexes
-from kclient.common.broker_errors import CorruptRecordError
 from kclient.common.system_files import SystemFiles
 from kclient.record import (
     BatchColumns,
-    BatchHeader,
     ControlRecordType,
     EndTxnMarker,
     RecordBatch,
@@ -127,43 +121,6 @@ def test_first_batch_of_transaction_is_relevant() -> None:
     assert producer_state(columns, data, 10, all_rows=False)[1] == 0
 
 
-def index_files(data: bytes, interval: int, index_bytes: int, parts: int) -> Any:
-    """Return the index files, with batches indexed singly (0 parts) or in that many parts."""
-    columns = scan_batches(data)
-    config = LogConfig(index_interval_bytes=interval, segment_index_bytes=index_bytes)
-    with TemporaryDirectory() as name:
-        directory = Path(name)
-        (directory / "log").write_bytes(data)
-        records = FileRecords(SystemFiles().open(directory / "log"), len(data))
-        indexes = SegmentIndexes(SystemFiles(), directory, 0, config, records)
-        indexes.reset()
-        if parts:
-            size = -(-columns.batch_count // parts)
-            for start in range(0, columns.batch_count, size):
-                indexes.index_batches(columns, range(start, min(start + size, columns.batch_count)))
-        else:
-            for row in range(columns.batch_count):
-                indexes.index_batch(columns.header(row))
-        greatest = indexes.max_timestamp_and_offset
-        indexes.finish()
-        indexes.release()
-        records.close()
-        return greatest, [path.read_bytes() for path in indexes.paths()[:2]]
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    pieces, st.sampled_from([0, 70, 200, 4096]), st.sampled_from([24, 60, 4096]), st.integers(1, 4)
-)
-def test_index_batches_equals_index_batch(
-    brief: list[Piece], interval: int, index_bytes: int, parts: int
-) -> None:
-    data = batches(brief)
-    assert index_files(data, interval, index_bytes, parts) == index_files(
-        data, interval, index_bytes, 0
-    )
-
-
 LARGE = batches([Piece(value=10), Piece(value=3000), Piece(value=10)])
 
 
@@ -174,43 +131,3 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileRecords:
     monkeypatch.setattr("kclient.broker.log.file_records._HEADERS_CHUNK", 100)
     (tmp_path / "log").write_bytes(LARGE)
     return FileRecords(SystemFiles().open(tmp_path / "log"), len(LARGE))
-
-
-def headers(found: Any) -> list[BatchHeader]:
-    return [columns.header(row) for columns in found for row in range(columns.batch_count)]
-
-
-def test_batches_larger_than_a_read_chunk(records: FileRecords) -> None:
-    expected = list(records.headers())
-    assert len(expected) == 3
-    assert headers(records.valid_batch_columns()) == headers(records.header_columns()) == expected
-
-
-@pytest.mark.parametrize("cut", [1, 80, 500, 3000])
-def test_file_with_incomplete_last_batch(records: FileRecords, cut: int) -> None:
-    records.truncate_to(len(LARGE) - cut)
-    expected = list(records.headers())
-    assert len(expected) < 3
-    assert headers(records.valid_batch_columns()) == headers(records.header_columns()) == expected
-
-
-def test_file_shorter_than_expected(records: FileRecords) -> None:
-    records.file.truncate(len(LARGE) - 1)
-    assert len(headers(records.valid_batch_columns())) == 2
-    records.file.truncate(len(LARGE) - 90)
-    assert len(headers(records.header_columns())) == 2
-
-
-def test_offset_order_is_checked_across_chunks(records: FileRecords) -> None:
-    records.file.write_at(list(records.headers())[2].position, bytes(8))
-    for found in (records.valid_batch_columns(), records.header_columns()):
-        assert next(found).batch_count == 1
-        assert next(found).batch_count == 1
-        with pytest.raises(CorruptRecordError, match="out of order"):
-            next(found)
-
-
-def test_file_name_above_max_offset_is_ignored() -> None:
-    assert base_offset_of("09223372036854775807.log") == 2**63 - 1
-    assert base_offset_of("09223372036854775808.log") is None
-    assert base_offset_of("99999999999999999999.log") is None
