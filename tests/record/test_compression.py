@@ -21,7 +21,11 @@ GZIP, SNAPPY, LZ4, ZSTD = (
     CompressionType.LZ4,
     CompressionType.ZSTD,
 )
+
+
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
+
+
 TEXT = b"".join(b"flight %d from %d;" % (i, i * 7919 % 1000) for i in range(20_000))
 
 
@@ -82,9 +86,6 @@ def test_damaged_stream_never_exceeds_the_limit(kind: CompressionType, data: st.
         assert len(decompress(kind, packed, 5000)) <= 5000
 
 
-# ---- levels
-
-
 @pytest.mark.parametrize(
     ("kind", "level", "expected"),
     [
@@ -126,9 +127,6 @@ def test_higher_level_compresses_better(
     loose, tight = compress(kind, TEXT, low), compress(kind, TEXT, high)
     assert len(tight) < len(loose)
     assert decompress(kind, tight) == TEXT == decompress(kind, loose)
-
-
-# ---- streams as others make and read them
 
 
 def xerial(*blocks: bytes) -> bytes:
@@ -187,33 +185,6 @@ def test_lz4_uses_independent_blocks_of_64_kib() -> None:
     assert info["block_size"] == 64 * 1024
     assert info["content_size"] == 0
     assert lz4.frame.decompress(bytes(compress(LZ4, TEXT, 4))) == TEXT
-
-
-def test_snappy_uses_xerial_blocks_of_32_kib() -> None:
-    packed = bytes(compress(SNAPPY, TEXT))
-    assert packed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
-    length = int.from_bytes(packed[16:20])
-    assert snappy.decompress(packed[20 : 20 + length]) == TEXT[: 32 * 1024]
-
-
-@pytest.mark.parametrize(
-    "stream",
-    [
-        b"\x82SNAPPY\x00\x00\x00",
-        xerial(snappy.compress(b"abc"))[:-1],
-        xerial() + b"\x00\x00",
-        xerial() + b"\xff\xff\xff\xff" + b"abc",
-        xerial() + b"\x7f\xff\xff\xff" + b"abc",
-        xerial(b""),
-        xerial(b"\xff\xff\xff\xff\x0f"),
-        b"\xff\xff\xff\xff\xff\x0f",
-        b"\xe8\x07" + b"x" * 10,  # 1000 bytes claimed by ten
-        b"",
-    ],
-)
-def test_invalid_snappy_sizes_are_rejected(stream: bytes) -> None:
-    with pytest.raises(CompressionError, match="snappy"):
-        decompress(SNAPPY, stream)
 
 
 def test_no_codec_returns_the_data_itself() -> None:

@@ -359,7 +359,7 @@ BUGS: dict[str, PlantedBug] = {
     "trusted-requests": PlantedBug(
         "the broker does not check checksums of appended batches",
         _trust_requests,
-        6,
+        33,
         "catch-up",
     ),
     "trusted-responses": PlantedBug(

@@ -29,6 +29,7 @@ class CleanedSegment:
 
     def __init__(self, state: LogState, base_offset: int) -> None:
         self._state = state
+        self._local = state.local
         self._base_offset = base_offset
         self._buffer = bytearray()
         self._headers: list[BatchHeader] = []
@@ -36,9 +37,9 @@ class CleanedSegment:
         self.is_changed = False
         self.segment = LogSegment.open(
             state.files,
-            state.local.directory,
+            self._local.directory,
             base_offset,
-            state.local.config,
+            self._local.config,
             state.wall_ms(),
             CLEANED_FILE_SUFFIX,
         )
@@ -92,7 +93,7 @@ class CleanedSegment:
         return self._state.guarded(f"{action} a cleaned segment", always_fatal=always_fatal)
 
     def _drop_files(self) -> None:
-        directory = self._state.local.directory
+        directory = self._local.directory
         for kind in log_file_utils.SEGMENT_SUFFIXES:
             for suffix in (SWAP_FILE_SUFFIX, CLEANED_FILE_SUFFIX):
                 path = log_file_utils.segment_file(directory, self._base_offset, kind + suffix)
@@ -104,6 +105,7 @@ class SegmentSwap:
 
     def __init__(self, state: LogState, old: list[LogSegment], cleaned: LogSegment) -> None:
         self._state = state
+        self._local = state.local
         self._old = old
         self._cleaned = cleaned
         self._sizes = [segment.size for segment in old]
@@ -119,7 +121,7 @@ class SegmentSwap:
         with state.locked("swap in a cleaned segment"):
             self._check_unchanged()
             self._cleaned.change_suffix(CLEANED_FILE_SUFFIX, SWAP_FILE_SUFFIX)
-            state.local.replace(self._old, self._cleaned)
+            self._local.replace(self._old, self._cleaned)
 
     def finish(self) -> None:
         """Rename all files to their final names.
@@ -139,7 +141,7 @@ class SegmentSwap:
                     self._state.producers.remove_snapshot(segment.base_offset)
                 # Not earlier: another segment takes over its name.
                 now_ms = self._state.monotonic_ms()
-                self._state.local.delete_later(segment, now_ms)
+                self._local.delete_later(segment, now_ms)
                 del self._old[0]
         with self._state.locked("rename a cleaned segment"):
             # The log file last: while it has the suffix .swap, a start completes the swap.
@@ -150,7 +152,7 @@ class SegmentSwap:
             file.path = target
 
     def _check_unchanged(self) -> None:
-        local = self._state.local
+        local = self._local
         for segment, size in zip(self._old, self._sizes, strict=True):
             present = local.segments.floor(segment.base_offset)
             if present is not segment or segment is local.active or segment.size != size:

@@ -136,6 +136,11 @@ class LocalLog:
         """Log end offset with its position."""
         return LogOffsetMetadata(self.log_end_offset, self.active.base_offset, self.active.size)
 
+    def end_offset_of(self, segment: LogSegment) -> int:
+        """Return the end offset of a segment: the base offset of the next one, or the log's end."""
+        following = self.segments.higher(segment.base_offset)
+        return self.log_end_offset if following is None else following.base_offset
+
     def open_segment(self, base_offset: int) -> LogSegment:
         """Open or create a segment; it is not added to the log."""
         segment = LogSegment.open(
@@ -306,9 +311,6 @@ class LocalLog:
         self.is_closed = True
         for segment in self.segments.values():
             segment.release()
-        self._release_deleted()
-
-    def _release_deleted(self) -> None:
         for _, segment in self._deleted:
             segment.release()
         self._deleted.clear()

@@ -94,12 +94,12 @@ def cleanable_range(state: LogState, now_ms: int) -> CleanableRange:
     rolled = [
         segment for segment in local.segments.values()[:-1] if segment.base_offset < stable_offset
     ]
-    clean = _leading(rolled, lambda segment: _end_of(state, segment) <= start)
+    clean = _leading(rolled, lambda segment: local.end_offset_of(segment) <= start)
     dirty = rolled[len(clean) :]
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
         dirty = _leading(dirty, lambda segment: segment.largest_timestamp() <= youngest_ms)
-    end = min(stable_offset, _end_of(state, dirty[-1])) if dirty else start
+    end = min(stable_offset, local.end_offset_of(dirty[-1])) if dirty else start
     if end <= start:
         dirty = []
     return CleanableRange(
@@ -114,13 +114,9 @@ def cleanable_range(state: LogState, now_ms: int) -> CleanableRange:
 def _first_dirty(state: LogState) -> int:
     """Return the first dirty offset; a checkpoint outside of the log's range is ignored."""
     offset = state.cleaned_to
-    first = max(state.log_start_offset, state.local.segments.first.base_offset)
-    return offset if first <= offset <= state.local.log_end_offset else first
-
-
-def _end_of(state: LogState, segment: LogSegment) -> int:
-    following = state.local.segments.higher(segment.base_offset)
-    return state.local.log_end_offset if following is None else following.base_offset
+    local = state.local
+    first = max(state.log_start_offset, local.segments.first.base_offset)
+    return offset if first <= offset <= local.log_end_offset else first
 
 
 def _began_before(segment: LogSegment, time_ms: int) -> bool:
@@ -141,6 +137,7 @@ class LogCleaning:
 
     def __init__(self, state: LogState, appender: LogAppender) -> None:
         self._state = state
+        self._local = state.local
         self._appender = appender
         self._unfinished: SegmentSwap | None = None
         self.problem: KafkaError | None = None
@@ -166,7 +163,7 @@ class LogCleaning:
         state = self._state
         with state.locked("roll"):
             now_ms = state.wall_ms()
-            if _is_due_to_roll(state.local.active, state.local.config, now_ms):
+            if _is_due_to_roll(self._local.active, self._local.config, now_ms):
                 self._appender.roll()
 
     def cleanable(self) -> CleanableRange:
@@ -208,19 +205,18 @@ class LogCleaning:
                 CleanedTransactions(cleaner.aborted_from(0)),
                 RetainedBatches.of(state.producers.entries),
                 state.wall_ms(),
-                state.local.config.delete_retention_ms,
+                self._local.config.delete_retention_ms,
             )
             segments = self._segments(0, offsets.next_offset)
-            last_end = state.local.segments.higher(segments[-1].base_offset)
-            end = state.local.log_end_offset if last_end is None else last_end.base_offset
-            groups = grouped(segments, end, state.local.config)
+            end = self._local.end_offset_of(segments[-1])
+            groups = grouped(segments, end, self._local.config)
         for group in groups:
             yield from self._clean_group(cleaner, group, batch_filter)
         state.cleaned_to = offsets.next_offset
 
     def _segments(self, start: int, end: int) -> list[LogSegment]:
         with self._state.lock:
-            return self._state.local.segments.between(start, end)
+            return self._local.segments.between(start, end)
 
     def _clean_group(
         self, cleaner: SegmentCleaner, group: list[LogSegment], batch_filter: BatchFilter

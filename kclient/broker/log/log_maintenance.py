@@ -178,7 +178,7 @@ def deletable_segments(
         wall_ms: Wall time.
     """
     candidates = _replicated(local, high_watermark)
-    count = _leading(candidates, lambda segment: _end_offset(local, segment) <= log_start)
+    count = _leading(candidates, lambda segment: local.end_offset_of(segment) <= log_start)
     if local.config.deletes:
         count = max(count, _over_size(local, candidates), _over_age(local, candidates, wall_ms))
     return candidates[:count]
@@ -188,13 +188,8 @@ def _replicated(local: LocalLog, high_watermark: int) -> list[LogSegment]:
     segments = local.segments.values()
     if not local.active.size:
         segments = segments[:-1]
-    count = _leading(segments, lambda segment: _end_offset(local, segment) <= high_watermark)
+    count = _leading(segments, lambda segment: local.end_offset_of(segment) <= high_watermark)
     return segments[:count]
-
-
-def _end_offset(local: LocalLog, segment: LogSegment) -> int:
-    following = local.segments.higher(segment.base_offset)
-    return local.log_end_offset if following is None else following.base_offset
 
 
 def _over_size(local: LocalLog, candidates: list[LogSegment]) -> int:

@@ -232,6 +232,7 @@ class SegmentCleaner:
 
     def __init__(self, state: LogState) -> None:
         self._state = state
+        self._local = state.local
 
     def fill(
         self, offsets: OffsetMap, segments: list[LogSegment], end_offset: int
@@ -264,7 +265,7 @@ class SegmentCleaner:
         with self._state.locked("find aborted transactions"):
             return [
                 txn
-                for segment in self._state.local.segments.values()
+                for segment in self._local.segments.values()
                 for txn in segment.indexes.transactions.aborted_txns()
                 if txn.last_offset >= offset
             ]
@@ -312,7 +313,7 @@ class SegmentCleaner:
                 yield
             except OSError:
                 with state.lock:
-                    if state.local.is_closed or not segment.is_open:
+                    if self._local.is_closed or not segment.is_open:
                         raise CleaningAbandonedError(f"{state.partition}: closed") from None
                 raise
 

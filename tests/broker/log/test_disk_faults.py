@@ -88,55 +88,6 @@ def test_small_file_writes_fail_on_full_disk(
 
 
 @pytest.mark.fault("B12")
-@pytest.mark.parametrize("suffix", [".log", ".index"])
-def test_disk_error_takes_directory_offline(
-    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, suffix: str
-) -> None:
-    files.fail("write", suffix, errno.EIO)
-    with pytest.raises(KafkaStorageError, match="Input/output"):
-        log.append_as_leader(next_batch(), 0)
-    files.heal()
-    for action in (lambda: log.append_as_leader(next_batch(), 0), lambda: log.read(0, 1)):
-        with pytest.raises(KafkaStorageError, match="offline"):
-            action()
-    assert bench.failures.is_offline
-
-
-@pytest.mark.fault("B12")
-def test_failed_truncation_takes_directory_offline(
-    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles
-) -> None:
-    files.fail("write", ".log", errno.ENOSPC)
-    files.fail("truncate", ".log", errno.EIO)
-    with pytest.raises(KafkaStorageError):
-        log.append_as_leader(next_batch(), 0)
-    assert bench.failures.is_offline
-    bench.crash(log)
-    files.heal()
-    recovered = LogBench(bench.runtime, bench.directory.parent).open(CONFIG)
-    assert offsets(recovered) == list(range(5))
-    recovered.maintenance.release()
-
-
-@pytest.mark.fault("B12")
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-@pytest.mark.parametrize("suffix", [".log", ".index"])
-def test_failed_fsync_is_not_retried(
-    bench: LogBench, log: UnifiedLog, files: FaultySystemFiles, code: int, suffix: str
-) -> None:
-    log.append_as_leader(next_batch(), 0)  # now the index has something to flush as well
-    files.fail("flush", suffix, code)
-    with pytest.raises(KafkaStorageError):
-        log.flush()
-    files.heal()
-    assert log.maintenance.recovery_point == 0
-    with pytest.raises(KafkaStorageError, match="offline"):
-        log.flush()
-    with pytest.raises(KafkaStorageError):
-        log.close()
-
-
-@pytest.mark.fault("B12")
 def test_short_writes_are_continued(bench: LogBench, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: whole(file, data[:7], at))
