@@ -1,53 +1,71 @@
-"""Public consumer (Kafka: KafkaConsumer)."""
+"""Public consumer (Kafka: KafkaConsumer): documentation, and checks of the arguments.
 
+`ConsumerCore` implements the calls.
+"""
+
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sized
-from inspect import currentframe
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack
 
+from kclient.common.callbacks import check_callback
 from kclient.common.config_def import merged
-from kclient.common.errors import ConcurrentAccessError, IllegalStateError
+from kclient.common.errors import InvalidArgumentError
 from kclient.common.foreign_names import WithForeignNames, refuse_keywords
 from kclient.common.key_value_types import DeserializedKey, DeserializedValue, K_co, V_co
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
-from kclient.consumer.arguments import check_max_records, check_timeout
-from kclient.consumer.collected_records import CollectedRecords
-from kclient.consumer.consumer_closing import ConsumerClosing
-from kclient.consumer.consumer_commits import ConsumerCommits
+from kclient.common.types import (
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+    check_topic_name,
+)
+from kclient.common.uuids import uuid_to_text
+from kclient.consumer.arguments import (
+    CommitOffsets,
+    check_commit,
+    check_each,
+    check_max_records,
+    check_partition,
+    check_partitions,
+    check_pattern,
+    check_seek,
+    check_timestamps,
+    check_topics,
+)
+from kclient.consumer.auto_offset_reset import (
+    EARLIEST,
+    EARLIEST_TIMESTAMP,
+    LATEST,
+    LATEST_TIMESTAMP,
+)
+from kclient.consumer.collected import CollectedColumns, CollectedRecords
+from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_core import used_by_another_thread
+from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_options import DeserializerOf, PlainConsumerOptions
-from kclient.consumer.consumer_parts import ConsumerParts
-from kclient.consumer.consumer_positions import ConsumerPositions
 from kclient.consumer.consumer_records import ConsumerRecords
-from kclient.consumer.consumer_subscriptions import ConsumerSubscriptions
-from kclient.consumer.foreign_names import CONSUMER_NAMES, POLL
-from kclient.consumer.subscription_state import SubscriptionType
+from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
+from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
+from kclient.consumer.wiring import Wiring
 from kclient.network.system_runtime import system_runtime
 from kclient.record import ConsumerRecord
-from kclient.record.arrow import PartitionColumns, record_schema, to_arrow
+from kclient.record.arrow import record_schema, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T", bound=Sized)
-R = TypeVar("R")
-
 _NO_RECORDS: ConsumerRecords[Any, Any] = ConsumerRecords({})
-# Interval at which `__next__` runs coordinator and auto-commit work.
-_ITERATION_TICK_MS = 100.0
-_ITERATION_WAIT_MS = 1000.0
 _ALL = 2**31 - 1
-_BEING_TAKEN = object()
+_CLOSE_TIMEOUT_S = 30.0
 
 
 class Consumer(
     ProcessBound,
-    ConsumerSubscriptions,
-    ConsumerPositions,
-    ConsumerCommits,
-    ConsumerClosing,
     Generic[K_co, V_co],
     metaclass=WithForeignNames,
     foreign_names=CONSUMER_NAMES,
@@ -104,14 +122,11 @@ class Consumer(
         given = {name: each for name, each in deserializers.items() if each is not None}
         settings = ConsumerConfig.parse(merged(config, {**options, **given}))
         runtime = system_runtime() if runtime is None else runtime
-        super().__init__(ConsumerParts(settings, runtime))
-        self._lock = self._parts.lock
+        self._core = Wiring(settings, runtime).build()
+        self._lock = self._core.lock
         self._monotonic_ms = runtime.clock.monotonic_ms
         self._caller_id, self._process_id = runtime.tasks.caller_id, runtime.tasks.process_id
         self._created_in = self._process_id()
-        self._next_tick_ms = 0.0
-        self._polling = False
-        self._closed = False
 
     # --- reading
 
@@ -146,14 +161,13 @@ class Consumer(
         """
         if _unknown:
             refuse_keywords("Consumer.poll", _unknown, POLL)
-        parts = self._parts
-        limit = check_max_records(max_records, parts.config.fetch.max_poll_records)
-        collect = parts.collector.collect
-        records = self._poll("poll", lambda: collect(limit), self._counted, timeout)
+        core = self._core
+        target = CollectedRecords(check_max_records(max_records, core.max_poll_records))
+        records = core.poll("poll", target, core.take_records, timeout)
         # No call from here to the return: an interrupt or another thread must not separate them.
-        if self._unreturned is not records:
-            raise _used_by_another_thread("poll")
-        self._unreturned = None
+        if core.unreturned is not records:
+            raise used_by_another_thread("poll")
+        core.unreturned = None
         return _NO_RECORDS if records is None else records
 
     def poll_columns(
@@ -177,17 +191,13 @@ class Consumer(
         refuse_keywords("Consumer.poll_columns", _unknown, POLL)
         limit = check_max_records(max_records, _ALL)
         record_schema()  # raises without pyarrow, before any record is taken
-        collect = self._parts.collector.collect_columns
-        batch = self._poll(
-            "poll_columns",
-            lambda: collect(limit, single=max_records is None),
-            self._counted_columns,
-            timeout,
-        )
+        core = self._core
+        target = CollectedColumns(limit, single=max_records is None)
+        batch = core.poll("poll_columns", target, core.take_columns, timeout)
         # No call from here to the return, as in `poll`.
-        if self._unreturned is not batch:
-            raise _used_by_another_thread("poll_columns")
-        self._unreturned = None
+        if core.unreturned is not batch:
+            raise used_by_another_thread("poll_columns")
+        core.unreturned = None
         return to_arrow(()) if batch is None else batch
 
     def __iter__(self) -> Self:
@@ -199,23 +209,374 @@ class Consumer(
         Automatic commits count a record as processed when the next one is requested; `commit` as
         soon as it was returned.
         """
+        core = self._core
         if (
-            self._monotonic_ms() >= self._next_tick_ms
+            self._monotonic_ms() >= core.next_tick_ms
             or self._caller_id() != self._lock.last_owner
             or self._process_id() != self._created_in
         ):
-            self._fetch_pending()
+            core.fetch_pending()
         while True:
             # No call between reading a record and advancing the index: an interrupt or another
             # thread in between would return the record twice or skip it.
-            index = self._next_pending
+            index = core.next_pending
             try:
-                record = self._pending[index]
+                record = core.pending[index]
             except IndexError:
-                self._fetch_pending()
+                core.fetch_pending()
             else:
-                self._next_pending = index + 1
+                core.next_pending = index + 1
                 return record
+
+    # --- subscription and assignment
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        on_assigned: PartitionsCallback | None = None,
+        on_revoked: PartitionsCallback | None = None,
+        on_lost: PartitionsCallback | None = None,
+        **_unknown: Never,
+    ) -> None:
+        """Subscribe to topics as a member of the group, which assigns the partitions.
+
+        The subscription replaces an earlier one. The callbacks run inside `poll`.
+
+        Args:
+            topics: Topic names; a str is one topic, an empty list unsubscribes.
+            pattern: Instead of `topics`: a Python regular expression that matches whole topic
+                names, including topics created later.
+            on_assigned: Called with the new partitions.
+            on_revoked: Called with the partitions about to be revoked; commit here.
+            on_lost: Called instead of `on_revoked` if they are lost already.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``, or `assign` is in use.
+            InvalidArgumentError: Both or neither of `topics` and `pattern`, or an invalid name.
+            InvalidTypeError: An argument has the wrong type.
+        """
+        refuse_keywords("Consumer.subscribe", _unknown, SUBSCRIBE)
+        if (topics is None) == (pattern is None):
+            raise InvalidArgumentError("subscribe: expected either topics or pattern")
+        listener = RebalanceListener(on_assigned, on_revoked, on_lost)
+        names = [] if topics is None else check_topics(topics)
+        compiled = None if pattern is None else check_pattern(pattern)
+        with self._core.call():
+            if names or compiled is not None:
+                self._core.subscribe(names, compiled, listener)
+            else:
+                self._core.unsubscribe()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Assign exactly these partitions, without group management; an empty list unsubscribes.
+
+        Raises:
+            IllegalStateError: `subscribe` is in use.
+            InvalidTypeError: It is not a list of TopicPartition.
+            InvalidArgumentError: A topic name or partition number is invalid.
+        """
+        checked = check_partitions(partitions)
+        with self._core.call():
+            if checked:
+                self._core.assign(checked)
+            else:
+                self._core.unsubscribe()
+
+    def unsubscribe(self) -> None:
+        """Remove subscription and assignment, and leave the group.
+
+        `on_revoked` is called with the assigned partitions.
+        """
+        with self._core.call():
+            self._core.unsubscribe()
+
+    def assignment(self) -> set[TopicPartition]:
+        """Return the assigned partitions; may be called from any thread."""
+        return set(self._core.assigned())
+
+    def subscription(self) -> set[str]:
+        """Return the subscribed topics; for a pattern, those that match now.
+
+        May be called from any thread.
+        """
+        return self._core.subscribed_topics()
+
+    def topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic from the cached metadata; a recreated topic has another id.
+
+        None if the topic is not in the metadata, or the brokers do not support topic ids.
+
+        Args:
+            topic: Name of the topic.
+
+        Raises:
+            InvalidArgumentError: The topic name is invalid.
+        """
+        found = self._core.topic_id(check_topic_name(topic))
+        return None if found is None else uuid_to_text(found)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no records of these partitions until `resume`; buffered records are kept.
+
+        A rebalance ends the pause.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        checked = check_each("pause", partitions)
+        with self._core.call():
+            self._core.set_paused(checked, paused=True)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Return records of these partitions again.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        checked = check_each("resume", partitions)
+        with self._core.call():
+            self._core.set_paused(checked, paused=False)
+
+    def paused(self) -> set[TopicPartition]:
+        """Return the paused partitions; may be called from any thread."""
+        return {partition for partition, state in self._core.assigned().items() if state.paused}
+
+    # --- positions
+
+    def position(
+        self, partition: TopicPartition, timeout: float | None = None, **_unknown: Never
+    ) -> int:
+        """Return the offset of the next record to be returned.
+
+        Waits if the position has to be looked up. If it is known, any thread may call this, even
+        while another one is in a call.
+
+        Args:
+            partition: An assigned partition.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; with 0, repeated
+                calls return the position once it is known.
+
+        Raises:
+            IllegalStateError: The partition is not assigned.
+            NoOffsetForPartitionError: No offset is committed and the reset policy is ``none``.
+            UnknownTopicOrPartitionError: The brokers have confirmed that it does not exist.
+            KafkaTimeoutError: The position was not found in time.
+        """
+        refuse_keywords("Consumer.position", _unknown, TIMEOUT)
+        checked = check_partition(partition)
+        known = self._core.known_position(checked)
+        if known is not None:
+            return known
+        deadline_ms = self._core.deadline_ms(timeout, "position")
+        with self._core.call():
+            return self._core.position(checked, deadline_ms)
+
+    def seek(
+        self, partition: TopicPartition, offset: int | OffsetAndMetadata | OffsetAndTimestamp
+    ) -> None:
+        """Set the position of a partition.
+
+        Args:
+            partition: An assigned partition.
+            offset: Offset of the next record, or a result of `committed` or `offsets_for_times`:
+                if that has a leader epoch, the position is validated first.
+
+        Raises:
+            IllegalStateError: The partition is not assigned.
+            InvalidArgumentError: The offset is negative.
+            InvalidTypeError: An argument has the wrong type.
+        """
+        checked = check_partition(partition)
+        target = check_seek(checked, offset)
+        with self._core.call():
+            self._core.seek(checked, target.offset, target.leader_epoch)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Set the position to the first record; without arguments, in every assigned partition.
+
+        The offset is looked up by the next `poll` or `position`.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        checked = check_each("seek_to_beginning", partitions)
+        with self._core.call():
+            self._core.reset(EARLIEST, checked)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Set the position after the last record; without arguments, in every assigned partition.
+
+        The offset is looked up by the next `poll` or `position`.
+
+        Raises:
+            IllegalStateError: A partition is not assigned.
+        """
+        checked = check_each("seek_to_end", partitions)
+        with self._core.call():
+            self._core.reset(LATEST, checked)
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition; they need not be assigned.
+
+        Args:
+            partitions: Partitions to look up.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 never succeeds,
+                since a response takes time.
+
+        Raises:
+            UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
+            KafkaTimeoutError: The offsets were not found in time.
+            TopicAuthorizationError: Not authorized to read a topic.
+        """
+        return self._end_offsets("beginning_offsets", partitions, EARLIEST_TIMESTAMP, timeout)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return the offset after the last readable record of each partition.
+
+        With ``isolation_level="read_committed"`` that is the last stable offset. Arguments and
+        errors are those of `beginning_offsets`.
+        """
+        return self._end_offsets("end_offsets", partitions, LATEST_TIMESTAMP, timeout)
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int | datetime], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the first offset at or after a time in each partition, None if there is none.
+
+        Args:
+            timestamps: Milliseconds since the epoch, or a datetime with a time zone, by partition.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 never succeeds,
+                since a response takes time.
+
+        Raises:
+            UnknownTopicOrPartitionError: The brokers have confirmed that one does not exist.
+            KafkaTimeoutError: The offsets were not found in time.
+            TopicAuthorizationError: Not authorized to read a topic.
+        """
+        checked = check_timestamps(timestamps)
+        deadline_ms = self._core.deadline_ms(timeout, "offsets_for_times")
+        with self._core.call():
+            return self._core.look_up(checked, deadline_ms)
+
+    def lag(self, partition: TopicPartition) -> int:
+        """Return the number of offsets between the position and the end of the readable log.
+
+        The end is that of the last fetch; before the first fetch it is looked up. May be called
+        from any thread; it does not wait if another thread uses the consumer.
+
+        Raises:
+            IllegalStateError: The partition is not assigned; or another thread uses the consumer,
+                and has not fetched from the partition yet.
+            KafkaTimeoutError: Position or end offset was not found in time.
+        """
+        checked = check_partition(partition)
+        known = self._core.known_lag(checked)
+        if known is not None:
+            return known
+        self._core.refuse_in_event_loop("lag")
+        position = self.position(checked)
+        with self._core.call():
+            lag = self._core.end_lag(checked)
+        return max(0, self.end_offsets([checked])[checked] - position) if lag is None else lag
+
+    # --- commits
+
+    def commit(
+        self,
+        offsets: CommitOffsets | None = None,
+        timeout: float | None = None,
+        **_unknown: Never,
+    ) -> None:
+        """Commit offsets and wait for the response.
+
+        Retriable errors are retried until the timeout.
+
+        Args:
+            offsets: Offset of the next record to read, by partition; or a processed record, which
+                commits the offset after it; None commits the positions of all assigned partitions:
+                after the last records returned. A member that uses `subscribe` cannot commit
+                revoked partitions, whose offsets belong to their new owners; a consumer of the
+                group that uses `assign` can, while the group has no members.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; 0 sends the request
+                and raises KafkaTimeoutError, since the response takes time.
+
+        Raises:
+            CommitFailedError: The consumer is not a member of the group any more, or one of the
+                partitions was revoked; nothing was committed.
+            RebalanceInProgressError: The group is rebalancing; `poll`, then commit again.
+            FencedInstanceIdError: Another consumer uses the same ``group.instance.id``.
+            UnknownTopicOrPartitionError: The brokers have confirmed that a partition does not
+                exist; nothing was committed for it.
+            KafkaTimeoutError: There was no response in time; the outcome is unknown.
+            IllegalStateError: There is no ``group_id``.
+            InvalidTypeError: An argument has the wrong type.
+            InvalidArgumentError: An offset is negative.
+        """
+        refuse_keywords("Consumer.commit", _unknown, COMMIT)
+        checked = None if offsets is None else check_commit(offsets)
+        deadline_ms = self._core.deadline_ms(timeout, "commit")
+        with self._core.call():
+            self._core.commit(checked, deadline_ms)
+
+    def commit_async(
+        self, offsets: CommitOffsets | None = None, callback: CommitCallback | None = None
+    ) -> None:
+        """Commit offsets without waiting; asynchronous commits keep their order.
+
+        Args:
+            offsets: As for `commit`.
+            callback: Called with the offsets and the error or None, inside a later call of this
+                consumer. Failed commits are not retried, since a later commit may have succeeded.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+            InvalidTypeError: An argument has the wrong type.
+            InvalidArgumentError: An offset is negative.
+        """
+        checked = None if offsets is None else check_commit(offsets)
+        check_callback("callback", callback, "a callable (offsets, error)")
+        with self._core.call():
+            self._core.commit_async(checked, callback)
+
+    def committed(
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float | None = None,
+        **_unknown: Never,
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the committed offsets of the group, None for partitions without.
+
+        Args:
+            partitions: Partitions to look up; they need not be assigned.
+            timeout: Longest wait, seconds; None is ``default.api.timeout.ms``; with 0, repeated
+                calls for the same partitions return the response once it has arrived.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+            KafkaTimeoutError: There was no response in time.
+        """
+        refuse_keywords("Consumer.committed", _unknown, TIMEOUT)
+        checked = check_partitions(partitions)
+        deadline_ms = self._core.deadline_ms(timeout, "committed")
+        with self._core.call():
+            return self._core.committed(checked, deadline_ms)
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Return the group metadata that a transactional producer needs to commit offsets.
+
+        Raises:
+            IllegalStateError: There is no ``group_id``.
+        """
+        with self._core.call():
+            return self._core.the_group("group_metadata").membership.metadata()
+
+    # --- lifecycle
 
     def wakeup(self) -> None:
         """Make the call in progress, or the next that waits, raise `WakeupError`.
@@ -225,17 +586,33 @@ class Consumer(
         Raises:
             ForkedClientError: The consumer was created in another process.
         """
-        self._parts.lock.check_process()
-        self._parts.network.wakeup()
+        self._core.wakeup()
 
     def metrics(self) -> dict[str, float]:
         """Return metrics under Kafka's names; may be called from any thread.
 
         An iteration counts its records every 100 ms.
         """
-        return self._look().metrics.snapshot()
+        return self._core.metrics_snapshot()
 
-    # --- lifecycle
+    def close(self, timeout: float | None = _CLOSE_TIMEOUT_S, **_unknown: Never) -> None:
+        """Commit if auto-commit is enabled, revoke the partitions, leave the group, and disconnect.
+
+        A second call does nothing, and neither does a call in a forked child. Failures are logged;
+        only the error of an application's callback is raised, at the end.
+
+        Args:
+            timeout: Longest time for all of it, seconds; None is ``default.api.timeout.ms``.
+
+        Raises:
+            ConcurrentAccessError: Another thread is in a call; use `wakeup` first.
+        """
+        refuse_keywords("Consumer.close", _unknown, CLOSE)
+        deadline_ms = self._core.deadline_ms(timeout)
+        if self._core.is_closed():
+            return
+        with self._core.call():
+            self._core.close(deadline_ms)
 
     def __enter__(self) -> Self:
         """Return the consumer; the end of the block closes it.
@@ -243,7 +620,7 @@ class Consumer(
         Raises:
             ClosedError: It is closed.
         """
-        with self._call():
+        with self._core.call():
             return self
 
     def __exit__(
@@ -252,120 +629,33 @@ class Consumer(
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # After an exception the last records may not have been processed.
-        self._may_commit_last = kind is None
+        if kind is not None:  # the last records may not have been processed
+            self._core.skip_last_commit()
         self.close()
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # Modules may be gone at interpreter shutdown, hence the default argument.
-        if self._closed or self._parts.lock.is_foreign_process():
+        core = getattr(self, "_core", None)  # missing if the constructor has failed
+        if core is None or core.is_closed():
             return
-        self._parts.lock.stop()  # ends the heartbeat task
+        core.stop_background()
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
-        group = self._parts.config.group
-        name = "no group" if group is None else f"group {group.group_id!r}"
-        return f"<Consumer of {name}, {self._parts.subscriptions.kind.value}>"
+        return f"<Consumer of {self._core.describe()}>"
 
-    # --- inside
-
-    def _poll(
-        self, name: str, take: Callable[[], T], finish: Callable[[T], R], timeout: float | None
-    ) -> R | None:
-        """Wait for a result of `take` and return `finish(result)`.
-
-        Until the caller clears `_unreturned`, the next call puts the records back.
-        """
-        timeout_ms = check_timeout(timeout, default_ms=_ITERATION_WAIT_MS)
-        if timeout_ms > 0:
-            self._refuse_in_event_loop(name)
-        depth = self._depth_before()
-        outer = depth > 0 and self._polling
-        whole = begun = False
-        try:
-            parts = self._begin_call(depth, currentframe())
-            begun = True
-            self._begin_poll(nested=outer)
-            taken = parts.loop.poll(take, timeout_ms)
-            result = None if taken is None else finish(taken)
-            self._unreturned = result
-            whole = True
-        except Exception:
-            whole = True
-            raise
-        finally:
-            if begun:  # otherwise the flag belongs to the thread that holds the lock
-                self._polling = outer
-            try:
-                self._end_call(depth, whole=whole)
-            except BaseException:
-                self._end_call(depth, whole=False)
-                raise
-        return result
-
-    def _begin_poll(self, *, nested: bool) -> None:
-        parts = self._parts
-        if nested:
-            raise IllegalStateError("poll was called from within one of its callbacks")
-        self._polling = True
-        if parts.subscriptions.kind is SubscriptionType.NONE:
-            raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
-        if parts.heartbeats is not None and parts.subscriptions.is_group_managed():
-            parts.heartbeats.start(parts.runtime.tasks, "kclient-consumer-heartbeat")
-        parts.collector.confirm()
-        self._unreturned = _BEING_TAKEN
-
-    def _fetch_pending(self) -> None:
-        """Fetch the next records of the iteration."""
-        if self._closed:
-            raise StopIteration
-        parts = self._parts
-        limit = parts.config.fetch.max_poll_records
-        while True:
-            self._poll(
-                "poll",
-                lambda: parts.collector.collect(limit, single=True),
-                self._set_pending,
-                _ITERATION_WAIT_MS / 1000.0,
-            )
-            if self._pending:
-                return
-
-    def _set_pending(self, collected: CollectedRecords) -> None:
-        records = list(self._records(collected))
-        self._next_tick_ms = self._monotonic_ms() + _ITERATION_TICK_MS
-        # No call in this line: an interrupt must not separate the assignments.
-        self._pending, self._next_pending, self._unreturned = records, 0, None
-
-    def _counted(self, collected: CollectedRecords) -> ConsumerRecords[K_co, V_co]:
-        self._parts.collector.count(sum(map(len, collected.by_partition.values())))
-        return self._records(collected)
-
-    def _counted_columns(self, pieces: list[PartitionColumns]) -> "pa.RecordBatch":
-        self._parts.collector.count(sum(columns.length for _, _, columns in pieces))
-        return to_arrow(pieces)
-
-    def _records(self, collected: CollectedRecords) -> ConsumerRecords[K_co, V_co]:
-        interceptors = self._parts.interceptors
-        if len(interceptors):
-            return interceptors.on_consume(collected)
-        return ConsumerRecords(collected.by_partition)
-
-
-def _used_by_another_thread(call: str) -> ConcurrentAccessError:
-    return ConcurrentAccessError(
-        f"{call}: another thread called this consumer during the call and gets these records; "
-        "a consumer must be used by one thread at a time"
-    )
-
-
-def _name_public_calls() -> None:
-    """Make Python's error texts name `Consumer` instead of the mixin."""
-    for part in (ConsumerSubscriptions, ConsumerPositions, ConsumerCommits, ConsumerClosing):
-        for name, member in vars(part).items():
-            if not name.startswith("_") and callable(member):
-                member.__qualname__ = f"Consumer.{name}"
-
-
-_name_public_calls()
+    def _end_offsets(
+        self,
+        call: str,
+        partitions: Iterable[TopicPartition],
+        timestamp: int,
+        timeout: float | None,
+    ) -> dict[TopicPartition, int]:
+        checked = dict.fromkeys(check_partitions(partitions), timestamp)
+        deadline_ms = self._core.deadline_ms(timeout, call)
+        with self._core.call():
+            found = self._core.look_up(checked, deadline_ms)
+        return {
+            partition: offset.offset if offset is not None else 0
+            for partition, offset in found.items()
+        }

@@ -1,7 +1,6 @@
 """Collection of records from the fetch buffer (Kafka: FetchCollector)."""
 
 import logging
-from collections.abc import Callable
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import Metadata
@@ -25,7 +24,7 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
-from kclient.consumer.collected_records import CollectedRecords
+from kclient.consumer.collected import Collected
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.errors import CorruptBatchError
@@ -34,8 +33,7 @@ from kclient.consumer.fetch_config import FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState
-from kclient.record import ColumnBuilder, ConsumerRecord
-from kclient.record.arrow import PartitionColumns
+from kclient.record import ConsumerRecord
 
 _STALE_METADATA = (
     NotLeaderOrFollowerError,
@@ -80,12 +78,8 @@ class FetchCollector:
         self._before: list[tuple[TopicPartitionState, FetchPosition]] = []
         self._counted = 0
 
-    def collect(self, max_records: int, *, single: bool = False) -> CollectedRecords:
-        """Return the next records by partition, at most `max_records`; empty if there are none.
-
-        Args:
-            max_records: Most records to return.
-            single: Stop after the first fetch that has records, so that `put_back` can undo it.
+    def collect(self, target: Collected) -> None:
+        """Move the next records to `target`, at most as many as it accepts.
 
         Raises:
             UnreadableBatchError: The next batch is corrupt; the position stays before it.
@@ -93,46 +87,22 @@ class FetchCollector:
             OffsetsOutOfRangeError: A position is outside the log and the reset policy is ``none``.
             TopicAuthorizationError: Not authorized to read the topic.
         """
-        collected = CollectedRecords()
-        left = max_records
-
-        def take(fetch: CompletedFetch) -> None:
-            nonlocal left
-            is_again = fetch.unread_count > 0
-            records = fetch.take(left)
-            if records:
-                left = 0 if single else left - len(records)
-                collected.add(fetch.state.partition, records, is_again=is_again)
-
-        self._run(take, lambda: left <= 0, lambda: len(collected) > 0)
-        return collected
-
-    def collect_columns(self, max_records: int, *, single: bool = False) -> list[PartitionColumns]:
-        """Return the next records as columns, a piece per fetch.
-
-        Args:
-            max_records: Most records to return.
-            single: Stop after the first fetch that has records: a single piece is not copied.
-
-        Raises what `collect` raises, except for deserializers, which columns do not use.
-        """
-        pieces: list[PartitionColumns] = []
-        left = max_records
-
-        def take(fetch: CompletedFetch) -> None:
-            nonlocal left
-            builder = ColumnBuilder()
-            count = fetch.take_columns(builder, left)
-            if count:
-                topic, partition = fetch.state.partition
-                pieces.append((topic, partition, builder.finish()))
-                left = 0 if single else left - count
-
-        self._run(take, lambda: left <= 0, lambda: bool(pieces))
-        return pieces
+        self._before = []
+        try:
+            while target.remaining > 0:
+                fetch = self._current()
+                if fetch is None:
+                    return
+                target.take_from(fetch)
+                self._advance(fetch)
+        except KafkaError:
+            # Records before the error are returned; the next call raises it again.
+            if not len(target):
+                self._drop_last()
+                raise
 
     def put_back(self, records: list[ConsumerRecord], consumed: int) -> None:
-        """Put back records of the last `collect(single=True)`, and reset the position.
+        """Put back records of the last `collect` of a single fetch, and reset the position.
 
         Does nothing if the position has changed since.
 
@@ -177,7 +147,7 @@ class FetchCollector:
         Unlike `put_back` it works in any state, and the records are fetched again.
 
         Args:
-            records: Records of a `collect(single=True)`, after interceptors.
+            records: Records of a `collect` of a single fetch, after interceptors.
             consumed: Number of them that the application has consumed.
         """
         self._metrics.record_consumed(consumed)
@@ -188,27 +158,6 @@ class FetchCollector:
                 self._rewind(state, state.position._replace(offset=first.offset))
 
     # --- inside
-
-    def _run(
-        self,
-        take: Callable[[CompletedFetch], None],
-        is_full: Callable[[], bool],
-        has_some: Callable[[], bool],
-    ) -> None:
-        """Take from fetch after fetch until enough is taken or nothing is left."""
-        self._before = []
-        try:
-            while not is_full():
-                fetch = self._current()
-                if fetch is None:
-                    return
-                take(fetch)
-                self._follow(fetch)
-        except KafkaError:
-            # Records before the error are returned; the next call raises it again.
-            if not has_some():
-                self._drop_last()
-                raise
 
     def _rewind(self, state: TopicPartitionState, position: FetchPosition) -> None:
         if self._subscriptions.holds(state) and state.has_valid_position():
@@ -286,7 +235,7 @@ class FetchCollector:
         elif not isinstance(error, _PASSING):
             raise error
 
-    def _follow(self, fetch: CompletedFetch) -> None:
+    def _advance(self, fetch: CompletedFetch) -> None:
         """Advance the position of the partition to that of the fetch."""
         state = fetch.state
         position = state.position

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kclient.common.interceptors import notify, transformed
 from kclient.common.log_context import LogContext
 from kclient.common.types import OffsetAndMetadata, TopicPartition
-from kclient.consumer.collected_records import CollectedRecords
+from kclient.consumer.collected import CollectedRecords
 from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.record import ConsumerRecord

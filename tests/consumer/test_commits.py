@@ -18,7 +18,7 @@ from kclient.common.errors import (
     RetriableCommitFailedError,
 )
 from kclient.common.types import OffsetAndMetadata, TopicPartition
-from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.consumer.commits import Offsets
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 

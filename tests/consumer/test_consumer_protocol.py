@@ -12,7 +12,7 @@ from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.common.errors import ProtocolError
 from kclient.common.types import TopicPartition
 from kclient.consumer.assignors import Assignment, MemberSubscription
-from kclient.consumer.coordinator.consumer_protocol import (
+from kclient.consumer.classic.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,

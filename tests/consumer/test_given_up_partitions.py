@@ -4,7 +4,7 @@ import pytest
 
 from kclient.common.errors import CommitFailedError, KafkaError
 from kclient.consumer import Consumer
-from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.consumer.commits import Offsets
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld
 
 
@@ -42,9 +42,8 @@ def test_queued_commit_of_revoked_partition_is_rejected(
     errors: list[KafkaError | None] = []
     group = world.broker.group
     group.paper_members["member-0"] = group.joins[-1].protocols[0].metadata
-    coordinator = consumer._parts.coordinator
-    assert coordinator is not None
-    committer = coordinator._parts.committer
+    assert consumer._core.group is not None
+    committer = consumer._core.group.commits
     with monkeypatch.context() as waiting:
         waiting.setattr(committer, "_flush", lambda: None)
         consumer.commit_async({ORDERS_0: 1}, lambda _, error: errors.append(error))

@@ -10,7 +10,7 @@ from kclient.common.errors import (
 )
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer import Consumer
-from kclient.consumer.coordinator.offset_committer import Offsets
+from kclient.consumer.commits import Offsets
 from kclient.protocol.api_keys import ApiKey
 from tests.consumer.conftest import ORDERS_0, ORDERS_1, ConsumerWorld, offsets
 from tests.support.virtual.virtual_log_broker import VirtualLogBroker

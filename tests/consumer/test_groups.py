@@ -16,7 +16,7 @@ from kclient.common.errors import (
 from kclient.common.types import TopicPartition
 from kclient.consumer import Consumer
 from kclient.consumer.assignors import AbstractPartitionAssignor, Assignment, MemberSubscription
-from kclient.consumer.coordinator.consumer_protocol import (
+from kclient.consumer.classic.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -228,7 +228,7 @@ def test_heartbeat_task_does_nothing_during_a_call(world: ConsumerWorld) -> None
     consumer = world.subscribed()
     started = world.tasks.started[0]
     assert started.name == "kclient-consumer-heartbeat"
-    with consumer._call():
+    with consumer._core.call():
         asked = len(world.broker.asked)
         for _ in range(5):
             assert started.step()
@@ -486,13 +486,13 @@ def test_unexpected_heartbeat_error_is_raised_by_poll(
     world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = world.subscribed()
-    coordinator = consumer._parts.coordinator
-    assert coordinator is not None
+    group = consumer._core.group
+    assert group is not None
 
     def broken(_: float) -> float:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(coordinator, "background_step", broken)
+    monkeypatch.setattr(group.membership, "background_step", broken)
     (loop,) = world.tasks.started
     assert loop.step() is False
     with pytest.raises(FatalError, match="ZeroDivisionError: planted") as caught:

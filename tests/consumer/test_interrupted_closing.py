@@ -78,7 +78,7 @@ class Scene:
         self.world.sleep(5)
         assert self.world.net.open_sockets == 0, where
         assert self.net.open_pollers() == 0, where
-        assert self.consumer._parts.lock.stopped, where
+        assert self.consumer._core.lock.stopped, where
 
 
 def close(consumer: Consumer) -> None:

@@ -56,7 +56,7 @@ class Reader:
 def lock_is_free(consumer: Consumer) -> bool:
     """Return whether the next call releases the lock to the heartbeat task."""
     consumer.resume()  # a call that acquires the lock
-    lock = consumer._parts.lock
+    lock = consumer._core.lock
     free = lock.acquire_in_background(0.0)
     if free:
         lock.release_in_background()
@@ -123,9 +123,9 @@ def test_committing(world: ConsumerWorld) -> None:
             ORDERS_0: reader.next[0],
             ORDERS_1: reader.next[1],
         }
-        coordinator = consumer._parts.coordinator
-        assert coordinator is not None
-        assert not coordinator.has_pending_commits(), interruption.place
+        group = consumer._core.group
+        assert group is not None
+        assert not group.commits.has_pending(), interruption.place
         assert len(events) <= 1
         return struck
 

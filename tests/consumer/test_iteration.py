@@ -275,7 +275,10 @@ def test_failing_interceptor_is_ignored(
     consumer = world.assigned(interceptor_classes=[Breaking, counting, Raising])
     assert [record.value for record in world.read(consumer, 3)] == [b"0!", b"1!", b"2!"]
     assert counting.seen == [0, 1, 2]
-    assert "returned NoneType, expected a ConsumerRecords; return the argument where" in caplog.text
+    assert (
+        "returned NoneType, expected a ConsumerRecords; return the argument to leave it"
+        in caplog.text
+    )
     assert "Raising.on_consume" in caplog.text
     assert "goes no further" in caplog.text
 

@@ -5,23 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.common.errors import IllegalStateError
-from kclient.consumer.coordinator.heartbeat import Heartbeat
-from kclient.consumer.coordinator.member_state import (
+from kclient.common.broker_errors import RebalanceInProgressError
+from kclient.common.errors import CommitFailedError, IllegalStateError
+from kclient.consumer.classic.heartbeat import HeartbeatTimers
+from kclient.consumer.classic.member import (
+    NO_GENERATION,
     TRANSITIONS,
+    Generation,
+    Member,
     MemberEvent,
     MemberState,
     next_state,
 )
-from kclient.consumer.coordinator.membership import (
-    NO_GENERATION,
-    Generation,
-    Membership,
-)
+from kclient.consumer.group_settings import GroupSettings
+from kclient.consumer.membership import MemberEpoch
 
 
 def test_member_passes_through_all_states() -> None:
-    membership = Membership()
+    member = Member(GroupSettings("g"))
     seen = []
     for event in (
         MemberEvent.JOIN_SENT,
@@ -34,8 +35,8 @@ def test_member_passes_through_all_states() -> None:
         MemberEvent.SYNC_FAILED,
         MemberEvent.LEFT,
     ):
-        membership.apply(event)
-        seen.append(membership.state)
+        member.apply(event)
+        seen.append(member.state)
     assert seen == [
         MemberState.PREPARING_REBALANCE,
         MemberState.UNJOINED,
@@ -71,28 +72,31 @@ def test_only_an_assignment_makes_a_member_stable() -> None:
 
 @given(st.lists(st.sampled_from(MemberEvent), max_size=30))
 def test_commit_generation_exists_only_while_stable(events: list[MemberEvent]) -> None:
-    membership = Membership()
-    membership.generation = Generation(3, "m", "range")
+    member = Member(GroupSettings("g"))
+    member.generation = Generation(3, "m", "range")
     for event in events:
-        if (membership.state, event) in TRANSITIONS:
-            membership.apply(event)
-        stable = membership.state is MemberState.STABLE
-        assert (membership.commit_generation() is not None) == stable
-        assert not (membership.is_stable() and membership.is_rebalancing())
+        if (member.state, event) in TRANSITIONS:
+            member.apply(event)
+        if member.state is MemberState.STABLE:
+            assert member.commit_epoch() == MemberEpoch("m", 3)
+        else:
+            with pytest.raises((CommitFailedError, RebalanceInProgressError)):
+                member.commit_epoch()
+        assert not (member.is_stable() and member.is_rebalancing())
 
 
 @pytest.mark.parametrize(("keep", "member_id"), [(True, "m"), (False, "")])
 def test_lost_membership_resets_the_generation(keep: bool, member_id: str) -> None:
-    membership = Membership()
-    membership.rejoin_needed = False
-    membership.generation = Generation(3, "m", "range")
-    membership.lose("why", keep_member_id=keep)
-    assert membership.generation == NO_GENERATION._replace(member_id=member_id)
-    assert (membership.rejoin_needed, membership.rejoin_reason) == (True, "why")
+    member = Member(GroupSettings("g"))
+    member.rejoin_needed = False
+    member.generation = Generation(3, "m", "range")
+    member.lose("why", keep_member_id=keep)
+    assert member.generation == NO_GENERATION._replace(member_id=member_id)
+    assert (member.rejoin_needed, member.rejoin_reason) == (True, "why")
 
 
 def test_heartbeat_timers() -> None:
-    heartbeat = Heartbeat(
+    heartbeat = HeartbeatTimers(
         interval_ms=100,
         session_timeout_ms=1000,
         max_poll_interval_ms=5000,

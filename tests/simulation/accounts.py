@@ -27,7 +27,7 @@ def open_accounts(producer: Producer) -> dict[str, int]:
 
 def consumer_accounts(consumer: Consumer) -> dict[str, int]:
     """Return the counts of a consumer's unfinished work."""
-    network = consumer._parts.network
+    network = consumer._core.network
     return {
         "requests": network._client.in_flight_request_count(),
         "unsent requests": sum(map(len, network._unsent.values())),

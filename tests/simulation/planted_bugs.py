@@ -25,10 +25,10 @@ from kclient.client.in_flight_requests import InFlightRequests
 from kclient.client.metadata_refresh_timing import MetadataRefreshTiming
 from kclient.client.metadata_response_reader import LastSeenEpochs
 from kclient.client.metadata_snapshot import MetadataSnapshot
+from kclient.consumer.classic.rebalance import Rebalance
+from kclient.consumer.commits import AutoCommit
 from kclient.consumer.completed_fetch import CompletedFetch
 from kclient.consumer.consumer_lock import ConsumerLock
-from kclient.consumer.coordinator.auto_commit import AutoCommit
-from kclient.consumer.coordinator.rebalance import Rebalance
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
 from kclient.consumer.poll_loop import PollLoop
@@ -217,9 +217,9 @@ def _commit_ahead(replace: Replace) -> None:
         steps[id(self._subscriptions)] = self
         return step(self, now_ms)
 
-    def poll_and_commit(self: PollLoop, take: Any, timeout_ms: float) -> Any:
-        taken = poll(self, take, timeout_ms)
-        found = steps.get(id(self._fetcher._subscriptions))
+    def poll_and_commit(self: PollLoop, target: Any, timeout_ms: float) -> Any:
+        taken = poll(self, target, timeout_ms)
+        found = steps.get(id(self.fetcher._subscriptions))
         if taken and found is not None and found.enabled:
             found.commit_now()
         return taken

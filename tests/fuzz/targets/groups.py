@@ -19,14 +19,14 @@ from kclient.common.types import TopicPartition
 from kclient.consumer.assignors import Assignment, RangeAssignor, RoundRobinAssignor
 from kclient.consumer.assignors.partition_assignor import MemberSubscription
 from kclient.consumer.auto_offset_reset import AutoOffsetReset
-from kclient.consumer.consumer_lock import ConsumerLock
-from kclient.consumer.coordinator.consumer_protocol import (
+from kclient.consumer.classic.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from kclient.consumer.coordinator.group_leader import GroupLeader
+from kclient.consumer.classic.group_leader import GroupLeader
+from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.message import VersionedRecord

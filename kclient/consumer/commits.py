@@ -1,31 +1,33 @@
-"""Queue of offset commits (Kafka: ConsumerCoordinator.sendOffsetCommitRequest)."""
+"""Offset commits: explicit, asynchronous and automatic (Kafka: ConsumerCoordinator)."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
-    FencedInstanceIdError,
-    GroupAuthorizationError,
-    IllegalGenerationError,
-    NotCoordinatorError,
-    RebalanceInProgressError,
     RequestTimedOutError,
     TopicAuthorizationError,
-    UnknownMemberIdError,
     error_for_code,
 )
-from kclient.common.errors import CommitFailedError, DisconnectedError, KafkaError
+from kclient.common.errors import (
+    CommitFailedError,
+    DisconnectedError,
+    KafkaError,
+    RetriableCommitFailedError,
+)
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer_lock import RunUserCode
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
-from kclient.consumer.coordinator.group_settings import GroupSettings
-from kclient.consumer.coordinator.heartbeat_sender import fenced
-from kclient.consumer.coordinator.membership import NO_GENERATION, Generation, Membership
+from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
+from kclient.consumer.group_settings import GroupSettings
+from kclient.consumer.membership import NO_EPOCH, CommittingMember, MemberEpoch
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.protocol.messages.offset_commit import (
@@ -37,14 +39,13 @@ from kclient.protocol.messages.offset_commit import (
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
+CommitCallback = Callable[[Offsets, KafkaError | None], object]
+"""Called with the offsets of an asynchronous commit and its error or None."""
+
 _LATEST_WITH_NAMES = 9
 _MOST_WAITING = 100
-_LOST_COORDINATOR = (
-    NotCoordinatorError,
-    CoordinatorNotAvailableError,
-    DisconnectedError,
-    RequestTimedOutError,
-)
+# Lower bound of the wait: an auto-commit interval of 0 commits at every poll.
+_SHORTEST_WAIT_MS = 100.0
 
 
 @dataclass(slots=True)
@@ -56,27 +57,33 @@ class _Commit:
 
 
 class OffsetCommitter:
-    """Sends commits to the coordinator in order."""
+    """Sends commits to the coordinator in order, and runs the callbacks of asynchronous ones."""
 
     def __init__(
         self,
         settings: GroupSettings,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
-        membership: Membership,
+        member: CommittingMember,
         subscriptions: SubscriptionState,
         on_committed: Callable[[Offsets], None],
+        run_user_code: RunUserCode,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
-        self._failures = FailureLog(log_context.logger(__name__), "Offset commit")
+        self._log = log_context.logger(__name__)
+        self._failures = FailureLog(self._log, "Offset commit")
         self._settings = settings
         self._network = network
         self._finder = finder
-        self._membership = membership
+        self._member = member
         self._subscriptions = subscriptions
         self._on_committed = on_committed
         self._waiting: deque[_Commit] = deque()
         self._sent: dict[int, _Commit] = {}
+        self._run_user_code = run_user_code
+        self._asynchronous: deque[tuple[CommitCallback | None, Offsets, RequestFuture[None]]] = (
+            deque()
+        )
 
     def commit(self, offsets: Offsets) -> RequestFuture[None]:
         """Queue one attempt; `step` sends it once the coordinator is known."""
@@ -90,6 +97,27 @@ class OffsetCommitter:
         else:
             commit.future.succeed(None)
         return commit.future
+
+    def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
+        """Queue one attempt to commit; a later `run_callbacks` runs the callback."""
+        self._asynchronous.append((callback, offsets, self.commit(offsets)))
+
+    def run_callbacks(self) -> None:
+        """Run the callbacks of completed asynchronous commits, in the order of the commits."""
+        while self._asynchronous and self._asynchronous[0][2].done:
+            callback, offsets, future = self._asynchronous.popleft()
+            error = future.error
+            if error is not None and error.retriable:
+                error = RetriableCommitFailedError(f"commit failed, try again: {error}")
+                error.__cause__ = future.error
+            if callback is not None:
+                self._run_user_code(partial(callback, offsets, error))
+            elif error is not None:
+                self._log.error("Asynchronous commit of %d offsets failed: %s", len(offsets), error)
+
+    def can_commit(self) -> bool:
+        """Return whether a commit can succeed: outside group management, or while stable."""
+        return not self._subscriptions.is_group_managed() or self._member.is_stable()
 
     def has_pending(self) -> bool:
         """Return whether commits are queued or in flight, except failed ones."""
@@ -136,37 +164,34 @@ class OffsetCommitter:
             self._waiting.popleft()
 
     def _send(self, coordinator: Node, commit: _Commit) -> None:
-        generation = self._generation()
-        if generation is None:
-            commit.future.fail(self._outside_group())
+        try:
+            epoch = self._epoch()
+        except KafkaError as error:
+            commit.future.fail(error)
             return
         if (given_up := self._given_up(commit)) is not None:  # while it waited
             commit.future.fail(given_up)
             return
         request = OffsetCommitRequest(
             group_id=self._settings.group_id,
-            generation_id_or_member_epoch=generation.generation_id,
-            member_id=generation.member_id,
-            group_instance_id=(
-                self._settings.group_instance_id if generation.has_member_id() else None
-            ),
+            generation_id_or_member_epoch=epoch.epoch,
+            member_id=epoch.member_id,
+            group_instance_id=self._settings.group_instance_id if epoch.member_id else None,
             topics=_topics(commit.offsets),
         )
         self._sent[id(commit)] = commit
         builder = SimpleBuilder(request, latest=_LATEST_WITH_NAMES)
         self._network.send(coordinator, builder).on_done(
-            lambda future: self._take(commit, generation, future)
+            lambda future: self._handle_response(commit, epoch, future)
         )
 
-    def _generation(self) -> Generation | None:
-        if not self._subscriptions.is_group_managed():
-            return NO_GENERATION
-        return self._membership.commit_generation()
+    def _epoch(self) -> MemberEpoch:
+        return self._member.commit_epoch() if self._subscriptions.is_group_managed() else NO_EPOCH
 
     def _given_up(self, commit: _Commit) -> KafkaError | None:
         """Return the error of a commit that would overwrite the offsets of other members."""
         partitions = self._subscriptions.given_up.intersection(commit.offsets)
-        if not partitions or not self._membership.is_stable():
+        if not partitions or not self._member.is_stable():
             return None
         shown = ", ".join(map(str, sorted(partitions)))
         return CommitFailedError(
@@ -175,35 +200,24 @@ class OffsetCommitter:
             "group, use a consumer with assign() while the group has no members"
         )
 
-    def _outside_group(self) -> KafkaError:
-        if self._membership.is_rebalancing():
-            return RebalanceInProgressError(
-                "the group is rebalancing: call poll() until it has finished, then commit again"
-            )
-        return CommitFailedError(
-            "this consumer is not a member of the group now, its partitions may be owned by "
-            "another; poll() rejoins (polls may have been more than max_poll_interval_ms apart)"
-        )
-
-    def _take(
-        self, commit: _Commit, generation: Generation, future: RequestFuture[ClientResponse]
+    def _handle_response(
+        self, commit: _Commit, epoch: MemberEpoch, future: RequestFuture[ClientResponse]
     ) -> None:
         self._sent.pop(id(commit), None)
         try:
-            self._read(future.value.body(OffsetCommitResponse), commit, generation)
+            self._read(future.value.body(OffsetCommitResponse), commit, epoch)
         except KafkaError as error:
             self._failures.failed(error)
             commit.future.fail(error)
-            if isinstance(error, _LOST_COORDINATOR):
+            self._finder.check_lost(error)
+            if isinstance(error, RequestTimedOutError):
                 self._finder.mark_unknown(str(error))
             return
         self._failures.succeeded()
         self._on_committed(commit.offsets)
         commit.future.succeed(None)
 
-    def _read(
-        self, response: OffsetCommitResponse, commit: _Commit, generation: Generation
-    ) -> None:
+    def _read(self, response: OffsetCommitResponse, commit: _Commit, epoch: MemberEpoch) -> None:
         unauthorized: set[str] = set()
         acknowledged: set[TopicPartition] = set()
         for topic in response.topics:
@@ -213,40 +227,85 @@ class OffsetCommitter:
                 if isinstance(error, TopicAuthorizationError):
                     unauthorized.add(topic.name)
                 elif error is not None:
-                    raise self._meaning(error, generation)
+                    raise self._member.commit_failed(error, epoch)
         if unauthorized:
             topics = ", ".join(map(repr, sorted(unauthorized)))
             raise TopicAuthorizationError(f"not authorized to read topic {topics}")
         if not acknowledged.issuperset(commit.offsets):
             raise CoordinatorNotAvailableError("the response does not contain all partitions")
 
-    def _meaning(self, error: KafkaError, generation: Generation) -> KafkaError:
-        """Return the error for the caller, and update the membership."""
-        membership = self._membership
-        same = membership.generation == generation
-        if isinstance(error, RebalanceInProgressError):
-            membership.request_rejoin("commit failed: the group is rebalancing")
-            return RebalanceInProgressError("the group is rebalancing: call poll() to rejoin")
-        if isinstance(error, UnknownMemberIdError | IllegalGenerationError):
-            if same and generation != NO_GENERATION:
-                membership.lose(
-                    str(error), keep_member_id=isinstance(error, IllegalGenerationError)
-                )
-            return CommitFailedError(
-                f"{error.error_name}: this consumer is not a member of the group any more, its "
-                "partitions may be owned by another; nothing was committed"
-            )
-        if isinstance(error, FencedInstanceIdError):
-            if same:
-                membership.lose(
-                    "another consumer has the same group.instance.id", keep_member_id=True
-                )
-            return fenced(self._settings)
-        if isinstance(error, GroupAuthorizationError):
-            return GroupAuthorizationError(
-                f"not authorized to access group {self._settings.group_id!r}"
-            )
-        return error
+
+class AutoCommit:
+    """Commits the positions of earlier polls periodically.
+
+    Runs only in calls of the application: a poll marks the records of the previous poll as
+    processed.
+    """
+
+    def __init__(
+        self,
+        committer: OffsetCommitter,
+        subscriptions: SubscriptionState,
+        settings: GroupSettings,
+        backoff: ExponentialBackoff,
+        log_context: LogContext = NO_LOG_CONTEXT,
+    ) -> None:
+        self._log = log_context.logger(__name__)
+        self.enabled = settings.auto_commit
+        self._interval_ms = settings.auto_commit_interval_ms
+        self._last_commit_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
+        self._committer = committer
+        self._subscriptions = subscriptions
+        self._backoff = backoff
+        self._failures = 0
+        self._next_ms: float | None = None
+        self._in_flight: RequestFuture[None] | None = None
+
+    def restart(self, now_ms: float) -> None:
+        """Start a new interval."""
+        self._next_ms = now_ms + self._interval_ms
+
+    def step(self, now_ms: float) -> float:
+        """Commit if the interval has passed; return the time until the next step."""
+        if not self.enabled:
+            return float("inf")
+        if self._next_ms is None:
+            self.restart(now_ms)
+        self._check_outcome(now_ms)
+        due_ms = self._next_ms if self._next_ms is not None else now_ms
+        if self._in_flight is None and now_ms >= due_ms:
+            self._in_flight = self.commit_now()
+            self.restart(now_ms)
+            due_ms = now_ms + self._interval_ms
+        return max(_SHORTEST_WAIT_MS, due_ms - now_ms)
+
+    def reset_after_interrupt(self) -> None:
+        """Discard the commit in flight."""
+        self._in_flight = None
+
+    def commit_now(self) -> RequestFuture[None]:
+        """Queue one attempt to commit every position."""
+        return self._committer.commit(self._subscriptions.all_consumed())
+
+    def last_commit_deadline_ms(self, now_ms: float) -> float:
+        """Return the deadline of a commit before partitions are revoked."""
+        return now_ms + self._last_commit_ms
+
+    def _check_outcome(self, now_ms: float) -> None:
+        future = self._in_flight
+        if future is None or not future.done:
+            return
+        self._in_flight = None
+        if future.error is None:
+            self._failures = 0
+            return
+        # The broker may have closed an idle connection; only a repeated failure is a warning.
+        is_first = future.error.retriable and not self._failures
+        level = logging.DEBUG if is_first else logging.WARNING
+        self._log.log(level, "Auto-commit failed: %s", future.error)
+        if future.error.retriable:
+            self._next_ms = now_ms + self._backoff.backoff(self._failures)
+            self._failures += 1
 
 
 def _topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:

@@ -9,8 +9,12 @@ from kclient.client.find_coordinator import (
     FindGroupCoordinator,
     coordinator_of,
 )
-from kclient.common.broker_errors import CoordinatorNotAvailableError, GroupAuthorizationError
-from kclient.common.errors import KafkaError
+from kclient.common.broker_errors import (
+    CoordinatorNotAvailableError,
+    GroupAuthorizationError,
+    NotCoordinatorError,
+)
+from kclient.common.errors import DisconnectedError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
@@ -20,6 +24,7 @@ from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.find_coordinator import FindCoordinatorResponse
 
 _SETTLED_MS = 2000.0
+_LOST = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
 
 
 class CoordinatorFinder:
@@ -96,6 +101,11 @@ class CoordinatorFinder:
                 self._attempts = 0  # otherwise the backoff continues to grow
             # What is in flight there would be acknowledged by a broker that is not in charge.
             self._network.disconnect(node)
+
+    def check_lost(self, error: KafkaError) -> None:
+        """Discard the coordinator if an error means that it moved or is unavailable."""
+        if isinstance(error, _LOST):
+            self.mark_unknown(str(error))
 
     def reset_after_interrupt(self) -> None:
         """Discard the request in flight after an interrupted call."""

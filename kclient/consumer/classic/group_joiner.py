@@ -1,8 +1,6 @@
-"""JoinGroup and SyncGroup (Kafka: AbstractCoordinator.JoinGroupResponseHandler and others)."""
+"""JoinGroup, SyncGroup and LeaveGroup requests (Kafka: AbstractCoordinator)."""
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from kclient.client.client_request import ClientResponse, SimpleBuilder
 from kclient.common.broker_errors import (
@@ -11,29 +9,31 @@ from kclient.common.broker_errors import (
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
-    NotCoordinatorError,
     RebalanceInProgressError,
     UnknownMemberIdError,
     error_for_code,
 )
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import Node
+from kclient.consumer.classic.consumer_protocol import PROTOCOL_TYPE
+from kclient.consumer.classic.group_leader import GroupLeader
+from kclient.consumer.classic.heartbeat import HeartbeatTimers
+from kclient.consumer.classic.member import Generation, Member, MemberEvent, MemberState
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.coordinator.consumer_protocol import PROTOCOL_TYPE
-from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
-from kclient.consumer.coordinator.group_settings import GroupSettings
-from kclient.consumer.coordinator.heartbeat import Heartbeat
-from kclient.consumer.coordinator.heartbeat_sender import fenced
-from kclient.consumer.coordinator.member_state import MemberEvent, MemberState
-from kclient.consumer.coordinator.membership import Generation, Membership
+from kclient.consumer.coordinator_finder import CoordinatorFinder
+from kclient.consumer.group_settings import GroupSettings
 from kclient.consumer.request_future import RequestFuture
+from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.join_group import (
     JoinGroupRequest,
-    JoinGroupRequestProtocol,
     JoinGroupResponse,
-    JoinGroupResponseMember,
+)
+from kclient.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
 )
 from kclient.protocol.messages.sync_group import (
     SyncGroupRequest,
@@ -44,77 +44,80 @@ from kclient.protocol.messages.sync_group import (
 # The broker may delay a join by the rebalance timeout; added to it for the request timeout.
 _JOIN_MARGIN_MS = 5_000
 
+_FIRST_WITH_MEMBER_LIST = 3
 _WITH_MEMBER_ID = "need to re-join with the given member-id"
 
-Assign = Callable[[str, Sequence[JoinGroupResponseMember]], dict[str, bytes]]
-"""Returns the assignment of each member, given the chosen protocol and the members."""
 
+class _LeaveGroupBuilder:
+    """Puts the member in a top-level field or in a list, by version."""
 
-class GroupProtocol(NamedTuple):
-    """An assignor that this member supports, with its encoded subscription."""
+    api_key = ApiKey.LEAVE_GROUP
+    request_type = LeaveGroupRequest
+    oldest_allowed_version = LeaveGroupRequest.min_version
+    latest_allowed_version = LeaveGroupRequest.max_version
 
-    name: str
-    metadata: bytes
+    def __init__(self, group_id: str, generation: Generation, reason: str) -> None:
+        self._group_id = group_id
+        self._member_id = generation.member_id
+        self._reason = reason
+
+    def build(self, version: int) -> LeaveGroupRequest:
+        if version < _FIRST_WITH_MEMBER_LIST:
+            return LeaveGroupRequest(group_id=self._group_id, member_id=self._member_id)
+        member = MemberIdentity(member_id=self._member_id, reason=self._reason)
+        return LeaveGroupRequest(group_id=self._group_id, members=[member])
 
 
 class GroupJoiner:
-    """Joins the group and receives the assignment."""
+    """Joins the group, receives the assignment, and leaves the group."""
 
     def __init__(
         self,
         settings: GroupSettings,
         network: ConsumerNetworkClient,
         finder: CoordinatorFinder,
-        membership: Membership,
-        heartbeat: Heartbeat,
+        member: Member,
+        timers: HeartbeatTimers,
         clock: Clock,
-        lead: Assign,
+        leader: GroupLeader,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._settings = settings
         self._network = network
         self._finder = finder
-        self._membership = membership
-        self._heartbeat = heartbeat
+        self._member = member
+        self._timers = timers
         self._clock = clock
-        self._lead = lead
+        self._leader = leader
         self._current: RequestFuture[bytes] | None = None
 
-    def join(
-        self, coordinator: Node, group_protocols: Sequence[GroupProtocol]
-    ) -> RequestFuture[bytes]:
+    def join(self, coordinator: Node) -> RequestFuture[bytes]:
         """Send JoinGroup, then SyncGroup; the future completes with the assignment.
 
-        The future fails with the broker's error; the membership is then ready for another attempt.
+        The future fails with the broker's error; the member is then ready for another attempt.
         """
-        membership, settings = self._membership, self._settings
+        member, settings = self._member, self._settings
+        protocols = self._leader.group_protocols(member.generation.generation_id, settings.rack_id)
         outcome = self._current = RequestFuture[bytes]()
-        membership.rejoin_needed = False
-        membership.apply(MemberEvent.JOIN_SENT)
+        member.rejoin_needed = False
+        member.apply(MemberEvent.JOIN_SENT)
         request = JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.max_poll_interval_ms,
-            member_id=membership.generation.member_id,
+            member_id=member.generation.member_id,
             group_instance_id=settings.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=[
-                JoinGroupRequestProtocol(name=protocol.name, metadata=protocol.metadata)
-                for protocol in group_protocols
-            ],
-            reason=membership.rejoin_reason[:255] or None,
+            protocols=protocols,
+            reason=member.rejoin_reason[:255] or None,
         )
-        known = membership.rejoin_reason == _WITH_MEMBER_ID  # second request of the same join
+        known = member.rejoin_reason == _WITH_MEMBER_ID  # second request of the same join
         level = logging.DEBUG if known else logging.INFO
-        self._log.log(level, "(Re-)joining group%s", _due_to(membership.rejoin_reason))
-        timeout_ms = max(
-            settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
-        )
-        self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
-            lambda future: self._joined(
-                outcome, ", ".join(protocol.name for protocol in group_protocols), future
-            )
+        self._log.log(level, "(Re-)joining group%s", _due_to(member.rejoin_reason))
+        names = ", ".join(protocol.name for protocol in protocols)
+        self._send(coordinator, request).on_done(
+            lambda future: self._joined(outcome, names, future)
         )
         return outcome
 
@@ -135,7 +138,7 @@ class GroupJoiner:
                 response.error_code, f"joining group {self._settings.group_id!r} with {assignors}"
             )
             if isinstance(error, MemberIdRequiredError):
-                self._membership.generation = Generation(member_id=response.member_id)
+                self._member.generation = Generation(member_id=response.member_id)
             if error is not None:
                 raise error
             self._take_generation(response)
@@ -154,11 +157,11 @@ class GroupJoiner:
                 f"protocol type of group {self._settings.group_id!r}: got "
                 f"{response.protocol_type!r}, expected {PROTOCOL_TYPE!r}"
             )
-        self._membership.apply(MemberEvent.JOINED)
-        self._membership.generation = Generation(
+        self._member.apply(MemberEvent.JOINED)
+        self._member.generation = Generation(
             response.generation_id, response.member_id, response.protocol_name
         )
-        self._heartbeat.start(self._clock.monotonic_ms())
+        self._timers.start(self._clock.monotonic_ms())
         self._log.info(
             "Successfully joined group with generation %d as member %s, protocol %s",
             response.generation_id,
@@ -169,7 +172,7 @@ class GroupJoiner:
     def _lead_or_follow(self, response: JoinGroupResponse) -> dict[str, bytes]:
         if response.leader != response.member_id or response.skip_assignment:
             return {}
-        assignments = self._lead(response.protocol_name or "", response.members)
+        assignments = self._leader.lead(response.protocol_name or "", response.members)
         self._log.info(
             "Finished assignment for group at generation %d with %d members",
             response.generation_id,
@@ -181,7 +184,7 @@ class GroupJoiner:
 
     def _sync(self, assignments: dict[str, bytes], outcome: RequestFuture[bytes]) -> None:
         coordinator = self._finder.coordinator()
-        generation = self._membership.generation
+        generation = self._member.generation
         if coordinator is None:
             self._failed(CoordinatorNotAvailableError("lost while joining"), outcome)
             return
@@ -197,11 +200,7 @@ class GroupJoiner:
                 for member, assignment in assignments.items()
             ],
         )
-        timeout_ms = max(
-            self._settings.request_timeout_ms,
-            self._settings.max_poll_interval_ms + _JOIN_MARGIN_MS,
-        )
-        self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms).on_done(
+        self._send(coordinator, request).on_done(
             lambda future: self._synced(generation, outcome, future)
         )
 
@@ -229,36 +228,76 @@ class GroupJoiner:
             self._failed(error, outcome)
             return
         self._log.debug("Successfully synced group in generation %d", generation.generation_id)
-        self._membership.apply(MemberEvent.ASSIGNED)
+        self._member.apply(MemberEvent.ASSIGNED)
         outcome.succeed(response.assignment)
 
-    # --- both
+    # --- LeaveGroup
+
+    def leave(self, reason: str) -> RequestFuture[None]:
+        """Leave the group; the future completes with the response, or now without a request.
+
+        A static member sends no request: it may return within its session timeout (KIP-345).
+        """
+        member = self._member
+        generation = member.generation
+        rebalancing = member.is_rebalancing()
+        coordinator = self._finder.broker_node() if rebalancing else self._finder.coordinator()
+        response: RequestFuture[None] = RequestFuture.of(None)
+        if (
+            self._settings.group_instance_id is None
+            and coordinator is not None
+            and member.state is not MemberState.UNJOINED
+            and generation.has_member_id()
+        ):
+            self._log.info(
+                "Member %s sending LeaveGroup request to coordinator %s due to: %s",
+                generation.member_id,
+                coordinator,
+                reason,
+            )
+            builder = _LeaveGroupBuilder(self._settings.group_id, generation, reason[:255])
+            response = self._network.send(coordinator, builder).then(self._read_leave)
+        member.left(reason)
+        return response
+
+    def _read_leave(self, response: ClientResponse) -> None:
+        body = response.body(LeaveGroupResponse)
+        for code in (body.error_code, *(member.error_code for member in body.members)):
+            error: KafkaError | None = error_for_code(code)
+            if error is not None:
+                self._log.info("LeaveGroup request failed: %s", error)
+
+    # --- all
+
+    def _send(
+        self, coordinator: Node, request: JoinGroupRequest | SyncGroupRequest
+    ) -> RequestFuture[ClientResponse]:
+        settings = self._settings
+        timeout_ms = max(
+            settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_MARGIN_MS
+        )
+        return self._network.send(coordinator, SimpleBuilder(request), timeout_ms=timeout_ms)
 
     def _is_over(self, outcome: RequestFuture[bytes]) -> bool:
         """Return whether the member left or rejoined since the request, and fail `outcome` then."""
-        if self._current is outcome and self._membership.is_rebalancing():
+        if self._current is outcome and self._member.is_rebalancing():
             return False
         outcome.fail(RebalanceInProgressError("left the group while joining it"))
         return True
 
     def _failed(self, error: KafkaError, outcome: RequestFuture[bytes]) -> None:
-        membership = self._membership
-        preparing = membership.state is MemberState.PREPARING_REBALANCE
-        membership.apply(MemberEvent.JOIN_FAILED if preparing else MemberEvent.SYNC_FAILED)
+        member = self._member
+        preparing = member.state is MemberState.PREPARING_REBALANCE
+        member.apply(MemberEvent.JOIN_FAILED if preparing else MemberEvent.SYNC_FAILED)
         if isinstance(error, UnknownMemberIdError):
-            membership.lose("the coordinator does not know the member")
+            member.lose("the coordinator does not know the member")
         elif isinstance(error, IllegalGenerationError):
-            membership.lose("the generation is over", keep_member_id=True)
+            member.lose("the generation is over", keep_member_id=True)
         elif isinstance(error, FencedInstanceIdError):
-            error = fenced(self._settings)
-        self._note_lost_coordinator(error)
-        membership.request_rejoin(_reason(error), level=logging.DEBUG)
+            error = member.fenced_error()
+        self._finder.check_lost(error)
+        member.request_rejoin(_reason(error), level=logging.DEBUG)
         outcome.fail(error)
-
-    def _note_lost_coordinator(self, error: KafkaError) -> None:
-        lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
-        if isinstance(error, lost):
-            self._finder.mark_unknown(str(error))
 
 
 def _reason(error: KafkaError) -> str:

@@ -1,4 +1,4 @@
-"""Assignment by the group leader (Kafka: ConsumerCoordinator.onLeaderElected)."""
+"""Client-side assignment (Kafka: ConsumerCoordinator.metadata, onLeaderElected)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,14 +12,21 @@ from kclient.consumer.assignors.partition_assignor import (
     MemberSubscription,
     PartitionAssignor,
 )
+from kclient.consumer.classic.consumer_protocol import (
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from kclient.consumer.consumer_lock import RunUserCode
-from kclient.consumer.coordinator.consumer_protocol import decode_subscription, encode_assignment
 from kclient.consumer.subscription_state import SubscriptionState
-from kclient.protocol.messages.join_group import JoinGroupResponseMember
+from kclient.protocol.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponseMember
 
 
 class GroupLeader:
-    """Runs the assignor and detects changes that require a rebalance.
+    """Calls the assignors and detects changes that require a rebalance.
+
+    Every member sends a subscription for each of its assignors when it joins. The leader runs the
+    assignor that the group has chosen, and each member passes its assignment to that assignor.
 
     The leader requests metadata of the topics of all members: if the number of partitions of one
     changes, the group must rebalance.
@@ -39,6 +46,41 @@ class GroupLeader:
         self._metadata = metadata
         self._run_callback = run_callback
         self._assigned_counts: dict[str, int] | None = None
+        self._joined_topics: frozenset[str] = frozenset()
+
+    def group_protocols(
+        self, generation_id: int, rack_id: str | None
+    ) -> list[JoinGroupRequestProtocol]:
+        """Return the assignors of this member, each with its encoded subscription."""
+        topics = self._joined_topics = self._subscriptions.topics
+        # If this member becomes the leader again, it watches topics again.
+        self.step_down()
+        return [
+            JoinGroupRequestProtocol(
+                name=name,
+                metadata=encode_subscription(
+                    MemberSubscription(
+                        tuple(topics),
+                        self._user_data(assignor, topics),
+                        tuple(self._subscriptions.assigned),
+                        generation_id,
+                        rack_id=rack_id,
+                    )
+                ),
+            )
+            for name, assignor in self._assignors.items()
+        ]
+
+    def topics_changed(self) -> bool:
+        """Return whether the subscription has changed since the last join."""
+        return self._joined_topics != self._subscriptions.topics
+
+    def on_assignment(
+        self, assignment: Assignment, protocol_name: str | None, generation_id: int
+    ) -> None:
+        """Pass the assignment of this member to the assignor."""
+        assignor = self.assignor(protocol_name)
+        self._run_callback(lambda: assignor.on_assignment(assignment, generation_id))
 
     def assignor(self, name: str | None) -> PartitionAssignor:
         """Return the assignor that the group has chosen.
@@ -83,7 +125,7 @@ class GroupLeader:
         self._warn_of_unasked(shares, topics)
         return {member: encode_assignment(share) for member, share in shares.items()}
 
-    def has_news(self) -> bool:
+    def partition_counts_changed(self) -> bool:
         """Return whether partition counts have changed since the assignment."""
         return self._assigned_counts is not None and self._assigned_counts != self._counts()
 
@@ -91,6 +133,9 @@ class GroupLeader:
         """Stop watching topics: this member is not the leader any more."""
         self._assigned_counts = None
         self._subscriptions.reset_group_subscription()
+
+    def _user_data(self, assignor: PartitionAssignor, topics: frozenset[str]) -> bytes | None:
+        return self._run_callback(lambda: assignor.subscription_user_data(topics))
 
     def _counts(self) -> dict[str, int]:
         cluster = self._metadata.cluster()

@@ -1,10 +1,12 @@
 """Task that sends heartbeats between calls of the application (Kafka: HeartbeatThread)."""
 
+from collections.abc import Callable
+
 from kclient.common.errors import FatalError, KafkaError
 from kclient.common.runtime import Clock, Task, Tasks
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from kclient.consumer.membership import Membership
 
 _FIRST_LOOK_MS = 5.0
 _LONGEST_LOOK_MS = 200.0
@@ -19,13 +21,15 @@ class HeartbeatTask:
 
     def __init__(
         self,
-        coordinator: ConsumerCoordinator,
+        membership: Membership,
         network: ConsumerNetworkClient,
         lock: ConsumerLock,
         clock: Clock,
         longest_wait_ms: float,
+        fail_next_poll: Callable[[KafkaError], None],
     ) -> None:
-        self._coordinator = coordinator
+        self._membership = membership
+        self._fail_next_poll = fail_next_poll
         self._network = network
         self._lock = lock
         self._clock = clock
@@ -50,7 +54,7 @@ class HeartbeatTask:
         try:
             self._wait_ms = self._drive()
         except Exception as error:  # noqa: BLE001 (the next poll raises it)
-            self._coordinator.fail_in_background(_stopped_by(error))
+            self._fail_next_poll(_stopped_by(error))
             return False
         finally:
             self._lock.release_in_background()
@@ -62,12 +66,12 @@ class HeartbeatTask:
         return self._task is None or self._task.is_current() or self._task.join(timeout)
 
     def _drive(self) -> float:
-        wait_ms = self._coordinator.background_step(self._clock.monotonic_ms())
+        wait_ms = self._membership.background_step(self._clock.monotonic_ms())
         try:
             self._network.poll(0.0, membership_only=True)
         except KafkaError as error:
-            self._coordinator.fail_in_background(error)
-        if self._coordinator.has_heartbeat_in_flight():
+            self._fail_next_poll(error)
+        if self._membership.awaits_response():
             self._look_ms = min(self._look_ms * 2, _LONGEST_LOOK_MS)
             return min(wait_ms, self._look_ms) if wait_ms > 0 else self._look_ms
         self._look_ms = _FIRST_LOOK_MS

@@ -2,9 +2,8 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
 
 from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
@@ -17,11 +16,12 @@ from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, TopicPartition
 from kclient.consumer.assignors.partition_assignor import Assignment
+from kclient.consumer.classic.consumer_protocol import decode_assignment
+from kclient.consumer.classic.group_joiner import GroupJoiner
+from kclient.consumer.classic.group_leader import GroupLeader
+from kclient.consumer.classic.member import NO_GENERATION_ID, Member
+from kclient.consumer.commits import AutoCommit
 from kclient.consumer.consumer_lock import RunUserCode
-from kclient.consumer.coordinator.auto_commit import AutoCommit
-from kclient.consumer.coordinator.consumer_protocol import decode_assignment
-from kclient.consumer.coordinator.group_joiner import GroupJoiner, GroupProtocol
-from kclient.consumer.coordinator.membership import NO_GENERATION_ID, Membership
 from kclient.consumer.rebalance_listener import RebalanceListener
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
@@ -35,20 +35,6 @@ class RebalancePhase(Enum):
     NONE = "no rebalance"
     COMMITTING = "waiting for the last commit"
     JOINING = "partitions revoked, joining"
-
-
-class RebalanceHooks(NamedTuple):
-    """Callbacks of a rebalance.
-
-    Attributes:
-        group_protocols: Returns the assignors that this member supports, with its subscription.
-        run_callback: Runs a callback of the application.
-        on_assignment: Passes the assignment of this member to the assignor.
-    """
-
-    group_protocols: Callable[[], Sequence[GroupProtocol]]
-    run_callback: RunUserCode
-    on_assignment: Callable[[Assignment], None]
 
 
 class Rebalance:
@@ -68,22 +54,22 @@ class Rebalance:
     def __init__(
         self,
         joiner: GroupJoiner,
-        membership: Membership,
+        leader: GroupLeader,
+        member: Member,
         subscriptions: SubscriptionState,
         auto_commit: AutoCommit,
         backoff: ExponentialBackoff,
-        hooks: RebalanceHooks,
+        run_callback: RunUserCode,
         log_context: LogContext = NO_LOG_CONTEXT,
     ) -> None:
         self._log = log_context.logger(__name__)
         self._joiner = joiner
-        self._membership = membership
+        self._leader = leader
+        self._member = member
         self._subscriptions = subscriptions
         self._auto_commit = auto_commit
         self._backoff = backoff
-        self._group_protocols = hooks.group_protocols
-        self._run_callback = hooks.run_callback
-        self._on_assignment = hooks.on_assignment
+        self._run_callback = run_callback
         self.phase = RebalancePhase.NONE
         self._commit: RequestFuture[None] | None = None
         self._commit_ends_ms = 0.0
@@ -101,28 +87,38 @@ class Rebalance:
         """Return whether a rebalance is in progress."""
         return self.phase is not RebalancePhase.NONE
 
-    def step(self, coordinator: Node | None, now_ms: float, commit_limit_ms: float) -> float:
+    def step(self, coordinator: Node | None, now_ms: float) -> float:
         """Run as far as possible without waiting; return the time until the next step.
 
         Args:
             coordinator: Group coordinator, None while unknown.
             now_ms: Current time.
-            commit_limit_ms: Longest time of the commit before the rebalance.
         """
         if self.phase is RebalancePhase.NONE:
-            self._begin(now_ms, commit_limit_ms)
+            self._begin(now_ms)
         if self.phase is RebalancePhase.COMMITTING:
             if self._commit is not None and not self._commit.done and now_ms < self._commit_ends_ms:
                 return self._commit_ends_ms - now_ms
-            self._give_up_partitions()
+            self._revoke_before_joining()
         if self._join is not None and self._join.done:
             self._joined(self._join, now_ms)
         if self.phase is RebalancePhase.JOINING and self._join is None:
             if now_ms < self._next_attempt_ms:
                 return self._next_attempt_ms - now_ms
             if coordinator is not None:
-                self._join = self._joiner.join(coordinator, self._group_protocols())
+                self._join = self._joiner.join(coordinator)
         return float("inf")
+
+    def leave(self, reason: str) -> RequestFuture[None]:
+        """Leave the group and discard a rebalance in progress."""
+        response = self._joiner.leave(reason)
+        self.cancel()
+        self._leader.step_down()
+        return response
+
+    def leave_in_background(self, reason: str) -> None:
+        """Leave the group; a rebalance in progress is discarded by the next `step`."""
+        self._joiner.leave(reason)
 
     def cancel(self) -> None:
         """Discard a rebalance in progress."""
@@ -132,15 +128,16 @@ class Rebalance:
 
     def reset_after_interrupt(self) -> bool:
         """Discard the rebalance of an interrupted call; return whether it was joining."""
+        self._joiner.cancel()
         joining = self.phase is RebalancePhase.JOINING
         if self.phase is RebalancePhase.COMMITTING:
-            self._membership.request_rejoin("interrupted while revoking partitions")
+            self._member.request_rejoin("interrupted while revoking partitions")
         self.cancel()
         return joining
 
-    def report_given_up(self) -> None:
+    def revoke_partitions(self) -> None:
         """Call the rebalance listener for revoked or lost partitions, and remove them."""
-        gone = self._membership.generation.generation_id == NO_GENERATION_ID
+        gone = self._member.generation.generation_id == NO_GENERATION_ID
         if gone:
             self._take_away("Lost", RebalanceListener.lost)
         else:
@@ -148,21 +145,21 @@ class Rebalance:
 
     # --- inside
 
-    def _begin(self, now_ms: float, commit_limit_ms: float) -> None:
+    def _begin(self, now_ms: float) -> None:
         self.phase = RebalancePhase.COMMITTING
         self._began_ms = now_ms
         self._commit = None
-        if self._auto_commit.enabled and self._membership.is_stable():
+        if self._auto_commit.enabled and self._member.is_stable():
             self._commit = self._auto_commit.commit_now()
-            self._commit_ends_ms = now_ms + commit_limit_ms
+            self._commit_ends_ms = self._auto_commit.last_commit_deadline_ms(now_ms)
 
-    def _give_up_partitions(self) -> None:
+    def _revoke_before_joining(self) -> None:
         if self._commit is not None and (not self._commit.done or self._commit.failed):
             self._log.warning(
                 "Commit before the rebalance failed: %s", self._commit.error or "no response"
             )
         try:
-            self.report_given_up()
+            self.revoke_partitions()
         except Exception:
             self._begin_joining()
             raise
@@ -199,7 +196,7 @@ class Rebalance:
         if join.error is not None:
             self._join_failed(join.error, now_ms)
             return
-        if not self._membership.is_stable():
+        if not self._member.is_stable():
             # The heartbeat task left the group after the response: others own the partitions.
             # `step` joins again.
             self._put_off(now_ms)
@@ -209,7 +206,7 @@ class Rebalance:
         self.ended_ms = now_ms
         assignment = decode_assignment(join.value)
         if not self._is_still_wanted(assignment):
-            self._membership.request_rejoin("the subscription changed while joining")
+            self._member.request_rejoin("the subscription changed while joining")
             self._put_off(now_ms)
             self.phase = RebalancePhase.NONE
             return
@@ -217,7 +214,8 @@ class Rebalance:
         self._retried_at_once.clear()
         self._subscriptions.assign_from_group(assignment.partitions)
         self._auto_commit.restart(now_ms)
-        self._on_assignment(assignment)
+        generation = self._member.generation
+        self._leader.on_assignment(assignment, generation.protocol_name, generation.generation_id)
         partitions = sorted(assignment.partitions)
         listener = self._subscriptions.listener
         self._log.info(

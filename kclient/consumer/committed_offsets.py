@@ -7,15 +7,15 @@ from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.common.broker_errors import (
     CoordinatorNotAvailableError,
     GroupAuthorizationError,
-    NotCoordinatorError,
     TopicAuthorizationError,
     error_for_code,
 )
-from kclient.common.errors import DisconnectedError, KafkaError
+from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
+from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.coordinator.coordinator_finder import CoordinatorFinder
+from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
@@ -153,7 +153,7 @@ class CommittedOffsets:
             return None
         builder = _Builder(self._group_id, partitions)
         return self._network.send(coordinator, builder).then(
-            lambda response: self._read(response, partitions), self._note_lost_coordinator
+            lambda response: self._read(response, partitions), self._failed
         )
 
     def _read(self, response: ClientResponse, partitions: Sequence[TopicPartition]) -> Committed:
@@ -196,9 +196,47 @@ class CommittedOffsets:
         if error is not None:
             raise error
 
-    def _note_lost_coordinator(self, error: KafkaError) -> None:
+    def _failed(self, error: KafkaError) -> None:
         self._failures.failed(error)
         self._network.record_error(error)
-        lost = (NotCoordinatorError, CoordinatorNotAvailableError, DisconnectedError)
-        if isinstance(error, lost):
-            self._finder.mark_unknown(str(error))
+        self._finder.check_lost(error)
+
+
+class UnfinishedLookup:
+    """Keeps the lookup of a call that timed out (Kafka: PendingCommittedOffsetRequest).
+
+    The next call for the same partitions continues it, so that repeated calls with a timeout of 0
+    return the response.
+    """
+
+    def __init__(self, max_age_ms: float) -> None:
+        """Initialize.
+
+        Args:
+            max_age_ms: Age after which a lookup is discarded.
+        """
+        self._max_age_ms = max_age_ms
+        self._lookup: CommittedLookup | None = None
+        self._member: ConsumerGroupMetadata | None = None
+        self._began_ms = 0.0
+
+    def begin(
+        self, partitions: Sequence[TopicPartition], member: ConsumerGroupMetadata, now_ms: float
+    ) -> CommittedLookup:
+        """Return the lookup that was kept, or a new one if it does not apply.
+
+        Args:
+            partitions: Partitions to look up.
+            member: Current membership; in another generation other members may have committed.
+            now_ms: Current time.
+        """
+        kept = self._lookup
+        is_fresh = now_ms < self._began_ms + self._max_age_ms and member == self._member
+        if kept is not None and is_fresh and kept.partitions == tuple(partitions):
+            return kept
+        self._lookup, self._member, self._began_ms = CommittedLookup(partitions), member, now_ms
+        return self._lookup
+
+    def discard(self) -> None:
+        """Discard the lookup: it is complete, or a commit changes its result."""
+        self._lookup = None

@@ -1,0 +1,1 @@
+"""Classic group protocol: JoinGroup, SyncGroup and Heartbeat, with assignment by the leader."""

@@ -1,0 +1,511 @@
+"""Core of the consumer: what its calls do once their arguments are valid and the lock is held."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import currentframe
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kclient.client.client_metadata import ConsumerMetadata
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.common.errors import ConcurrentAccessError, IllegalStateError
+from kclient.common.event_loop import is_inside_event_loop, refuse_in_event_loop
+from kclient.common.metrics import Metrics
+from kclient.common.runtime import Runtime
+from kclient.common.types import OffsetAndTimestamp, TopicPartition
+from kclient.consumer.arguments import check_timeout
+from kclient.consumer.auto_offset_reset import AutoOffsetReset
+from kclient.consumer.call_guard import Call, CallGuard
+from kclient.consumer.closing import Closing
+from kclient.consumer.collected import Collected, CollectedColumns, CollectedRecords
+from kclient.consumer.commit_calls import CommitCalls
+from kclient.consumer.commits import Offsets
+from kclient.consumer.consumer_config import ConsumerConfig
+from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.fetch_buffer import FetchBuffer
+from kclient.consumer.fetch_collector import FetchCollector
+from kclient.consumer.fetch_config import READ_COMMITTED
+from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.group import Group
+from kclient.consumer.heartbeat_task import HeartbeatTask
+from kclient.consumer.interceptors import ConsumerInterceptors
+from kclient.consumer.leaders import current_leader
+from kclient.consumer.list_offsets_requests import ListOffsetsRequests
+from kclient.consumer.missing_partitions import ExistenceCheck
+from kclient.consumer.offset_fetcher import OffsetLookup
+from kclient.consumer.poll_loop import PollLoop
+from kclient.consumer.position_updater import PositionUpdater
+from kclient.consumer.rebalance_listener import RebalanceListener
+from kclient.consumer.subscription_state import SubscriptionState, SubscriptionType
+from kclient.consumer.topic_partition_state import TopicPartitionState
+from kclient.record import ConsumerRecord
+from kclient.record.arrow import to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+C = TypeVar("C", bound=Collected)
+R = TypeVar("R")
+
+# Interval at which an iteration runs coordinator and auto-commit work.
+_ITERATION_TICK_MS = 100.0
+_POLL_TIMEOUT_MS = 1000.0
+_BEING_TAKEN = object()
+
+
+@dataclass(eq=False, slots=True)
+class ConsumerCore:
+    """State and calls of a consumer; `wiring` creates it.
+
+    A call holds the lock: `with core.call(): core.seek(...)`. Calls that wait take a deadline.
+    The methods under "any thread" take no lock; attributes that they read are replaced as a whole,
+    never changed in place.
+
+    Attributes:
+        pending: Records of the iteration; those from `next_pending` on are not returned yet.
+        next_pending: Index of the next record of the iteration.
+        next_tick_ms: Time at which the iteration enters a call again.
+        unreturned: Result of a poll that is not returned to its caller yet.
+    """
+
+    config: ConsumerConfig
+    runtime: Runtime
+    lock: ConsumerLock
+    guard: CallGuard
+    backoff: ExponentialBackoff
+    metrics: Metrics
+    interceptors: ConsumerInterceptors
+    subscriptions: SubscriptionState
+    metadata: ConsumerMetadata
+    network: ConsumerNetworkClient
+    buffer: FetchBuffer
+    fetcher: Fetcher
+    collector: FetchCollector
+    offset_requests: ListOffsetsRequests
+    positions: PositionUpdater
+    loop: PollLoop
+    group: Group | None
+    commit_calls: CommitCalls | None
+    heartbeats: HeartbeatTask | None
+    closing: Closing
+    pending: list[ConsumerRecord] = field(default_factory=list, init=False)
+    next_pending: int = field(default=0, init=False)
+    next_tick_ms: float = field(default=0.0, init=False)
+    unreturned: object = field(default=None, init=False)
+    # The pending records while they are being put back.
+    _putting_back: tuple[list[ConsumerRecord], int] | None = field(default=None, init=False)
+    _polling: bool = field(default=False, init=False)
+
+    # --- calls
+
+    def call(self) -> Call:
+        """Return a context that holds the lock during a call."""
+        frame = currentframe()
+        caller = None if frame is None else frame.f_back
+        return Call(self, self.guard.depth(), caller)
+
+    def begin_call(self, depth: int, frame: FrameType | None) -> None:
+        """Begin a call, and reset what an interrupted call left inconsistent.
+
+        Records of a `poll` that did not return them are put back. Unless the call was interrupted
+        while it waited, the network client is replaced, requests in flight fail as if the
+        connection had been closed, buffered data is fetched again, and a rebalance in progress
+        restarts. No heartbeats are sent until then.
+        """
+        interrupted = self.guard.enter(depth, frame)
+        if depth == 0:
+            if interrupted:
+                self.reset_after_interrupt()
+                records, consumed = self._putting_back or (self.pending, self.next_pending)
+                self.collector.rewind(records, consumed)
+                self.pending = []
+                self._putting_back = None
+            if self.unreturned is not None:
+                self.collector.undo()
+                self.unreturned = None
+            self.guard.start()
+        if self.pending:
+            self._put_back()
+
+    def end_call(self, depth: int, *, whole: bool) -> None:
+        """End a call; see `CallGuard.exit`."""
+        self.guard.exit(depth, whole=whole)
+
+    def reset_after_interrupt(self) -> None:
+        """Reset all state that an interrupted call may have left inconsistent."""
+        if self.group is not None:
+            self.group.reset_after_interrupt()
+        self.positions.reset_after_interrupt()
+        self.fetcher.reset_after_interrupt()
+        self.network.renew()
+
+    def deadline_ms(self, timeout: float | None, call: str = "") -> float:
+        """Return the deadline of a call, by ``default.api.timeout.ms`` for None.
+
+        Args:
+            timeout: Seconds.
+            call: Name of a call that must not be made in an event loop.
+        """
+        timeout_ms = check_timeout(timeout, default_ms=self.config.values["default_api_timeout_ms"])
+        if call and timeout_ms > 0:
+            self.refuse_in_event_loop(call)
+        return self.runtime.clock.monotonic_ms() + timeout_ms
+
+    def refuse_in_event_loop(self, call: str) -> None:
+        """Reject a waiting call in an event loop, unless it is nested in another call."""
+        if is_inside_event_loop() and self.lock.depth() == 0:
+            refuse_in_event_loop(call, f"consumer.{call}, …")
+
+    # --- polls
+
+    @property
+    def max_poll_records(self) -> int:
+        """Maximum number of records of a poll, ``max.poll.records``."""
+        return self.config.fetch.max_poll_records
+
+    def poll(
+        self, name: str, target: C, finish: Callable[[C], R], timeout: float | None
+    ) -> R | None:
+        """Collect records into `target`, waiting for them, and return `finish(target)`.
+
+        Until the caller clears `unreturned`, the next call puts the records back.
+        """
+        timeout_ms = check_timeout(timeout, default_ms=_POLL_TIMEOUT_MS)
+        if timeout_ms > 0:
+            self.refuse_in_event_loop(name)
+        depth = self.guard.depth()
+        outer = depth > 0 and self._polling
+        whole = begun = False
+        try:
+            self.begin_call(depth, currentframe())
+            begun = True
+            self._begin_poll(nested=outer)
+            result = finish(target) if self.loop.poll(target, timeout_ms) else None
+            self.unreturned = result
+            whole = True
+        except Exception:
+            whole = True
+            raise
+        finally:
+            if begun:  # otherwise the flag belongs to the thread that holds the lock
+                self._polling = outer
+            try:
+                self.end_call(depth, whole=whole)
+            except BaseException:
+                self.end_call(depth, whole=False)
+                raise
+        return result
+
+    def take_records(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
+        """Count collected records as consumed, and return them after the interceptors."""
+        self.collector.count(collected.count())
+        return self._intercepted(collected)
+
+    def take_columns(self, collected: CollectedColumns) -> "pa.RecordBatch":
+        """Count collected columns as consumed, and return them as an Arrow batch."""
+        self.collector.count(collected.count())
+        return to_arrow(collected.pieces)
+
+    def fetch_pending(self) -> None:
+        """Fetch the next records of the iteration."""
+        if self.guard.closed:
+            raise StopIteration
+        limit = self.config.fetch.max_poll_records
+        while True:
+            target = CollectedRecords(limit, single=True)
+            self.poll("poll", target, self._set_pending, None)
+            if self.pending:
+                return
+
+    def _begin_poll(self, *, nested: bool) -> None:
+        if nested:
+            raise IllegalStateError("poll was called from within one of its callbacks")
+        self._polling = True
+        if self.subscriptions.kind is SubscriptionType.NONE:
+            raise IllegalStateError("poll: nothing to read; call subscribe() or assign() first")
+        if self.heartbeats is not None and self.subscriptions.is_group_managed():
+            self.heartbeats.start(self.runtime.tasks, "kclient-consumer-heartbeat")
+        self.collector.confirm()
+        self.unreturned = _BEING_TAKEN
+
+    def _set_pending(self, collected: CollectedRecords) -> None:
+        records = list(self._intercepted(collected))
+        self.next_tick_ms = self.runtime.clock.monotonic_ms() + _ITERATION_TICK_MS
+        # No call in this line: an interrupt must not separate the assignments.
+        self.pending, self.next_pending, self.unreturned = records, 0, None
+
+    def _intercepted(self, collected: CollectedRecords) -> ConsumerRecords[Any, Any]:
+        if len(self.interceptors):
+            return self.interceptors.on_consume(collected)
+        return ConsumerRecords(collected.by_partition)
+
+    def _put_back(self) -> None:
+        """Put back the records of the iteration that are not returned yet."""
+        # No call in this line: from here on no other thread gets one of them, see `__next__`.
+        self._putting_back, self.pending = (self.pending, self.next_pending), []
+        self.collector.put_back(*self._putting_back)
+        self._putting_back = None
+
+    # --- subscription and assignment
+
+    def subscribe(
+        self, topics: list[str], pattern: re.Pattern[str] | None, listener: RebalanceListener
+    ) -> None:
+        """Subscribe to topics, or to those that match a pattern."""
+        membership = self.the_group("subscribe").membership
+        if pattern is None:
+            self.subscriptions.subscribe(topics, listener)
+            version = self.metadata.set_topics(self.subscriptions.metadata_topics())
+        else:
+            self.subscriptions.subscribe_pattern(pattern, listener)
+            self.metadata.set_topics(())
+            version = self.metadata.set_topic_filter(self.subscriptions.accepts)
+        membership.subscription_changed(version)
+        self.loop.service_at_next_poll()
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Assign exactly these partitions."""
+        if self.subscriptions.is_group_managed():
+            raise IllegalStateError(
+                f"assign while {self.subscriptions.kind.value} is in use; "
+                "the two exclude each other: call unsubscribe() first"
+            )
+        self._queue_last_commit()
+        self.subscriptions.assign_from_user(partitions)
+        self.buffer.retain(self.subscriptions.assigned)
+        self.metadata.set_topics(self.subscriptions.topics)
+        self.loop.service_at_next_poll()
+
+    def unsubscribe(self) -> None:
+        """Remove subscription and assignment, and leave the group."""
+        self._queue_last_commit()
+        try:
+            self._leave_group()
+        finally:
+            self.subscriptions.unsubscribe()
+            self.buffer.clear()
+            self.metadata.set_topic_filter(None)
+            self.metadata.set_topics(())
+            self.loop.service_at_next_poll()
+
+    def set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
+        """Pause or resume partitions."""
+        states = [self.subscriptions.state(partition) for partition in partitions]
+        for state in states:
+            state.paused = paused
+        self.loop.service_at_next_poll()
+
+    def _queue_last_commit(self) -> None:
+        """Queue a last automatic commit, ahead of later requests."""
+        if self.group is not None and self.group.auto_commits():
+            self.group.commits.commit_async(self.subscriptions.all_consumed(), None)
+
+    def _leave_group(self) -> None:
+        if self.group is not None and self.subscriptions.is_group_managed():
+            membership = self.group.membership
+            try:
+                membership.revoke_partitions()
+            finally:
+                membership.leave("unsubscribed")
+
+    # --- positions
+
+    def position(self, partition: TopicPartition, deadline_ms: float) -> int:
+        """Return the position of a partition, and wait until it is known."""
+        state = self.subscriptions.state(partition)
+        existence = ExistenceCheck(self.metadata, [partition])
+
+        def step(now_ms: float) -> float:
+            existence.raise_missing(now_ms)
+            self.positions.step(now_ms)
+            return self.backoff.backoff(0)
+
+        self.loop.wait_for(state.has_valid_position, step, deadline_ms, f"position of {partition}")
+        if state.position is None:
+            raise IllegalStateError(f"{partition} was revoked during the call")
+        return state.position.offset
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int) -> None:
+        """Set the position of a partition."""
+        state = self.subscriptions.state(partition)
+        leader = current_leader(self.metadata.cluster(), partition)
+        state.seek_unvalidated(FetchPosition(offset, leader_epoch, leader))
+        self.buffer.drop(partition)
+        self.loop.service_at_next_poll()
+
+    def reset(self, policy: AutoOffsetReset, partitions: list[TopicPartition]) -> None:
+        """Reset the positions of partitions, of all assigned ones if the list is empty."""
+        chosen = partitions or list(self.subscriptions.assigned)
+        states = [self.subscriptions.state(partition) for partition in chosen]
+        for state in states:
+            state.reset(policy, lost=False)
+            self.buffer.drop(state.partition)
+        self.loop.service_at_next_poll()
+
+    def end_lag(self, partition: TopicPartition) -> int | None:
+        """Return the lag by the last fetch, None before the first fetch."""
+        return self.subscriptions.state(partition).lag(committed_only=self._committed_only())
+
+    def look_up(
+        self, timestamps: Mapping[TopicPartition, int], deadline_ms: float
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Look up the first offset at or after each timestamp, or a special position."""
+        lookup = OffsetLookup(timestamps)
+        existence = ExistenceCheck(self.metadata, timestamps)
+
+        def step(now_ms: float) -> float:
+            existence.raise_missing(now_ms)
+            return lookup.step(self.offset_requests, self.backoff, now_ms)
+
+        self.metadata.set_transient_topics({partition.topic for partition in timestamps})
+        try:
+            self.loop.wait_for(
+                lambda: lookup.done,
+                step,
+                deadline_ms,
+                f"offsets of {', '.join(map(str, timestamps))}",
+            )
+        finally:
+            self.metadata.set_transient_topics(())
+        return lookup.found
+
+    # --- commits
+
+    def commit(self, offsets: Offsets | None, deadline_ms: float) -> None:
+        """Commit offsets, or all positions for None, and wait for the response."""
+        calls = self._commits("commit")
+        calls.commit(self.subscriptions.all_consumed() if offsets is None else offsets, deadline_ms)
+
+    def commit_async(
+        self, offsets: Offsets | None, callback: "Callable[..., object] | None"
+    ) -> None:
+        """Commit offsets, or all positions for None, without waiting."""
+        calls = self._commits("commit_async")
+        calls.commit_async(
+            self.subscriptions.all_consumed() if offsets is None else offsets, callback
+        )
+
+    def committed(
+        self, partitions: Sequence[TopicPartition], deadline_ms: float
+    ) -> dict[TopicPartition, Any]:
+        """Look up committed offsets."""
+        member = self.the_group("committed").membership.metadata()
+        return self._commits("committed").committed(partitions, member, deadline_ms)
+
+    def the_group(self, call: str) -> Group:
+        """Return the group; raise `IllegalStateError` without one."""
+        if self.group is None:
+            raise IllegalStateError(f"{call}: got no group, expected a consumer with group_id")
+        return self.group
+
+    def _commits(self, call: str) -> CommitCalls:
+        self.the_group(call)
+        assert self.commit_calls is not None  # noqa: S101 (there is one with every group)
+        return self.commit_calls
+
+    # --- closing
+
+    def skip_last_commit(self) -> None:
+        """Make `close` commit no positions automatically."""
+        self.closing.may_commit = False
+
+    def close(self, deadline_ms: float) -> None:
+        """Commit, leave the group and disconnect; raise the first error of a callback."""
+        error = self.closing.run(deadline_ms, self.reset_after_interrupt)
+        self.guard.closed = True
+        if error is not None:
+            raise error
+
+    # --- any thread
+
+    def known_position(self, partition: TopicPartition) -> int | None:
+        """Return a valid position without the lock if another thread uses the consumer."""
+        self.guard.check_open()
+        if not self.lock.is_used_elsewhere():
+            return None
+        state = self.subscriptions.state(partition)
+        offset, position = self._first_pending_offset(partition), state.position
+        if not state.has_valid_position() or position is None:
+            return None
+        return position.offset if offset is None else offset
+
+    def known_lag(self, partition: TopicPartition) -> int | None:
+        """Return a lag without the lock if another thread uses the consumer, else None.
+
+        Raises:
+            IllegalStateError: Nothing was fetched from the partition yet.
+        """
+        self.guard.check_open()
+        if not self.lock.is_used_elsewhere():
+            return None
+        state = self.subscriptions.state(partition)
+        offset = self._first_pending_offset(partition)
+        lag = state.lag(committed_only=self._committed_only(), offset=offset)
+        if lag is None:
+            raise IllegalStateError(
+                f"lag of {partition}: not known yet; another thread uses this consumer, and "
+                "has not fetched from the partition yet"
+            )
+        return lag
+
+    def assigned(self) -> dict[TopicPartition, TopicPartitionState]:
+        """Return the state of each assigned partition."""
+        self.guard.check_open()
+        return self.subscriptions.assigned
+
+    def subscribed_topics(self) -> set[str]:
+        """Return the subscribed topics."""
+        self.guard.check_open()
+        managed = self.subscriptions.is_group_managed()
+        return set(self.subscriptions.topics) if managed else set()
+
+    def metrics_snapshot(self) -> dict[str, float]:
+        """Return the metrics."""
+        self.guard.check_open()
+        return self.metrics.snapshot()
+
+    def wakeup(self) -> None:
+        """Make the call in progress, or the next that waits, raise `WakeupError`."""
+        self.lock.check_process()
+        self.network.wakeup()
+
+    def is_closed(self) -> bool:
+        """Return whether it is closed, or belongs to the parent process."""
+        return self.guard.closed or self.lock.is_foreign_process()
+
+    def stop_background(self) -> None:
+        """Stop the heartbeat task of a consumer that was never closed."""
+        self.lock.stop()
+
+    def describe(self) -> str:
+        """Return group and kind of subscription."""
+        group = self.config.group
+        name = "no group" if group is None else f"group {group.group_id!r}"
+        return f"{name}, {self.subscriptions.kind.value}"
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """Return the id of a topic in the metadata."""
+        self.guard.check_open()
+        return self.metadata.cluster().topic_id(topic)
+
+    def _committed_only(self) -> bool:
+        return self.config.fetch.isolation_level == READ_COMMITTED
+
+    def _first_pending_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset of the iteration's next record, None without one."""
+        records, index = self._putting_back or (self.pending, self.next_pending)
+        if index < len(records) and records[index].topic_partition == partition:
+            return records[index].offset
+        return None
+
+
+def used_by_another_thread(call: str) -> ConcurrentAccessError:
+    """Return the error of a poll whose records another thread got."""
+    return ConcurrentAccessError(
+        f"{call}: another thread called this consumer during the call and gets these records; "
+        "a consumer must be used by one thread at a time"
+    )

@@ -1,1 +1,0 @@
-"""Group membership, rebalances and commits (Kafka: AbstractCoordinator, ConsumerCoordinator)."""
