@@ -75,7 +75,7 @@ def test_they_are_refused_before_the_network_is_asked(
     )
 
 
-def test_the_outcome_of_a_record_is_not_awaited_but_told_once_it_is_there() -> None:
+def test_result_is_available_but_not_awaited_in_event_loop() -> None:
     with EmbeddedCluster() as cluster, Producer(
         bootstrap_servers=cluster.bootstrap_servers, linger_ms=60_000
     ) as producer:  # fmt: skip
@@ -126,7 +126,7 @@ def test_what_the_how_to_says_instead_works() -> None:
             producer.close()
 
 
-def test_what_does_not_wait_goes_on_and_so_does_the_end() -> None:
+def test_calls_that_do_not_wait_and_close_work_in_event_loop() -> None:
     with EmbeddedCluster() as cluster:
         servers = cluster.bootstrap_servers
         with AdminClient(bootstrap_servers=servers) as admin:
@@ -209,7 +209,7 @@ def test_the_cells_of_a_notebook_may_wait() -> None:
     printed: list[str] = []
     try:
         with EmbeddedCluster() as cluster:
-            answer = client.execute_interactive(
+            response = client.execute_interactive(
                 CELL.format(servers=cluster.bootstrap_servers),
                 timeout=60,
                 output_hook=lambda message: printed.append(str(message["content"])),
@@ -217,14 +217,14 @@ def test_the_cells_of_a_notebook_may_wait() -> None:
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
-    assert answer["content"]["status"] == "ok", printed
+    assert response["content"]["status"] == "ok", printed
     assert "b'from a cell'" in "".join(printed)
 
 
 def test_asyncio_is_not_imported() -> None:
-    told = "import sys, kclient, kclient.testing; print('asyncio' in sys.modules)"
+    reported = "import sys, kclient, kclient.testing; print('asyncio' in sys.modules)"
     ended = subprocess.run(
-        [sys.executable, "-c", told],
+        [sys.executable, "-c", reported],
         capture_output=True,
         text=True,
         timeout=60,

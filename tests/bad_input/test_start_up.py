@@ -1,6 +1,6 @@
-"""What can keep a client from starting although somebody answers: each names itself.
+"""Causes that keep a client from starting although a broker responds: each error names its cause.
 
-Peers that are no brokers at all stand with the client's own tests.
+The tests of the client have peers that are not brokers.
 """
 
 from collections.abc import Callable, Iterator
@@ -81,36 +81,36 @@ def ask(servers: str) -> None:
         admin.list_topics()
 
 
-def _foreign_versions(answer: Any) -> None:
-    for api in answer.api_keys:
+def _foreign_versions(response: Any) -> None:
+    for api in response.api_keys:
         api.min_version, api.max_version = 90, 99
 
 
-def _without_metadata(answer: Any) -> None:
-    answer.api_keys[:] = [api for api in answer.api_keys if api.api_key != ApiKey.METADATA]
+def _without_metadata(response: Any) -> None:
+    response.api_keys[:] = [api for api in response.api_keys if api.api_key != ApiKey.METADATA]
 
 
-def _refused_port(answer: Any) -> None:
-    for node in answer.brokers:
+def _refused_port(response: Any) -> None:
+    for node in response.brokers:
         node.port = 1
 
 
-def _unknown_host(answer: Any) -> None:
-    for node in answer.brokers:
+def _unknown_host(response: Any) -> None:
+    for node in response.brokers:
         node.host = "nowhere.invalid"
 
 
 def _topic_code(code: int) -> Callable[[Any], None]:
-    def change(answer: Any) -> None:
-        for topic in answer.topics:
+    def change(response: Any) -> None:
+        for topic in response.topics:
             topic.error_code = code
             topic.partitions.clear()
 
     return change
 
 
-def _no_leader(answer: Any) -> None:
-    for topic in answer.topics:
+def _no_leader(response: Any) -> None:
+    for topic in response.topics:
         for partition in topic.partitions:
             partition.error_code, partition.leader_id = 5, -1
 
@@ -119,7 +119,7 @@ def failing(api: ApiKey, error: type[KafkaError] | int) -> Obstacle:
     return lambda faults: faults.fail(api, error, times=ALWAYS)
 
 
-def answering(api: ApiKey, change: Callable[[Any], object]) -> Obstacle:
+def changed_response(api: ApiKey, change: Callable[[Any], object]) -> Obstacle:
     return lambda faults: faults.edit(api, change)
 
 
@@ -131,7 +131,7 @@ NO_COORDINATOR = "no coordinator was found for group 'g': COORDINATOR_NOT_AVAILA
 
 CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
     (
-        "a broker too old to tell its versions",
+        "a broker too old for ApiVersions",
         failing(ApiKey.API_VERSIONS, broker.UnsupportedVersionError),
         EVERYBODY,
         "the broker refused ApiVersions in version 0",
@@ -144,13 +144,13 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
     ),
     (
         "no version in common",
-        answering(ApiKey.API_VERSIONS, _foreign_versions),
+        changed_response(ApiKey.API_VERSIONS, _foreign_versions),
         EVERYBODY,
         " offers METADATA in versions 90-99, this request needs ",
     ),
     (
         "an API that is missing",
-        answering(ApiKey.API_VERSIONS, _without_metadata),
+        changed_response(ApiKey.API_VERSIONS, _without_metadata),
         EVERYBODY,
         " does not offer METADATA",
     ),
@@ -168,37 +168,37 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
     ),
     (
         "a cluster without brokers",
-        answering(ApiKey.METADATA, lambda answer: answer.brokers.clear()),
+        changed_response(ApiKey.METADATA, lambda response: response.brokers.clear()),
         (produce, look_up_offsets),
         " responded to METADATA without any broker",
     ),
     (
-        "an advertised address where nobody listens",
-        answering(ApiKey.METADATA, _refused_port),
+        "an advertised address without a listener",
+        changed_response(ApiKey.METADATA, _refused_port),
         EVERYBODY,
         REFUSED,
     ),
     (
-        "an advertised name that nobody knows",
-        answering(ApiKey.METADATA, _unknown_host),
+        "an unknown advertised name",
+        changed_response(ApiKey.METADATA, _unknown_host),
         EVERYBODY,
         UNKNOWN,
     ),
     (
         "a topic that does not exist",
-        answering(ApiKey.METADATA, _topic_code(3)),
+        changed_response(ApiKey.METADATA, _topic_code(3)),
         (produce,),
         "UNKNOWN_TOPIC_OR_PARTITION",
     ),
     (
         "a topic that may not be seen",
-        answering(ApiKey.METADATA, _topic_code(29)),
+        changed_response(ApiKey.METADATA, _topic_code(29)),
         (produce, join),
         "TOPIC_AUTHORIZATION_FAILED",
     ),
     (
         "a partition without leader",
-        answering(ApiKey.METADATA, _no_leader),
+        changed_response(ApiKey.METADATA, _no_leader),
         (produce, look_up_offsets),
         " has no leader",
     ),
@@ -245,7 +245,7 @@ CAUSES: list[tuple[str, Obstacle, tuple[Failing, ...], str]] = [
         "COORDINATOR_LOAD_IN_PROGRESS",
     ),
     (
-        "offsets that a leader cannot tell",
+        "offsets that a leader cannot return",
         failing(ApiKey.LIST_OFFSETS, broker.LeaderNotAvailableError),
         (look_up_offsets,),
         "LEADER_NOT_AVAILABLE",

@@ -1,4 +1,4 @@
-"""Wrong use of any client: told at once, in one form, before the network or a thread is touched.
+"""Wrong use of any client: an immediate error in one form, before any I/O.
 
 The clients that `make` makes have no network: whatever asks for it fails the test.
 """
@@ -154,7 +154,7 @@ def test_options_of_one(make: Make, kind: Any, given: dict[str, object], text: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_stands_where_options_belong(kind: Any) -> None:
+def test_wrong_type_in_place_of_options(kind: Any) -> None:
     with pytest.raises(ConfigError, match="topics into the calls that use them"):
         kind("topic")
 

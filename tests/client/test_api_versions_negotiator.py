@@ -67,7 +67,7 @@ def test_refusal_without_versions_leads_to_version_0(world: ClientWorld, tail: b
             return struct.pack(">ih", header.correlation_id, 35) + tail
         return broker.api_versions()
 
-    broker.answers[ApiKey.API_VERSIONS] = respond
+    broker.responses[ApiKey.API_VERSIONS] = respond
     world.poll_until(world.bootstrapped)
     assert asked_versions(broker) == [4, 0]
 
@@ -81,7 +81,7 @@ def test_malformed_response_leads_to_version_0(world: ClientWorld) -> None:
             return struct.pack(">ih", header.correlation_id, 0) + b"\xff\xff\xff"
         return broker.api_versions()
 
-    broker.answers[ApiKey.API_VERSIONS] = respond
+    broker.responses[ApiKey.API_VERSIONS] = respond
     world.poll_until(world.bootstrapped)
     assert asked_versions(broker) == [4, 0]
 
@@ -102,7 +102,7 @@ def test_version_0_is_used_after_broker_closed_connection(
 @pytest.mark.fault("P7")
 def test_negotiation_with_refusing_broker_terminates(world: ClientWorld) -> None:
     broker = world.broker()
-    broker.answers[ApiKey.API_VERSIONS] = lambda header, _: struct.pack(
+    broker.responses[ApiKey.API_VERSIONS] = lambda header, _: struct.pack(
         ">ihi", header.correlation_id, 35, 0
     )
     world.poll_for(5000)

@@ -233,10 +233,10 @@ def test_rebootstrap_required_error_makes_client_rebootstrap(world: ClientWorld)
     world.connect(broker.node)
 
     def start_over(header: RequestHeader, request: Request) -> MetadataResponse:
-        del broker.answers[ApiKey.METADATA]
+        del broker.responses[ApiKey.METADATA]
         return MetadataResponse(error_code=129)
 
-    broker.answers[ApiKey.METADATA] = start_over
+    broker.responses[ApiKey.METADATA] = start_over
     world.metadata.request_update()
     world.poll_until(lambda: not world.bootstrapped())
     assert world.client.connection_failed(broker.node)
@@ -249,7 +249,7 @@ def test_client_rebootstraps_after_trigger_time_without_metadata() -> None:
     stale = world.broker(2)
     good = world.broker(1, brokers=[stale.node])
     world.poll_until(world.bootstrapped)
-    stale.answers[ApiKey.METADATA] = lambda *_: None
+    stale.responses[ApiKey.METADATA] = lambda *_: None
     good.brokers = [good.node]
     world.metadata.request_update()
     started_ms = world.now_ms

@@ -182,7 +182,7 @@ def test_swapped_responses_close_connection(world: ClientWorld) -> None:
             for asked in reversed(held):
                 far_end(world, "1").deliver(framed(response, asked))
 
-    broker.answers[ApiKey.METADATA] = swap
+    broker.responses[ApiKey.METADATA] = swap
     for _ in range(2):
         world.connect(NODE)
         world.ask()
@@ -193,7 +193,7 @@ def test_swapped_responses_close_connection(world: ClientWorld) -> None:
         assert outcome.error.retriable
         assert not outcome.has_response()
     assert world.selector.channel("1") is None
-    del broker.answers[ApiKey.METADATA]
+    del broker.responses[ApiKey.METADATA]
     world.connect(NODE)
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 3)
@@ -216,7 +216,7 @@ def test_error_names_versions_without_overlap(
     broker = world.broker()
     world.poll_until(world.bootstrapped)
     own = ApiVersion(api_key=18, min_version=0, max_version=4)
-    broker.answers[ApiKey.API_VERSIONS] = lambda *_: ApiVersionsResponse(api_keys=[own, *offered])
+    broker.responses[ApiKey.API_VERSIONS] = lambda *_: ApiVersionsResponse(api_keys=[own, *offered])
     world.connect(NODE)
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 1)

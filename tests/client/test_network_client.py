@@ -96,7 +96,7 @@ def test_responses_complete_in_request_order(world: ClientWorld, broker: Scripte
 def test_request_without_response_completes_when_written(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    broker.answers[ApiKey.METADATA] = silence
+    broker.responses[ApiKey.METADATA] = silence
     request = world.client.new_client_request(
         "1", SimpleBuilder(MetadataRequest(topics=[])), world.now_ms, expect_response=False
     )
@@ -145,7 +145,7 @@ def test_field_missing_in_version_fails_request_only(
 
 @pytest.mark.fault("P11", "C5")
 def test_request_timeout_closes_connection(world: ClientWorld, broker: ScriptedBroker) -> None:
-    broker.answers[ApiKey.METADATA] = silence
+    broker.responses[ApiKey.METADATA] = silence
     world.ask(timeout_ms=700)
     world.poll(0)
     world.connect(NODE)
@@ -189,7 +189,7 @@ def test_wrong_correlation_id_closes_connection(
     def lie(header: RequestHeader, request: Request) -> bytes:
         return struct.pack(">i", header.correlation_id + shift) + bytes(50)
 
-    broker.answers[ApiKey.METADATA] = lie
+    broker.responses[ApiKey.METADATA] = lie
     for _ in range(3):
         world.connect(NODE)
         world.ask()
@@ -224,7 +224,7 @@ def test_unsolicited_response_closes_connection(
 def test_malformed_response_closes_connection(
     world: ClientWorld, broker: ScriptedBroker, body: bytes
 ) -> None:
-    broker.answers[ApiKey.METADATA] = lambda header, _: (
+    broker.responses[ApiKey.METADATA] = lambda header, _: (
         struct.pack(">i", header.correlation_id) + body
     )
     world.ask()
@@ -237,7 +237,7 @@ def test_malformed_response_closes_connection(
 def test_frame_without_correlation_id_closes_connection(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    broker.answers[ApiKey.METADATA] = lambda *_: b""
+    broker.responses[ApiKey.METADATA] = lambda *_: b""
     world.ask()
     world.poll_until(lambda: len(world.outcomes) == 1)
     assert world.outcomes[0].was_disconnected
@@ -304,7 +304,7 @@ def test_disconnect_fails_requests_in_flight(world: ClientWorld, broker: Scripte
 
 def test_close_discards_requests_in_flight(world: ClientWorld, broker: ScriptedBroker) -> None:
     """The gauge returns to zero, and the requests are freed."""
-    broker.answers[ApiKey.METADATA] = silence
+    broker.responses[ApiKey.METADATA] = silence
     world.ask()
     assert world.client.in_flight_request_count("1") == 1
     world.client.close()
@@ -329,7 +329,7 @@ def test_closed_client_refuses_calls(world: ClientWorld, broker: ScriptedBroker)
 def test_requests_are_sent_while_metadata_is_due(
     world: ClientWorld, broker: ScriptedBroker
 ) -> None:
-    broker.answers[ApiKey.METADATA] = silence
+    broker.responses[ApiKey.METADATA] = silence
     world.metadata.add_topic("new", world.now_ms)
     assert world.client.is_ready(NODE, world.now_ms)
     world.poll(0)  # the request for metadata is sent, and gets no response
@@ -391,7 +391,7 @@ def test_changing_responses_do_not_shorten_backoff(
         ]
         return response
 
-    broker.answers[ApiKey.METADATA] = changing
+    broker.responses[ApiKey.METADATA] = changing
     world.poll_for(10_000)
     requests = [header for header in broker.asked if header.api_key is ApiKey.METADATA]
     assert 20 <= len(requests) <= 103
@@ -411,7 +411,7 @@ def test_dripping_response_does_not_extend_request_timeout() -> None:
         for index, byte in enumerate(b"\x00\x00\x10\x00" + bytes(100)):
             near.other.deliver(bytes([byte]), 1000.0 * (index + 1))
 
-    broker.answers[ApiKey.METADATA] = drip
+    broker.responses[ApiKey.METADATA] = drip
     world.ask()
     started_ms = world.now_ms
     world.poll_until(lambda: len(world.outcomes) == 1)

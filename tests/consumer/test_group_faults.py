@@ -43,7 +43,7 @@ def test_commit_without_response_does_not_block_polls(world: ConsumerWorld) -> N
     world.fill(*[5] * 4)
     consumer = world.assigned(group_id="g", max_partition_fetch_bytes=300)
     taken = world.read(consumer, 5)
-    world.broker.answers[ApiKey.OFFSET_COMMIT] = lambda *_: None
+    world.broker.responses[ApiKey.OFFSET_COMMIT] = lambda *_: None
     events: list[KafkaError | None] = []
     before_ms = world.clock.now_ms
     consumer.commit_async(None, lambda _, error: events.append(error))
@@ -159,7 +159,7 @@ def test_lost_heartbeats_end_the_membership_locally(world: ConsumerWorld) -> Non
     )
     events = EventLog(consumer)
     world.poll_until(consumer, lambda: bool(events.what))
-    world.broker.answers[ApiKey.HEARTBEAT] = lambda *_: None
+    world.broker.responses[ApiKey.HEARTBEAT] = lambda *_: None
     last_response_ms = world.clock.now_ms
     last_record_ms = last_response_ms
     while events.what == ["assigned"]:
@@ -169,7 +169,7 @@ def test_lost_heartbeats_end_the_membership_locally(world: ConsumerWorld) -> Non
         world.sleep(50)
     assert events.what[1] == "lost"
     assert last_record_ms - last_response_ms <= 6_600
-    world.broker.answers.clear()
+    world.broker.responses.clear()
     taken = world.poll_until(consumer, lambda: events.what[-1] == "assigned")
     taken += world.read(consumer, 1)
     assert taken[0].offset == 0, "nothing was committed"
@@ -295,7 +295,7 @@ def test_close_raises_callback_error_after_closing(world: ConsumerWorld, when: s
 def stuck_in_join(world: ConsumerWorld) -> Consumer:
     """Return a member whose join waits for a second member."""
     consumer = world.subscribed(heartbeat_interval_ms=100)
-    world.broker.answers[ApiKey.JOIN_GROUP] = lambda *_: None
+    world.broker.responses[ApiKey.JOIN_GROUP] = lambda *_: None
     world.broker.group.rebalancing = True
     before = world.broker.asked_for(ApiKey.JOIN_GROUP)
     world.poll_until(consumer, lambda: world.broker.asked_for(ApiKey.JOIN_GROUP) > before)
@@ -310,7 +310,7 @@ def test_wakeup_ends_wait_for_rebalance(world: ConsumerWorld) -> None:
     with pytest.raises(WakeupError):
         consumer.poll(30.0)
     assert world.clock.now_ms - before_ms <= 310
-    world.broker.answers.clear()
+    world.broker.responses.clear()
     consumer.close(timeout=1)
 
 

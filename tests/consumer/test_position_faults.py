@@ -45,12 +45,12 @@ def test_lost_offset_fetch_response_is_retried(world: ConsumerWorld, fault: str)
     if fault == "hangs up":
         world.broker.hang_up_on = {ApiKey.OFFSET_FETCH}
     else:
-        world.broker.answers[ApiKey.OFFSET_FETCH] = lambda *_: None
+        world.broker.responses[ApiKey.OFFSET_FETCH] = lambda *_: None
     assert not consumer.poll(5.0)
     assert world.broker.asked_for(ApiKey.OFFSET_FETCH) >= 2
     assert world.broker.asked_for(ApiKey.LIST_OFFSETS) == 0
     world.broker.hang_up_on = set()
-    world.broker.answers.clear()
+    world.broker.responses.clear()
     assert offsets(world.read(consumer, 4)) == [6, 7, 8, 9]
 
 
@@ -176,10 +176,10 @@ def test_lost_fetch_session_is_reopened(world: ConsumerWorld, code: int) -> None
             opened = world.broker.fetch_response(request)
             opened.session_id = _SESSION
             return opened
-        del world.broker.answers[ApiKey.FETCH]
+        del world.broker.responses[ApiKey.FETCH]
         return FetchResponse(error_code=code)
 
-    world.broker.answers[ApiKey.FETCH] = response
+    world.broker.responses[ApiKey.FETCH] = response
     consumer = world.assigned(0, 1)
     assert offsets(world.read(consumer, 3)) == [0, 1, 2]
     world.poll_until(consumer, lambda: len(asked) == 2)

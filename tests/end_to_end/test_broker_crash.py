@@ -1,4 +1,4 @@
-"""A broker dies and comes back: clients go on, nothing is lost, doubled or out of order."""
+"""A broker crashes and restarts: clients continue, without loss, duplicates or reordering."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.support.processes.broker_process import BrokerProcess
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-def test_a_member_goes_on_where_it_was(tmp_path: Path, how: str) -> None:
+def test_member_continues_at_its_position_after_broker_restart(tmp_path: Path, how: str) -> None:
     with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
         topic, group = desk.topic(), desk.group()
         consumer = desk.consumer(group)
@@ -72,5 +72,5 @@ def test_a_producer_loses_and_doubles_nothing(tmp_path: Path, codec: str) -> Non
                         sent = load.finish()
                         found = OwnClient(address).read_all("t")
     check_intact(sent, found)
-    # What the producer was told is where the record lies.
+    # The record is at its acknowledged offset.
     assert sorted(load.placed) == sorted((one.partition, one.offset, one.value) for one in found)

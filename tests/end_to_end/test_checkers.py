@@ -1,4 +1,4 @@
-"""What the long runs are judged by finds what is planted."""
+"""Checks of the long runs find planted faults."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.checks.audit import Audit
 from tests.support.checks.ledger import Ledger
-from tests.support.clients.group_member import Membership, Program, Tell
+from tests.support.clients.group_member import Membership, Program, Report
 from tests.support.clients.group_member import Read as ReadRecord
 from tests.support.processes.member_process import MemberProcess, Read
 from tests.support.processes.vital_signs import slope
@@ -46,7 +46,7 @@ def test_an_audit_finds_what_is_wrong(next_record: tuple[int, int, bytes], fault
     assert fault in found
 
 
-def test_seals_tell_places_apart() -> None:
+def test_seals_distinguish_offsets() -> None:
     assert audited(GOOD).seals == audited(sorted(GOOD)).seals
     moved = [*GOOD[:-1], (0, 3, b"d:0")]
     assert audited(GOOD).seals[0] != audited(moved).seals[0]
@@ -63,7 +63,7 @@ def test_a_ledger_takes_what_is_expected() -> None:
     ledger.note_committed({0: 6})
     assert not ledger.note_read(
         0, 5, b"5", may_be_late=True
-    )  # by a member that has not heard of its end
+    )  # by a member that does not know yet that it was fenced
     assert (ledger.done(0), ledger.repeated) == (6, 2)
     once = Ledger()
     for offset in range(6):
@@ -84,7 +84,7 @@ def test_a_ledger_finds_what_is_wrong() -> None:
         ledger.note_committed({0: 1})
 
 
-def test_a_member_that_reads_what_is_anothers_is_told_in_time(tmp_path: Path) -> None:
+def test_member_that_reads_partition_of_another_is_notified(tmp_path: Path) -> None:
     with MemberProcess(
         Membership("127.0.0.1:1", "g"), "t", tmp_path / "late", client="aiokafka"
     ) as member:
@@ -101,17 +101,17 @@ def test_a_member_that_reads_what_is_anothers_is_told_in_time(tmp_path: Path) ->
 class LastCommitRefused:
     """A client that reads two records, whose commit is refused, and nothing after them."""
 
-    def __init__(self, tell: Tell, commands: int) -> None:
-        self._tell = tell
+    def __init__(self, report: Report, commands: int) -> None:
+        self._report = report
         self._commands = commands
         self.commits = 0
         self._polls = 0
 
     def subscribe(self, topic: str) -> None:
-        self._tell("assigned", [4])
+        self._report("assigned", [4])
 
     def unsubscribe(self) -> None:
-        self._tell("revoked", [4])
+        self._report("revoked", [4])
 
     def poll(self) -> list[ReadRecord]:
         self._polls += 1
@@ -134,8 +134,8 @@ def test_a_member_commits_what_was_refused_once_more(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     clients: list[LastCommitRefused] = []
 
-    def client(_: Membership, tell: Tell) -> LastCommitRefused:
-        clients.append(LastCommitRefused(tell, writing))
+    def client(_: Membership, report: Report) -> LastCommitRefused:
+        clients.append(LastCommitRefused(report, writing))
         return clients[0]
 
     try:

@@ -14,7 +14,7 @@ from tests.support.clients.foreign_record import Patience
 
 
 class Diary:
-    """What the callbacks of a member were told."""
+    """Calls of a member's callbacks."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, set[int]]] = []
@@ -126,14 +126,14 @@ def test_unsubscribe_leaves_at_once(desk: Desk) -> None:
 
 
 @pytest.mark.fault("R12")
-def test_a_member_that_is_put_out_hears_of_it_and_comes_back(desk: Desk) -> None:
+def test_fenced_member_loses_partitions_and_rejoins(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     desk.fill(topic, 20)
     diary = Diary()
     slow = member(desk, group, topic, diary, max_poll_interval_ms=500, max_poll_records=10)
     assert values(read(slow, 10)) == list(range(10))
     other = member(desk, group, topic, Diary())
-    # It does not poll, so the group goes on without it.
+    # It does not poll, so the group continues without it.
     assert values(read(other, 20)) == list(range(20))
     with pytest.raises(CommitFailedError):
         slow.commit()
@@ -171,7 +171,7 @@ def group_member_id(desk: Desk, group: str, name: str) -> str:
 
 
 @pytest.mark.fault("R20")
-def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
+def test_pattern_subscription_includes_new_topic(desk: Desk) -> None:
     group = desk.group()
     stem = f"stem-{group}"
     consumer = desk.consumer(group, metadata_max_age_ms=200)
@@ -188,7 +188,7 @@ def test_a_pattern_takes_in_a_new_topic(desk: Desk) -> None:
 
 
 @pytest.mark.fault("R20")
-def test_a_topic_that_grows_is_shared_anew(desk: Desk) -> None:
+def test_added_partitions_trigger_rebalance(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     consumer = member(desk, group, topic, Diary(), metadata_max_age_ms=200)
     share(consumer, partitions=1)
@@ -229,12 +229,12 @@ def test_a_group_is_named_by_its_errors(desk: Desk) -> None:
     other = desk.consumer(group, partition_assignment_strategy="roundrobin")
     other.subscribe(topic)
     poll_until(other, other.assignment, "an assignment")
-    stranger = desk.consumer(group, partition_assignment_strategy="range")
-    stranger.subscribe(topic)
+    other = desk.consumer(group, partition_assignment_strategy="range")
+    other.subscribe(topic)
     with pytest.raises(
         KafkaError, match=f"INCONSISTENT_GROUP_PROTOCOL: joining group {group!r} with range"
     ):
-        read(stranger, 1)
+        read(other, 1)
 
 
 def test_assigned_partitions_need_no_group(desk: Desk) -> None:

@@ -1,4 +1,4 @@
-"""Where reading starts and goes on: commits, resets, seeks, pauses, iteration."""
+"""Positions of consumers: commits, resets, seeks, pauses, iteration."""
 
 import threading
 from typing import Any
@@ -54,28 +54,28 @@ def read_more(desk: Desk, consumer: Consumer, topic: str) -> Any:
     return read(consumer, 1)[0]
 
 
-def test_commit_counts_what_poll_handed_out_and_not_what_is_buffered(desk: Desk) -> None:
+def test_commit_covers_returned_and_not_buffered_records(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     desk.fill(topic, 500)
     consumer = member(desk, group, topic)
-    for handed_out in (10, 20, 30):
+    for returned in (10, 20, 30):
         read(consumer, 10)
         consumer.commit()
-        assert committed(desk, group, topic) == handed_out
+        assert committed(desk, group, topic) == returned
 
 
 def test_asynchronous_commits_arrive_in_order(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     desk.fill(topic, 50)
     consumer = member(desk, group, topic)
-    told: list[tuple[int, KafkaError | None]] = []
+    reported: list[tuple[int, KafkaError | None]] = []
     for _ in range(5):
         read(consumer, 10)
         consumer.commit_async(
-            callback=lambda offsets, error: told.append((offsets[place(topic)].offset, error))
+            callback=lambda offsets, error: reported.append((offsets[place(topic)].offset, error))
         )
-    poll_until(consumer, lambda: len(told) == 5, "the callbacks of five commits")
-    assert told == [(10, None), (20, None), (30, None), (40, None), (50, None)]
+    poll_until(consumer, lambda: len(reported) == 5, "the callbacks of five commits")
+    assert reported == [(10, None), (20, None), (30, None), (40, None), (50, None)]
     assert committed(desk, group, topic) == 50
 
 
@@ -98,7 +98,7 @@ def test_automatic_commits_trail_what_was_processed(desk: Desk) -> None:
     assert committed(desk, group, topic) == at
 
 
-def test_iteration_commits_what_was_handed_out(desk: Desk) -> None:
+def test_iteration_commits_returned_records(desk: Desk) -> None:
     topic, group = desk.topic(), desk.group()
     desk.fill(topic, 100)
     consumer = member(desk, group, topic)
@@ -126,7 +126,7 @@ def test_iteration_with_automatic_commits_counts_records_when_the_next_is_asked_
             if record.offset == 41:
                 break
     assert committed(desk, group, topic) == 42
-    # poll and iteration go on where the other stopped.
+    # poll and iteration continue at each other's position.
     with member(desk, group, topic) as consumer:
         assert next(consumer).offset == 42
         assert values(read(consumer, 10)) == list(range(43, 53))

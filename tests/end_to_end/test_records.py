@@ -1,4 +1,4 @@
-"""What a producer puts in, a consumer gets out, as records and as columns."""
+"""Records arrive at the consumer as sent, as records and as columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -140,7 +140,7 @@ def test_a_large_record_passes_small_fetches(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["records", "columns"])
-def test_poll_hands_out_no_more_than_asked_for(desk: Desk, how: str) -> None:
+def test_poll_returns_at_most_max_records(desk: Desk, how: str) -> None:
     topic = desk.topic()
     desk.fill(topic, 1_000)
     consumer = assigned(desk, topic)

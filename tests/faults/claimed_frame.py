@@ -29,5 +29,5 @@ if __name__ == "__main__":
         ask(warming_up)
     before = most_memory_kib()
     with HostilePeer(claims(99_000_000)) as peer:
-        said = ask(peer)
-    print(most_memory_kib() - before, peer.connections, said)  # noqa: T201 (for who started it)
+        output = ask(peer)
+    print(most_memory_kib() - before, peer.connections, output)  # noqa: T201 (for who started it)

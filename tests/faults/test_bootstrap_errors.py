@@ -1,4 +1,4 @@
-"""What can answer at a bootstrap address instead of a broker, and what each client says of it."""
+"""Peers at a bootstrap address that are not brokers, and the errors of each client."""
 
 import subprocess
 import sys
@@ -111,7 +111,7 @@ def test_each_kind_of_peer_is_named_in_the_error(
 
 @pytest.mark.fault("C1")
 @pytest.mark.parametrize("name", CLIENTS)
-def test_every_address_is_told_with_its_own_cause(addresses: dict[str, str], name: str) -> None:
+def test_error_lists_every_address_with_its_cause(addresses: dict[str, str], name: str) -> None:
     modes = ["refused", "unknown name", "black hole", "http", "garbage", "eof"]
     error = error_of(CLIENTS[name], ",".join(addresses[mode] for mode in modes))
     assert isinstance(error, BootstrapError)
@@ -181,7 +181,7 @@ def test_a_frame_of_99_megabytes_that_is_only_promised_takes_no_memory() -> None
         cwd=ROOT,
         timeout=60,
     )
-    grown, connections, said = done.stdout.split(" ", 2)
-    assert "within 400 ms" in said
+    grown, connections, output = done.stdout.split(" ", 2)
+    assert "within 400 ms" in output
     assert int(connections) >= 2
     assert int(grown) <= 8 * 1024

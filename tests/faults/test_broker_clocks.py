@@ -299,7 +299,7 @@ def test_a_batch_refused_for_its_timestamp_when_it_is_sent_again_may_be_written(
 
 
 class Work:
-    """A producer and a member of a group that go on for as long as a test likes.
+    """A producer and a group member that run until a test stops them.
 
     Attributes:
         sent: Values whose futures succeeded.

@@ -1,4 +1,4 @@
-"""Clocks that jump: the wall clock to and fro, the monotonic one ahead as after a long sleep."""
+"""Clock jumps: of the wall clock in both directions, of the monotonic clock after a suspension."""
 
 import time
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ def test_a_timeout_takes_its_time_whatever_the_wall_clock_says(
 
 
 @pytest.mark.fault("C20", "R14")
-def test_clients_go_on_after_a_long_sleep(
+def test_clients_continue_after_long_suspension(
     clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Desk
 ) -> None:
     topic = straight.topic()
@@ -118,7 +118,7 @@ def test_clients_go_on_after_a_long_sleep(
     producer.send(topic, b"1").result(10)
     assert values(read(consumer, 1)) == [1]
     place = TopicPartition(topic, 0)
-    assert lost == [place]  # nobody vouched for the member for ten minutes
+    assert lost == [place]  # no heartbeat of the member for ten minutes
     consumer.commit()
     committed = consumer.committed([place])[place]
     assert committed is not None

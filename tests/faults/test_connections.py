@@ -15,7 +15,7 @@ from tests.support.checks.waiting import wait_until
 from tests.support.clients.desk import Desk, place, read, values
 
 BRISK = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
-# A member whose answer was lost before it got its id is waited for until its session is over.
+# The group waits for a member whose response was lost before it got its id, until its session ends.
 IMPATIENT = {
     "reconnect_backoff_ms": 20,
     "session_timeout_ms": 6000,
@@ -65,7 +65,7 @@ def test_a_produce_whose_peer_is_silently_gone_is_sent_again_and_doubles_nothing
 
 @pytest.mark.fault("C5")
 @pytest.mark.parametrize("api", [ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT])
-def test_a_consumer_whose_peer_is_silently_gone_goes_on(
+def test_consumer_recovers_from_half_open_connection(
     desk: Desk, straight: Desk, proxy: FaultProxy, api: ApiKey
 ) -> None:
     topic = straight.topic()
@@ -142,7 +142,7 @@ def test_a_fetch_that_breaks_off_delivers_nothing_and_is_repeated(
         (ApiKey.INIT_PRODUCER_ID, Ending.CLOSE),
     ],
 )
-def test_any_answer_that_breaks_off_is_asked_for_again(
+def test_request_with_truncated_response_is_retried(
     straight: Desk, cluster: EmbeddedCluster, api: ApiKey, ending: Ending
 ) -> None:
     topic = straight.topic()
@@ -197,10 +197,10 @@ def test_a_produce_that_was_cut_is_sent_again_as_the_same_batch(
     proxy.replace(keep, api=ApiKey.PRODUCE, direction=to_broker, times=None)
     proxy.cut(after, ending, api=ApiKey.PRODUCE, direction=to_broker, times=2)
     assert producer.send_many(topic, numbers(3, 1), partition=0).result(10) == 3
-    told = sequences(sent)
-    assert len(told) == 3
-    assert len(set(told)) == 1
-    assert told[0][2:] == (1, 3)
+    reported = sequences(sent)
+    assert len(reported) == 3
+    assert len(set(reported)) == 1
+    assert reported[0][2:] == (1, 3)
     assert log_of(straight, topic) == [0, 1, 2, 3]
 
 
@@ -241,9 +241,7 @@ def test_odd_pieces_change_nothing(
 
 
 @pytest.mark.fault("C9")
-def test_an_answer_that_drips_misses_the_deadline_of_the_whole(
-    desk: Desk, proxy: FaultProxy
-) -> None:
+def test_slow_response_misses_request_timeout(desk: Desk, proxy: FaultProxy) -> None:
     admin = desk.admin()
     admin.list_topics()
     drips = proxy.chunk(1, gap=0.05, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
@@ -301,25 +299,25 @@ def pause(seconds: float) -> None:
     wait_until(lambda: time.monotonic() - started > seconds, "the pause")
 
 
-# --- late answers
+# --- late responses
 
 
 @pytest.mark.fault("P11", "W4")
-def test_an_answer_that_comes_late_is_mistaken_for_no_other(
+def test_late_response_is_not_matched_with_another_request(
     desk: Desk, straight: Desk, proxy: FaultProxy, cluster: EmbeddedCluster
 ) -> None:
     topic = desk.topic()
     ends: list[tuple[int, object]] = []
 
-    def told(number: int) -> Callable[[object, object], None]:
+    def reported(number: int) -> Callable[[object, object], None]:
         return lambda metadata, error: ends.append((number, error))
 
     producer = desk.producer(**BRISK)
-    producer.send(topic, b"0", on_delivery=told(0)).result(10)
+    producer.send(topic, b"0", on_delivery=reported(0)).result(10)
     late = cluster.faults.delay(ApiKey.PRODUCE, 1.0, response_only=True, times=2)
-    futures = [producer.send(topic, b"1", on_delivery=told(1))]
+    futures = [producer.send(topic, b"1", on_delivery=reported(1))]
     wait_until(lambda: late.hits, "the first is with the broker")
-    futures.append(producer.send(topic, b"2", on_delivery=told(2)))
+    futures.append(producer.send(topic, b"2", on_delivery=reported(2)))
     assert [future.result(10).offset for future in futures] == [1, 2]
     wait_until(lambda: len(ends) == 3, "callbacks")
     assert ends == [(0, None), (1, None), (2, None)]

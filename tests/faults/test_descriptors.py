@@ -28,9 +28,9 @@ def test_clients_without_a_descriptor_left_say_so_and_recover(
         assert child.stdout is not None
         assert child.stdout.readline() == "full\n", child.communicate()
         proxy.kill_connections()
-        said, complaints = child.communicate("go on\n", timeout=60)
+        output, complaints = child.communicate("continue\n", timeout=60)
     assert child.returncode == 0, complaints
-    lines = said.splitlines()
+    lines = output.splitlines()
     errors = [line for line in lines if line.startswith("error ")]
     assert len(errors) == 3
     for line in errors:

@@ -1,4 +1,4 @@
-"""Other people's clients behind the fault proxy: it speaks the wire, whoever is there."""
+"""Other projects' clients behind the fault proxy."""
 
 import pytest
 

@@ -133,7 +133,7 @@ def test_a_stall_shorter_than_the_session_costs_no_membership(
 
 @pytest.fixture
 def used_seconds() -> Callable[[], float]:
-    """Tell how much processor time was used since the last call."""
+    """Return a function that returns the CPU time since its last call."""
     before = time.process_time()
 
     def used() -> float:
@@ -177,15 +177,15 @@ def test_an_advertised_address_that_leads_nowhere_is_named(cluster: EmbeddedClus
             broker.host, broker.port = "no-such-host.invalid", 19092
 
     cluster.faults.edit(ApiKey.METADATA, advertise_nothing)
-    told = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
+    reported = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
     with Desk(cluster.bootstrap_servers) as desk:
-        with pytest.raises(KafkaTimeoutError, match=told):
+        with pytest.raises(KafkaTimeoutError, match=reported):
             desk.admin().create_topics([NewTopic("t")], timeout=1.0)
         producer = desk.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
-        with pytest.raises(KafkaTimeoutError, match=told):
+        with pytest.raises(KafkaTimeoutError, match=reported):
             producer.send("t", b"v").result(10)
         consumer = desk.consumer(default_api_timeout_ms=1000)
-        with pytest.raises(KafkaTimeoutError, match=told):
+        with pytest.raises(KafkaTimeoutError, match=reported):
             consumer.end_offsets([place("t")])
 
 

@@ -30,7 +30,7 @@ APIS = (
 ENDINGS = tuple(Ending)
 
 
-def do_harm(proxy: FaultProxy, dice: random.Random) -> None:
+def inject_faults(proxy: FaultProxy, dice: random.Random) -> None:
     """Set one fault at random."""
     where: Where = {
         "api": dice.choice(APIS),
@@ -52,7 +52,7 @@ def do_harm(proxy: FaultProxy, dice: random.Random) -> None:
     dice.choice(kinds)()
 
 
-def send(process: VirtualProcess, servers: str, told: list[tuple[int, object]]) -> None:
+def send(process: VirtualProcess, servers: str, reported: list[tuple[int, object]]) -> None:
     dice = process.runtime.random
     with Producer(
         bootstrap_servers=servers,
@@ -63,10 +63,10 @@ def send(process: VirtualProcess, servers: str, told: list[tuple[int, object]]) 
     ) as producer:
         for number in range(RECORDS):
 
-            def tell(_: object, error: object, number: int = number) -> None:
-                told.append((number, error))
+            def report(_: object, error: object, number: int = number) -> None:
+                reported.append((number, error))
 
-            producer.send("orders", b"%d" % number, partition=number % 2, on_delivery=tell)
+            producer.send("orders", b"%d" % number, partition=number % 2, on_delivery=report)
             if dice.random() < 0.5:
                 process.sleep(0.5 * dice.random())
 
@@ -105,22 +105,22 @@ def test_each_record_arrives_once_and_in_order(seed: int) -> None:
             runtime=middle.process("proxy").runtime,
         ) as proxy:
             for _ in range(dice.randint(4, 12)):
-                do_harm(proxy, dice)
-            told: list[tuple[int, object]] = []
+                inject_faults(proxy, dice)
+            reported: list[tuple[int, object]] = []
             seen: tuple[list[int], list[int]] = ([], [])
             found: list[int] = []
             shop, office = (world.machine(name).process("main") for name in ("shop", "office"))
             servers = proxy.bootstrap_servers
-            sending = shop.spawn("send", lambda: send(shop, servers, told))
+            sending = shop.spawn("send", lambda: send(shop, servers, reported))
             reading = office.spawn("read", lambda: read(office, servers, seen))
             world.run(until=lambda: sending.over and reading.over, timeout_ms=2 * HOUR_MS)
         looking = shop.spawn("look", lambda: ends(shop, broker.bootstrap_servers, found))
         world.run(until=lambda: looking.over)
     assert found == [RECORDS // 2] * 2
-    assert [error for _, error in told if error is not None] == []
+    assert [error for _, error in reported if error is not None] == []
     for partition in range(2):
         mine = list(range(partition, RECORDS, 2))
-        assert [number for number, _ in told if number % 2 == partition] == mine
+        assert [number for number, _ in reported if number % 2 == partition] == mine
         # A member that was lost for a while reads again what it had not committed.
         assert list(dict.fromkeys(seen[partition])) == mine
         assert all(later <= earlier + 2 for earlier, later in itertools.pairwise(seen[partition]))

@@ -12,7 +12,7 @@ from kclient.testing.virtual import VirtualBroker, VirtualProcess, VirtualWorld
 MINUTE = 60.0
 
 
-def send_numbers(process: VirtualProcess, servers: str, count: int, told: list[int]) -> None:
+def send_numbers(process: VirtualProcess, servers: str, count: int, reported: list[int]) -> None:
     with Producer(
         bootstrap_servers=servers, runtime=process.runtime, delivery_timeout_ms=3_600_000
     ) as producer:
@@ -20,7 +20,7 @@ def send_numbers(process: VirtualProcess, servers: str, count: int, told: list[i
             producer.send("orders", b"%d" % number, partition=0)
             process.sleep(0.2)
         producer.flush()
-        told.append(count)
+        reported.append(count)
 
 
 def read_numbers(process: VirtualProcess, servers: str, count: int, seen: list[int]) -> None:
@@ -45,12 +45,12 @@ def through_a_proxy(seed: int, harm: Callable[[FaultProxy], object]) -> tuple[li
             broker.bootstrap_servers, seed=seed, listen=f"{middle.ip}:9092", runtime=runtime
         ) as proxy:
             harm(proxy)
-            told: list[int] = []
+            reported: list[int] = []
             seen: list[int] = []
             shop = world.machine("shop").process("main")
             office = world.machine("office").process("main")
             servers = proxy.bootstrap_servers
-            shop.spawn("send", lambda: send_numbers(shop, servers, 40, told))
+            shop.spawn("send", lambda: send_numbers(shop, servers, 40, reported))
             reading = office.spawn("read", lambda: read_numbers(office, servers, 40, seen))
             world.run(until=lambda: reading.over, timeout_ms=20 * MINUTE * 1000)
             return seen, [str(frame) for frame in proxy.frames]
@@ -82,12 +82,12 @@ def test_the_same_seed_does_the_same_harm() -> None:
 def test_clients_outlast_a_broker_that_is_away_for_minutes() -> None:
     with VirtualWorld(seed=3) as world:
         broker = VirtualBroker(world)
-        told: list[int] = []
+        reported: list[int] = []
         seen: list[int] = []
         shop = world.machine("shop").process("main")
         office = world.machine("office").process("main")
         servers = broker.bootstrap_servers
-        sending = shop.spawn("send", lambda: send_numbers(shop, servers, 100, told))
+        sending = shop.spawn("send", lambda: send_numbers(shop, servers, 100, reported))
         reading = office.spawn("read", lambda: read_numbers(office, servers, 100, seen))
         world.run(until=lambda: len(seen) >= 20)
         broker.kill()
@@ -100,7 +100,7 @@ def test_clients_outlast_a_broker_that_is_away_for_minutes() -> None:
         assert len(early) <= 2 * 8
         assert len(attempts) - len(early) <= 2 * 1.2 * 295
         assert world.scheduler.steps - steps < 2 * 60 * 300
-        assert told == []
+        assert reported == []
         broker.start()
         back_ms = world.clock.now_ms
         world.run(until=lambda: reading.over and sending.over, timeout_ms=MINUTE * 1000)

@@ -53,7 +53,7 @@ class HostileBroker(VirtualLogBroker):
         for number in range(0, RECORDS, 3):
             log.append(*(CANARY + b"%d" % (number + part) for part in range(3)))
 
-    def answer(self, header: RequestHeader, request: Request) -> Response | bytes | None:
+    def respond(self, header: RequestHeader, request: Request) -> Response | bytes | None:
         if header.api_key is self._forged_api:
             is_forged = self._when >> self._seen & 1
             self._seen += 1
@@ -77,7 +77,7 @@ class HostileBroker(VirtualLogBroker):
         if isinstance(request, ProduceRequest):
             return _produced(request)
         try:
-            return super().answer(header, request)
+            return super().respond(header, request)
         except LookupError:  # a forged response may make the client request an unknown topic
             return None
 

@@ -42,7 +42,7 @@ def wire(cluster: EmbeddedCluster) -> Iterator[Wire]:
         yield wire
 
 
-def ask_in_vain(cluster: EmbeddedCluster) -> None:
+def request_that_fails(cluster: EmbeddedCluster) -> None:
     with (
         Wire(cluster.bootstrap_servers) as wire,
         pytest.raises((EOFError, ConnectionResetError)),
@@ -73,13 +73,13 @@ def test_a_call_may_fail_and_take_effect(cluster: EmbeddedCluster, wire: Wire) -
 def test_a_call_of_another_client_is_none_of_its_business(
     cluster: EmbeddedCluster, wire: Wire
 ) -> None:
-    cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="somebody")
+    cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="another")
     assert wire.produce("t", batch([b"v"])).error_code == 0
     cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError, client_id="test")
     assert wire.produce("t", batch([b"v"])).error_code == 19
 
 
-def test_a_request_that_wants_no_answer_fails_by_the_end_of_its_connection(
+def test_failed_request_without_response_closes_connection(
     cluster: EmbeddedCluster, wire: Wire
 ) -> None:
     cluster.faults.fail(ApiKey.PRODUCE, NotEnoughReplicasError)
@@ -89,7 +89,7 @@ def test_a_request_that_wants_no_answer_fails_by_the_end_of_its_connection(
 
 
 @pytest.mark.parametrize("response_only", [False, True])
-def test_requests_or_only_their_answers_wait(
+def test_delay_of_requests_or_of_responses(
     cluster: EmbeddedCluster, wire: Wire, response_only: bool
 ) -> None:
     with Wire(cluster.bootstrap_servers) as other:
@@ -121,9 +121,9 @@ def test_drop_response_and_disconnect(cluster: EmbeddedCluster, wire: Wire) -> N
             assert end(wire) == before + effect
 
 
-def test_edit_changes_an_answer(cluster: EmbeddedCluster, wire: Wire) -> None:
-    def throttle(answer: MetadataResponse) -> None:
-        answer.throttle_time_ms = 77
+def test_edit_changes_response(cluster: EmbeddedCluster, wire: Wire) -> None:
+    def throttle(response: MetadataResponse) -> None:
+        response.throttle_time_ms = 77
 
     fault = cluster.faults.edit(ApiKey.METADATA, throttle)
     ask = MetadataRequest(topics=[])
@@ -133,21 +133,21 @@ def test_edit_changes_an_answer(cluster: EmbeddedCluster, wire: Wire) -> None:
     assert wire.ask(ask, 12, MetadataResponse).throttle_time_ms == 0
 
 
-def test_a_fault_whose_function_fails_is_told_at_the_end() -> None:
+def test_failing_fault_function_raises_at_close() -> None:
     cluster = EmbeddedCluster()
     cluster.start()
-    cluster.faults.edit(ApiKey.METADATA, lambda answer: answer.no_such_field)
-    ask_in_vain(cluster)
+    cluster.faults.edit(ApiKey.METADATA, lambda response: response.no_such_field)
+    request_that_fails(cluster)
     with pytest.raises(AttributeError, match="no_such_field"):
         cluster.close()
-    cluster.close()  # told once
+    cluster.close()  # raised once
 
 
 def test_a_fault_that_failed_does_not_hide_what_failed_before_it() -> None:
     def fail_in_the_block() -> None:
         with EmbeddedCluster() as cluster:
-            cluster.faults.edit(ApiKey.METADATA, lambda answer: answer.no_such_field)
-            ask_in_vain(cluster)
+            cluster.faults.edit(ApiKey.METADATA, lambda response: response.no_such_field)
+            request_that_fails(cluster)
             raise EOFError("first")
 
     with pytest.raises(EOFError, match="first"):
@@ -171,7 +171,7 @@ def test_a_mute_broker_catches_up(cluster: EmbeddedCluster, wire: Wire) -> None:
     assert end(wire) == before + 1
 
 
-def test_the_log_tells_who_asked_for_what(cluster: EmbeddedCluster, wire: Wire) -> None:
+def test_seen_requests_are_recorded(cluster: EmbeddedCluster, wire: Wire) -> None:
     wire.produce("t", batch([b"v"]))
     seen = cluster.faults.requests[-1]
     assert (seen.api, seen.version, seen.client_id) == (ApiKey.PRODUCE, 9, "test")

@@ -62,7 +62,7 @@ def test_a_forgotten_one_is_warned_of() -> None:
     assert not data_dir.exists()
 
 
-def test_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_restarted_cluster_keeps_its_data(tmp_path: Path) -> None:
     for start in range(3):
         with EmbeddedCluster(data_dir=tmp_path) as cluster, Wire(cluster.bootstrap_servers) as wire:
             if start == 0:

@@ -1,4 +1,4 @@
-"""The fault proxy passes everything on, or breaks exactly what it was told to break."""
+"""The fault proxy passes everything on, except for the faults that are set."""
 
 import logging
 import os
@@ -57,7 +57,7 @@ def ask(wire: Wire) -> MetadataResponse:
     return wire.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
 
 
-def ask_in_vain(proxy: FaultProxy) -> None:
+def request_that_fails(proxy: FaultProxy) -> None:
     with (  # the connection may be reset so quickly that it was not even made
         pytest.raises((EOFError, ConnectionResetError, BrokenPipeError)),
         Wire(proxy.bootstrap_servers) as wire,
@@ -66,7 +66,7 @@ def ask_in_vain(proxy: FaultProxy) -> None:
 
 
 def quickest(wire: Wire) -> float:
-    """Return what an answer takes where nothing else holds it up: a busy machine might."""
+    """Return the least latency of a response, which a busy machine cannot delay each time."""
     return min(seconds_to_ask(wire) for _ in range(5))
 
 
@@ -99,27 +99,27 @@ def test_without_a_fault_clients_notice_nothing(proxy: FaultProxy) -> None:
 
 
 def test_bytes_are_left_as_they_are_where_nothing_is_advertised(cluster: EmbeddedCluster) -> None:
-    answers = []
+    responses = []
     with FaultProxy(cluster.bootstrap_servers, advertise=False) as proxy:
         for address in (cluster.bootstrap_servers, proxy.bootstrap_servers):
             with Wire(address) as wire:
                 wire.send(MetadataRequest(topics=None), 12)
-                answers.append(wire.receive_frame())
-    assert answers[0] == answers[1]
+                responses.append(wire.receive_frame())
+    assert responses[0] == responses[1]
 
 
 @pytest.mark.parametrize("version", [0, 1, 5, 8, 9, 12, 13])
 def test_metadata_names_the_proxy(proxy: FaultProxy, wire: Wire, version: int) -> None:
-    answer = wire.ask(MetadataRequest(topics=[]), version, MetadataResponse)
-    assert [(broker.host, broker.port) for broker in answer.brokers] == [proxy.address]
+    response = wire.ask(MetadataRequest(topics=[]), version, MetadataResponse)
+    assert [(broker.host, broker.port) for broker in response.brokers] == [proxy.address]
 
 
-def test_other_answers_that_name_brokers_name_the_proxy(proxy: FaultProxy, wire: Wire) -> None:
+def test_all_responses_with_broker_addresses_are_rewritten(proxy: FaultProxy, wire: Wire) -> None:
     def coordinator(version: int) -> tuple[str, int]:
         if version < 4:
             old = FindCoordinatorRequest(key="g")
-            answer = wire.ask(old, version, FindCoordinatorResponse)
-            return answer.host, answer.port
+            response = wire.ask(old, version, FindCoordinatorResponse)
+            return response.host, response.port
         new = FindCoordinatorRequest(coordinator_keys=["g"])
         (found,) = wire.ask(new, version, FindCoordinatorResponse).coordinators
         return found.host, found.port
@@ -314,7 +314,7 @@ def test_drop_and_duplicate(proxy: FaultProxy, wire: Wire) -> None:
 
 
 def corrupted(cluster: EmbeddedCluster, seed: int, at: int | None) -> list[int]:
-    """Return the positions of the bytes that a proxy changed in an answer."""
+    """Return the positions of the bytes that a proxy changed in a response."""
     with FaultProxy(cluster.bootstrap_servers, seed=seed) as proxy:
         with Wire(proxy.bootstrap_servers) as wire:
             rule = proxy.corrupt(at, direction=Direction.TO_CLIENT)
@@ -354,7 +354,7 @@ def test_edit_changes_a_field(proxy: FaultProxy, wire: Wire) -> None:
     assert ask(wire).cluster_id == "another"
 
 
-def test_a_fault_whose_function_fails_costs_only_its_connection_and_is_told_at_the_end(
+def test_failing_fault_function_resets_connection_and_raises_at_close(
     cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(data: bytes) -> bytes:
@@ -364,20 +364,20 @@ def test_a_fault_whose_function_fails_costs_only_its_connection_and_is_told_at_t
     proxy.start()
     proxy.replace(fail, connection=1)
     with caplog.at_level(logging.ERROR):
-        ask_in_vain(proxy)
+        request_that_fails(proxy)
     assert "mine" in caplog.text
     with Wire(proxy.bootstrap_servers) as other:
         assert ask(other).brokers
     with pytest.raises(ValueError, match="mine"):
         proxy.close()
-    proxy.close()  # told once
+    proxy.close()  # raised once
 
 
 def test_a_fault_that_failed_does_not_hide_what_failed_before_it(cluster: EmbeddedCluster) -> None:
     def fail_in_the_block() -> None:
         with FaultProxy(cluster.bootstrap_servers) as proxy:
             proxy.corrupt(at=1_000_000)
-            ask_in_vain(proxy)
+            request_that_fails(proxy)
             raise EOFError("first")
 
     with pytest.raises(EOFError, match="first"):
@@ -396,7 +396,7 @@ def test_a_fault_that_fails_where_bytes_are_written_costs_only_its_connection(
     proxy.start()
     with monkeypatch.context() as patch:
         patch.setattr(FaultLink, "step", fail)
-        ask_in_vain(proxy)
+        request_that_fails(proxy)
     with Wire(proxy.bootstrap_servers) as other:
         assert ask(other).brokers
     with pytest.raises(ValueError, match="mine"):

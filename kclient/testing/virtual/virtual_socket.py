@@ -128,12 +128,12 @@ class VirtualSocket:
         self._check_open()
         if self.ended:
             raise failure(self.ended)
-        room = min(self.capacity - self._unread_by_peer, self.stream.link.chunk())
-        if room <= 0:
+        free = min(self.capacity - self._unread_by_peer, self.stream.link.chunk())
+        if free <= 0:
             raise BlockingIOError
         data = b"".join(buffers)
-        if len(data) > room:
-            data = data[:room]
+        if len(data) > free:
+            data = data[:free]
         self._unread_by_peer += len(data)
         self._net.sendmsg_calls += 1
         self._net.note("sent", repr(self), data)
@@ -176,7 +176,7 @@ class VirtualSocket:
 
     def vanish(self) -> None:
         """Close the socket as a power cut does, without notification of the peer."""
-        self._let_go()
+        self._release()
 
     def take(self, segment: Segment) -> None:
         """Receive a segment from the other end; for streams."""
@@ -215,15 +215,15 @@ class VirtualSocket:
         self._untold += count
         # In large steps, but well before the writer blocks.
         if self.other is not None and self._untold * 4 >= self.other.capacity:
-            self.stream.tell_read(self._untold)
+            self.stream.acknowledge(self._untold)
             self._untold = 0
 
     def _close(self, failure: int) -> None:
         if not self.closed and self._stream is not None and not self.ended:
             self._stream.end(failure)
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if not self.closed:
             self.closed = True
             self._net.closed(self)

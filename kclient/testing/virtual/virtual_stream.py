@@ -72,7 +72,7 @@ class VirtualStream:
             begin_ms = max(self._last_due_ms, self._due_ms(delay_ms))
             self._put(Segment(begin_ms + len(piece) * 1000.0 / rate, piece))
 
-    def tell_read(self, count: int) -> None:
+    def acknowledge(self, count: int) -> None:
         """Notify the other end that bytes were read, so that it may send more."""
         self._put(Segment(self._due_ms(None), read=count))
 

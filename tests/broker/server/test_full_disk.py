@@ -124,7 +124,7 @@ def test_topic_creation_fails_on_full_disk(tmp_path: Path, kind: str) -> None:
         with BrokerProcess(tmp_path, *SETTINGS) as broker, Wire(broker.bootstrap) as wire:
             wire.create_topic("a")
             log = Log(wire, "a")
-            disk.fill(broker, room=25_000)
+            disk.fill(broker, space=25_000)
             log.write_until_full()
             made, refused = make_until_refused(wire)
             disk.free(broker)

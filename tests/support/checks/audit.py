@@ -1,4 +1,4 @@
-"""Every record of a topic held to what its writers promise, in memory that does not grow."""
+"""Check of every record of a topic against its writers' guarantees, in bounded memory."""
 
 import zlib
 from collections import Counter
@@ -18,7 +18,7 @@ class Audit:
     is known, so that a record that is missing, comes twice or too early shows at once.
 
     Attributes:
-        faults: What was found, in words; the first twenty.
+        faults: Descriptions of the first twenty faults.
         records: How many records there were.
         seals: For each partition the sum of its records' seals.
         ends: For each partition the offset behind its last record.

@@ -1,4 +1,4 @@
-"""What to do about each error that kclient raises on its own account; for the reference page."""
+"""Advice for each error that only kclient raises, for the reference page."""
 
 ADVICE = {
     "BootstrapError": "Check address, port and network; see "

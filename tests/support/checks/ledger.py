@@ -1,4 +1,4 @@
-"""What a group has processed and committed, in memory that does not grow with the records."""
+"""Records that a group has processed and committed, in bounded memory."""
 
 from collections import Counter
 
@@ -6,14 +6,14 @@ from tests.support.checks.audit import seal
 
 
 class Ledger:
-    """Holds a group to its promises.
+    """Checks the guarantees of a group.
 
-    What is committed was processed; commits never go back; and what was committed at one look is
-    not processed again after it.
+    Committed records were processed; committed offsets do not decrease; and records below the
+    offset committed at one look are not processed again after it.
 
     Attributes:
-        committed: The group's positions, as of the last `note_committed`.
-        repeated: How many records were processed more than once.
+        committed: The group's committed offsets, as of the last `note_committed`.
+        repeated: Number of records that were processed more than once.
         seals: For each partition the sum of its records' seals, each record counted once.
     """
 
@@ -31,16 +31,16 @@ class Ledger:
     def note_read(
         self, partition: int, offset: int, value: bytes, *, may_be_late: bool = False
     ) -> bool:
-        """Take a record that a member processed after the last `note_committed`.
+        """Add a record that a member processed after the last `note_committed`.
 
         Args:
             partition: Its partition.
             offset: Its offset.
             value: Its value.
-            may_be_late: Whether the member may not have heard yet that another has its place.
+            may_be_late: Whether the member may not know yet that another owns its partition.
 
         Returns:
-            Whether it came in time.
+            Whether it is not late.
         """
         committed = self.committed.get(partition, 0)
         if offset < committed:
@@ -54,7 +54,7 @@ class Ledger:
             return True
         self.seals[partition] += seal(partition, offset, value)
         if offset > done:
-            beyond.add(offset)  # the journal of the member before this one is read after its own
+            beyond.add(offset)  # the journal of the previous member is read after its own
             return True
         done += 1
         while done in beyond:
@@ -64,7 +64,7 @@ class Ledger:
         return True
 
     def note_committed(self, positions: dict[int, int]) -> None:
-        """Take the group's positions, after all reads that were before them."""
+        """Set the committed offsets, after all reads that were before them."""
         for partition, offset in positions.items():
             before, done = self.committed.get(partition, 0), self.done(partition)
             assert offset >= before, f"partition {partition}: commit back from {before} to {offset}"

@@ -1,4 +1,4 @@
-"""Columns of rows, for tests, and the class that belongs to each of the twins."""
+"""Arrow-like columns for tests, for the compiled and the reference implementation."""
 
 import struct
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 def record_columns(twin: ModuleType) -> Any:
-    """Returns the RecordColumns that go with the builders of a twin."""
+    """Return the RecordColumns class of an implementation."""
     if twin is reference:
         return reference.RecordColumns
     return import_module("kclient.record._speed_columns").RecordColumns
@@ -33,7 +33,7 @@ def _validity(rows: Sequence[Any]) -> bytes | None:
 
 
 def column(values: Sequence[bytes | None], *, wide: bool = False, first: int = 0) -> BinaryColumn:
-    """Returns a column of these values; `first` others stand before them in its memory."""
+    """Return a column of these values, with `first` others before them in its memory."""
     padded = [*[b"pad"] * first, *values]
     return BinaryColumn(
         len(values),
@@ -48,7 +48,7 @@ def column(values: Sequence[bytes | None], *, wide: bool = False, first: int = 0
 def header_column(
     rows: list[Headers | None], *, wide: bool = False, first: int = 0
 ) -> HeaderColumn:
-    """Returns a column of these headers; `first` other rows stand before them in its memory."""
+    """Return a column of these headers, with `first` other rows before them in its memory."""
     pad: Headers = [("pad", b"pad")]
     padded: list[Headers | None] = [*[pad] * first, *rows]
     pairs = [pair for row in padded for pair in row or []]

@@ -1,6 +1,6 @@
 """Writes docs/reference from the code: ``python -m tests.support.checks.reference_pages``.
 
-`tests/docs` compares the pages with what this makes, so that they cannot fall behind.
+`tests/docs` compares the pages with their generated text.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 
 
 def configuration_page() -> str:
-    """Every option of every client and of the broker."""
+    """Return the page of all options of clients and broker."""
     refused = {key.name for key in java_only_keys()}
     parts = [
         "# Configuration\n",
@@ -52,7 +52,7 @@ def configuration_page() -> str:
 
 
 def config_table(keys: Iterable[ConfigKey]) -> str:
-    """The rows of one table."""
+    """Return a table of options."""
     lines = ["| key | default | form | meaning |", "|---|---|---|---|"]
     lines += [
         f"| `{key.name}` | {default_text(key)} | {cell(key.expected)} | {cell(key.doc)} |"
@@ -62,7 +62,7 @@ def config_table(keys: Iterable[ConfigKey]) -> str:
 
 
 def default_text(key: ConfigKey) -> str:
-    """A default as the page shows it."""
+    """Return a default as the page shows it."""
     if key.default is REQUIRED:
         return "*required*"
     if key.default is None:
@@ -73,12 +73,12 @@ def default_text(key: ConfigKey) -> str:
 
 
 def cell(text: str) -> str:
-    """Text that does not break a table."""
+    """Escape text for a table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
 def protocol_page() -> str:
-    """Every API, with the versions the clients and the companion broker speak."""
+    """Return the page of all APIs, with the versions of the clients and the companion broker."""
     lines = [
         "# Protocol\n",
         (
@@ -100,7 +100,7 @@ def protocol_page() -> str:
 
 
 def errors_page() -> str:
-    """Every error of the clients, then every error code of the protocol."""
+    """Return the page of the errors of the clients and the error codes of the protocol."""
     lines = [
         "# Errors\n",
         (
@@ -137,20 +137,20 @@ def errors_page() -> str:
 
 
 def own_errors() -> list[type[KafkaError]]:
-    """Return the errors in `kclient.errors` that stand for no code of the protocol, by name."""
+    """Return the errors in `kclient.errors` without a code of the protocol, by name."""
     found = {kind for kind in vars(errors).values() if is_own_error(kind)}
     return sorted(found, key=lambda kind: kind.__name__)
 
 
 def is_own_error(value: object) -> bool:
-    """Return whether a value is the class of an error that is raised by the clients alone."""
+    """Return whether a value is an error class that only the clients raise."""
     if not isinstance(value, type) or not issubclass(value, KafkaError):
         return False
     return value.code is None
 
 
 def bases(kind: type[KafkaError]) -> str:
-    """The classes that an error may be caught as, besides its own."""
+    """Return the base classes of an error class."""
     return ", ".join(f"`{base.__name__}`" for base in kind.__bases__ if base is not Exception)
 
 
@@ -161,7 +161,7 @@ def first_paragraph(kind: type[KafkaError]) -> str:
 
 
 def produce_errors_page() -> str:
-    """What the log may hold after a failed Produce request."""
+    """Return the page on the log after a failed Produce request."""
     lines = [
         "# Errors of Produce requests\n",
         (
@@ -189,7 +189,7 @@ def produce_errors_page() -> str:
 
 
 def spark_page() -> str:
-    """Every option of the Spark source and sink."""
+    """Return the page of all options of the Spark source and sink."""
     parts = [
         "# Spark options\n",
         (
@@ -216,7 +216,7 @@ def spark_page() -> str:
 
 
 def yes(flag: bool) -> str:
-    """A flag as the page shows it."""
+    """Return a flag as the page shows it."""
     return "yes" if flag else ""
 
 

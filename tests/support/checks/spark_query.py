@@ -1,4 +1,4 @@
-"""What Spark does with the source of a stream, without Spark."""
+"""Simulation of Spark's use of a stream source, without Spark."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +15,11 @@ Options = Mapping[str, str]
 
 
 class Query:
-    """What Spark does with a source: it keeps ends in a checkpoint, and plans again after a crash.
+    """Spark's use of a source: offset log, commit log, and a new plan after a crash.
 
     Attributes:
         ends: Ends of the micro-batches, as Spark's offset log has them.
-        committed: How many of these are in the commit log.
+        committed: Number of these in the commit log.
     """
 
     def __init__(self, make: Callable[[], StreamReader]) -> None:
@@ -33,7 +33,7 @@ class Query:
         return self.ends[self.committed - 1] if self.committed else self._initial()
 
     def plan(self) -> bool:
-        """Log the end of the next micro-batch, if there is to be one."""
+        """Log the end of the next micro-batch, if there is one."""
         start = self.start()
         reader: Any = self.reader
         if isinstance(reader, UnlimitedStreamReader):
@@ -46,7 +46,7 @@ class Query:
         return True
 
     def run(self) -> list[int]:
-        """Read the micro-batch that was logged last, and commit it."""
+        """Read the last logged micro-batch, and commit it."""
         start = self.start()
         ranges = travelled(self.reader.partitions(start, self.ends[-1]))
         found = [row for one in ranges for row in numbers(travelled(self._make()).read(one))]
@@ -54,18 +54,18 @@ class Query:
         return sorted(found)
 
     def batch(self) -> list[int] | None:
-        """Read the next micro-batch; None if there is none."""
+        """Read the next micro-batch; return None if there is none."""
         return self.run() if self.plan() else None
 
     def rest(self) -> list[list[int]]:
-        """Read all micro-batches that there are now."""
+        """Read all available micro-batches."""
         found = []
         while (rows := self.batch()) is not None:
             found.append(rows)
         return found
 
     def crash(self) -> None:
-        """Go on from the checkpoint, with a source that knows nothing of what was."""
+        """Continue from the checkpoint with a new source."""
         self.reader.stop()
         self.reader = self._make()
 
@@ -78,7 +78,7 @@ Stream = Callable[[Options], Query]
 
 
 def queries(desk: Desk, kind: type[StreamReader]) -> Iterator[Stream]:
-    """Yield what makes queries, and stop them at the end."""
+    """Yield a function that creates queries, and stop them at the end."""
     made: list[Query] = []
 
     def make(options: Options) -> Query:

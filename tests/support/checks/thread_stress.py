@@ -1,6 +1,6 @@
-"""Many threads on one producer, switched as often as the interpreter can.
+"""Many threads with one producer, switched at the shortest interval of the interpreter.
 
-`python -m tests.support.checks.thread_stress` prints what went wrong, or nothing,
+`python -m tests.support.checks.thread_stress` prints failures, or nothing,
 with the hot path that the environment selects.
 """
 
@@ -33,12 +33,12 @@ def switching_all_the_time() -> Iterator[None]:
 
 
 class Worker(threading.Thread):
-    """Sends numbered records in every way there is, and waits in every way, too."""
+    """Sends numbered records by every method, and waits for them in every way."""
 
     def __init__(self, producer: Producer, name: int) -> None:
         super().__init__(daemon=True)
         self.error: BaseException | None = None
-        self.told: list[int] = []
+        self.outcomes: list[int] = []
         self._producer = producer
         self._name = name
         self._dice = random.Random(name)
@@ -46,7 +46,7 @@ class Worker(threading.Thread):
     def run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 (shown by whoever joins)
+        except BaseException as error:  # noqa: BLE001 (reported after join())
             self.error = error
 
     def _work(self) -> None:
@@ -68,21 +68,21 @@ class Worker(threading.Thread):
                     "t",
                     self._value(number),
                     partition=self._name % PARTITIONS,
-                    on_delivery=partial(self._tell, number),
+                    on_delivery=partial(self._note, number),
                 )
                 number += 1
                 if deed > 0.98:
                     future.result(PATIENCE)
 
-    def _tell(self, number: int, metadata: object, error: object) -> None:
-        self.told.append(number)
+    def _note(self, number: int, metadata: object, error: object) -> None:
+        self.outcomes.append(number)
 
     def _value(self, number: int) -> bytes:
         return b"%d:%06d" % (self._name, number) + bytes(self._dice.randrange(200))
 
 
 def stored(bootstrap_servers: str) -> dict[bytes, list[int]]:
-    """Returns each thread's numbers in the order of the log."""
+    """Return each thread's numbers in the order of the log."""
     partitions = [TopicPartition("t", each) for each in range(PARTITIONS)]
     found: dict[bytes, list[int]] = {}
     with Consumer(bootstrap_servers=bootstrap_servers) as consumer:
@@ -97,7 +97,7 @@ def stored(bootstrap_servers: str) -> dict[bytes, list[int]]:
 
 
 def stress() -> list[str]:
-    """Returns what went wrong."""
+    """Return the failures."""
     with EmbeddedCluster(config={"num.partitions": PARTITIONS}) as cluster:
         servers = cluster.bootstrap_servers
         producer = Producer(
@@ -109,12 +109,14 @@ def stress() -> list[str]:
                 worker.start()
             for worker in workers:
                 worker.join(PATIENCE)
-            wrong = [f"{worker.name} waits for ever" for worker in workers if worker.is_alive()]
+            wrong = [f"{worker.name} does not end" for worker in workers if worker.is_alive()]
             wrong += [repr(worker.error) for worker in workers if worker.error is not None]
             producer.close(PATIENCE)
         for worker in workers:
-            if worker.told != sorted(set(worker.told)):
-                wrong.append(f"{worker.name}: told out of order or twice: {worker.told}")
+            if worker.outcomes != sorted(set(worker.outcomes)):
+                wrong.append(
+                    f"{worker.name}: callbacks out of order or repeated: {worker.outcomes}"
+                )
         if producer.metrics()["buffer-available-bytes"] != 8_000:
             wrong.append("memory was lost")
         for name, numbers in stored(servers).items():

@@ -1,4 +1,4 @@
-"""What arrives in another process."""
+"""Copies of objects as they arrive in another process."""
 
 import pickle
 from typing import TypeVar
@@ -7,6 +7,6 @@ T = TypeVar("T")
 
 
 def travelled(sent: T) -> T:
-    """Return a copy that went the way Spark sends objects to its workers."""
+    """Return a copy by the way in which Spark sends objects to its workers."""
     arrived: T = pickle.loads(pickle.dumps(sent))  # noqa: S301 (bytes of this process)
     return arrived

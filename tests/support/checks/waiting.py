@@ -1,4 +1,4 @@
-"""Waiting for a condition instead of for a time."""
+"""Waiting for a condition instead of a time."""
 
 import threading
 import time
@@ -13,13 +13,13 @@ _INTERVAL = 0.02
 def wait_until(
     condition: Callable[[], T], what: str, timeout: float = 30.0, every: float = _INTERVAL
 ) -> T:
-    """Ask `condition` until its answer is true, and return that answer.
+    """Evaluate `condition` until it is true, and return its value.
 
-    It is asked again after `every` seconds; after `timeout` seconds the test fails.
+    It is evaluated again after `every` seconds; after `timeout` seconds the test fails.
     """
     deadline = time.monotonic() + timeout
     pause = threading.Event()
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}; last: {answer!r}"
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}; last: {value!r}"
         pause.wait(every)
-    return answer
+    return value

@@ -1,4 +1,4 @@
-"""A thread that runs while a block lasts."""
+"""A thread that runs during a ``with`` block."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -7,14 +7,14 @@ from typing import Self
 
 
 class BackgroundThread(ABC):
-    """Calls `run()` in a thread from the begin of a ``with`` block to its end.
+    """Calls `run()` in a thread from the start of a ``with`` block to its end.
 
-    What ends `run()` is raised by `check()`, or else when the block is left.
+    An exception of `run()` is raised by `check()`, or otherwise at the end of the block.
 
     Attributes:
         name: Name of the thread.
-        stopping: Is set when `run()` has to return.
-        failure: What `run()` raised.
+        stopping: Set when `run()` has to return.
+        failure: Exception of `run()`.
     """
 
     def __init__(self, name: str, calls: str, timeout: float = 60.0) -> None:
@@ -22,7 +22,7 @@ class BackgroundThread(ABC):
 
         Args:
             name: Name of the thread.
-            calls: What `run()` may wait in, for the error of a thread that does not end.
+            calls: Calls that `run()` may wait in, for the error of a thread that does not end.
             timeout: Seconds within which the thread ends once `stopping` is set.
         """
         self.name = name
@@ -35,21 +35,21 @@ class BackgroundThread(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """Does the work, until `stopping` is set."""
+        """Do the work, until `stopping` is set."""
 
     def ended(self, within: float = 0.0) -> bool:
-        """Waits for the end of `run()` for so many seconds; returns whether it has ended."""
+        """Wait for the end of `run()` for up to these seconds; return whether it has ended."""
         self._thread.join(within)
         return not self._thread.is_alive()
 
     def check(self) -> None:
-        """Fails if `run()` has raised an exception."""
+        """Raise if `run()` has raised an exception."""
         if self.failure is not None:
             self._reported = True
             raise AssertionError(f"thread {self.name} ended: {self.failure!r}") from self.failure
 
     def stop(self) -> None:
-        """Sets `stopping` and waits for the end of the thread; fails if it does not end."""
+        """Set `stopping` and wait for the end of the thread; raise if it does not end."""
         self.stopping.set()
         assert self.ended(self._timeout), self._not_ended
 

@@ -1,4 +1,4 @@
-"""Our clients at one address, made quickly and closed for sure, and what tests do with them."""
+"""kclient's clients at one address, closed at the end of a block, and helpers for them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ _numbers = count(1)
 
 
 class Desk:
-    """Makes clients and topics; leaving the block closes the clients."""
+    """Creates clients and topics; the end of the block closes the clients."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -37,7 +37,7 @@ class Desk:
         return name
 
     def group(self) -> str:
-        """Return a name that no group has."""
+        """Return an unused group name."""
         return f"group-{next(_numbers)}"
 
     def admin(self) -> AdminClient:
@@ -47,7 +47,7 @@ class Desk:
         return self._ending.enter_context(Producer(bootstrap_servers=self.bootstrap, **options))
 
     def consumer(self, group: str | None = None, **options: Any) -> Consumer:
-        """Return a consumer that starts at the beginning and commits only when told to."""
+        """Return a consumer that starts at the beginning and commits only on request."""
         options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **options}
         made = Consumer(bootstrap_servers=self.bootstrap, group_id=group, **options)
         return self._ending.enter_context(made)
@@ -73,7 +73,7 @@ def values(records: list[ConsumerRecord]) -> list[int]:
 
 
 def poll_until(consumer: Consumer, done: Callable[[], object], what: str) -> list[ConsumerRecord]:
-    """Poll until `done()`, and return what came meanwhile."""
+    """Poll until `done()`, and return the records read meanwhile."""
     patience = Patience(20, what)
     found: list[ConsumerRecord] = []
     while not done():

@@ -1,6 +1,6 @@
-"""Other people's clients behind one small synchronous face.
+"""Other projects' clients on one small synchronous interface.
 
-Tests use them as a second opinion, against Apache Kafka and against the companion broker.
+Tests compare with them, on Apache Kafka and on the companion broker.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from tests.support.clients.foreign_record import ForeignRecord, Sending
 
 
 class ForeignClient(Protocol):
-    """What every wrapper does. Each call opens its own client and closes it before it returns.
+    """Operations of every wrapper. Each call creates its own client and closes it.
 
     Errors are the foreign client's own; a wait longer than `timeout` seconds raises TimeoutError.
     """
@@ -23,7 +23,7 @@ class ForeignClient(Protocol):
     def produce(
         self, topic: str, records: Iterable[ForeignRecord], how: Sending = ...
     ) -> list[ForeignRecord]:
-        """Sends the records and returns them with partition and offset, in the order given."""
+        """Send the records; return them with partition and offset, in the order given."""
 
     def consume(
         self,
@@ -34,7 +34,7 @@ class ForeignClient(Protocol):
         isolation: str = ...,
         timeout: float = ...,
     ) -> list[ForeignRecord]:
-        """Returns the next `count` records in the order in which they came.
+        """Return the next `count` records in the order of arrival.
 
         Without `group` all partitions are read from their beginning. With one, the client
         subscribes, starts at the group's offsets or the beginning, commits what it returns, and
@@ -44,13 +44,13 @@ class ForeignClient(Protocol):
     def read_all(
         self, topic: str, *, isolation: str = ..., timeout: float = ...
     ) -> list[ForeignRecord]:
-        """Returns all records that are in the topic now, which may be none."""
+        """Return all records that are in the topic now, which may be none."""
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commits partition -> offset for `group`, which has no members."""
+        """Commit offsets by partition for `group`, which has no members."""
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int | None]:
-        """Returns the offset that `group` has committed for each partition, or None."""
+        """Return the offset that `group` has committed for each partition, or None."""
 
 
 ForeignClientFactory = Callable[[str], ForeignClient]

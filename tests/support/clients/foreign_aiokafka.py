@@ -25,7 +25,7 @@ class AiokafkaClient:
     name = "aiokafka"
 
     def __init__(self, bootstrap: str, native: Mapping[str, Any] | None = None) -> None:
-        """Describes a client; `native` holds aiokafka's own settings for both sides."""
+        """Configure a client; `native` holds aiokafka's own settings for both sides."""
         self._native = {"bootstrap_servers": bootstrap, **(native or {})}
 
     def produce(
@@ -49,7 +49,7 @@ class AiokafkaClient:
             await producer.flush()
             placed = [await future for future in futures]
         return [
-            # With acks=0 there is no answer, and so no place.
+            # With acks=0 there is no response, and so no offset.
             record.at(place.partition, place.offset) if place else record
             for record, place in zip(records, placed, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""confluent-kafka, and so librdkafka, behind the face of tests.support.clients.foreign."""
+"""confluent-kafka, and so librdkafka, on the interface of `ForeignClient`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,7 +24,7 @@ from tests.support.clients.foreign_record import (
 )
 
 _POLL = 0.2
-_ANSWER = 10.0
+_RESPONSE = 10.0
 
 
 class ConfluentClient:
@@ -33,7 +33,7 @@ class ConfluentClient:
     name = "confluent-kafka"
 
     def __init__(self, bootstrap: str, native: Mapping[str, Any] | None = None) -> None:
-        """Describes a client; `native` holds librdkafka's own settings for both sides."""
+        """Configure a client; `native` holds librdkafka's own settings for both sides."""
         self._native = {"bootstrap.servers": bootstrap, **(native or {})}
 
     def produce(
@@ -144,15 +144,15 @@ class ConfluentClient:
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         with closing(self._consumer(group, UNCOMMITTED)) as consumer:
             wanted = [TopicPartition(topic, number, offset) for number, offset in offsets.items()]
-            for answer in consumer.commit(offsets=wanted, asynchronous=False) or ():
-                if answer.error is not None:
-                    raise KafkaException(answer.error)
+            for found in consumer.commit(offsets=wanted, asynchronous=False) or ():
+                if found.error is not None:
+                    raise KafkaException(found.error)
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int | None]:
         with closing(self._consumer(group, UNCOMMITTED)) as consumer:
             asked = [TopicPartition(topic, number) for number in partitions]
-            answers = consumer.committed(asked, timeout=_ANSWER)
-            return {one.partition: one.offset if one.offset >= 0 else None for one in answers}
+            futures = consumer.committed(asked, timeout=_RESPONSE)
+            return {one.partition: one.offset if one.offset >= 0 else None for one in futures}
 
     def _consumer(self, group: str | None, isolation: str, **more: Any) -> Consumer:
         return Consumer(
@@ -170,7 +170,7 @@ class ConfluentClient:
 
     @staticmethod
     def _from_beginning(consumer: Consumer, topic: str) -> list[TopicPartition]:
-        known = consumer.list_topics(topic, timeout=_ANSWER).topics[topic]
+        known = consumer.list_topics(topic, timeout=_RESPONSE).topics[topic]
         if known.error is not None:
             raise KafkaException(known.error)
         return [

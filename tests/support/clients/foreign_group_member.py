@@ -1,6 +1,6 @@
-"""Other people's clients as members of a consumer group; see tests.support.clients.group_member.
+"""Other projects' clients as members of a consumer group; see `group_member`.
 
-Where they raise what passes by itself, such as that no broker can be reached, they are asked again.
+Transient errors that they raise, such as no reachable broker, are retried.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from tests.support.clients.group_member import MOST, POLL_S, Membership, Read, Tell, main
+from tests.support.clients.group_member import MOST, POLL_S, Membership, Read, Report, main
 
 _LEAVE_S = 60.0  # through a restart of the broker
 
@@ -36,8 +36,8 @@ _AIOKAFKA_ASSIGNORS = {
 class KafkaPython(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
     """kafka-python."""
 
-    def __init__(self, member: Membership, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, member: Membership, report: Report) -> None:
+        self._report = report
         self._consumer = kafka.KafkaConsumer(
             bootstrap_servers=member.bootstrap.split(","),
             group_id=member.group,
@@ -83,17 +83,17 @@ class KafkaPython(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
         self._consumer.close()
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        self._tell("assigned", [one.partition for one in assigned])
+        self._report("assigned", [one.partition for one in assigned])
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        self._tell("revoked", [one.partition for one in revoked])
+        self._report("revoked", [one.partition for one in revoked])
 
 
 class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
     """aiokafka, whose loop runs while the program polls."""
 
-    def __init__(self, member: Membership, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, member: Membership, report: Report) -> None:
+        self._report = report
         self._member = member
         self._loop = asyncio.new_event_loop()
         self._consumer: Any = None
@@ -127,7 +127,7 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
         return consumer
 
     def unsubscribe(self) -> None:
-        # Its own unsubscribe() fails an assertion of its coordination where a rebalance is on.
+        # Its own unsubscribe() fails an assertion of its coordination during a rebalance.
         had = self._consumer.assignment()
         self._run(self._consumer.stop())
         self._consumer = None
@@ -135,8 +135,8 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
 
     def poll(self) -> list[Read]:
         polled = self._run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=MOST))
-        # It tells of a revocation while records of these partitions are on their way to the caller:
-        # who has them next begins before them.
+        # It reports a revocation while records of these partitions are on their way to the caller:
+        # the next owner starts before them.
         return [
             (one.partition, one.offset, one.value)
             for batch in polled.values()
@@ -159,12 +159,12 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         given = [one.partition for one in assigned]
         self._owned.update(given)
-        self._tell("assigned", given)
+        self._report("assigned", given)
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         taken = [one.partition for one in revoked]
         self._owned.difference_update(taken)
-        self._tell("revoked", taken)
+        self._report("revoked", taken)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return self._loop.run_until_complete(work)
@@ -173,8 +173,8 @@ class Aiokafka(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it 
 class Confluent:
     """confluent-kafka, and so librdkafka."""
 
-    def __init__(self, member: Membership, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, member: Membership, report: Report) -> None:
+        self._report = report
         optional = {} if member.instance is None else {"group.instance.id": member.instance}
         self._consumer = confluent_kafka.Consumer(
             {
@@ -192,7 +192,7 @@ class Confluent:
             }
         )
         self._fetched: list[confluent_kafka.Message] = []
-        self._uncommitted: dict[int, confluent_kafka.Message] = {}  # of each partition the last
+        self._uncommitted: dict[int, confluent_kafka.Message] = {}  # the last of each partition
 
     def subscribe(self, topic: str) -> None:
         self._consumer.subscribe(
@@ -204,8 +204,8 @@ class Confluent:
 
     def unsubscribe(self) -> None:
         self._consumer.unsubscribe()
-        # It goes on with its partitions until they are taken from it in a poll, and that may be
-        # after another that hands out a record: one that counts as read if it joins before then.
+        # It keeps its partitions until a poll revokes them, possibly after another poll that
+        # returns a record, which counts as read if the member joins before.
         ends = time.monotonic() + _LEAVE_S
         while held := self._consumer.assignment():
             if time.monotonic() > ends:
@@ -245,15 +245,15 @@ class Confluent:
         self._consumer.close()
 
     def _teller(self, what: str) -> Callable[[Any, list[Any]], None]:
-        def tell(_: Any, partitions: list[Any]) -> None:
+        def report(_: Any, partitions: list[Any]) -> None:
             moved = [one.partition for one in partitions]
             # Of these it reads on where the group's commits say, or not at all.
             self._fetched = [one for one in self._fetched if one.partition() not in moved]
             for partition in moved:
                 self._uncommitted.pop(partition, None)
-            self._tell(what, moved)
+            self._report(what, moved)
 
-        return tell
+        return report
 
 
 def _as_bytes(value: Any) -> bytes:

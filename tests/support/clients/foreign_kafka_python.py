@@ -1,4 +1,4 @@
-"""kafka-python behind the face of tests.support.clients.foreign."""
+"""kafka-python on the interface of `ForeignClient`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -25,7 +25,7 @@ class KafkaPythonClient:
     name = "kafka-python"
 
     def __init__(self, bootstrap: str, native: Mapping[str, Any] | None = None) -> None:
-        """Describes a client; `native` holds kafka-python's own settings for both sides."""
+        """Configure a client; `native` holds kafka-python's own settings for both sides."""
         self._native = {"bootstrap_servers": bootstrap.split(","), **(native or {})}
 
     def produce(

@@ -1,4 +1,4 @@
-"""A record as any client sees it, so that what one client wrote compares with what another read."""
+"""Records in a form that compares those of all clients."""
 
 import time
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ Header = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ForeignRecord:
-    """A record in nobody's own form; what a producer leaves to others is -1 before sending.
+    """A record independent of any client; -1 for values that the producer chooses.
 
     Attributes:
         partition: -1 lets the client's partitioner choose.
@@ -24,7 +24,7 @@ class ForeignRecord:
     offset: int = -1
 
     def at(self, partition: int, offset: int) -> Self:
-        """Returns the same record with the place where it was stored."""
+        """Return the same record with its partition and offset."""
         return replace(self, partition=partition, offset=offset)
 
     @property
@@ -35,14 +35,14 @@ class ForeignRecord:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How records are sent.
+    """Options of a producer.
 
     Attributes:
         codec: none, gzip, snappy, lz4 or zstd.
         acks: "all", "1" or "0".
-        idempotence: whether the producer asks for an id and numbers its batches.
-        transactional_id: when given, all records go into one transaction.
-        commit: how that transaction ends.
+        idempotence: Whether the producer is idempotent.
+        transactional_id: If given, all records go into one transaction.
+        commit: Whether that transaction commits.
     """
 
     codec: str = "none"
@@ -66,11 +66,11 @@ class Patience:
         self._what = what
 
     def remaining_ms(self) -> float:
-        """Returns the time that is left in milliseconds, 0 when it is over."""
+        """Return the time that is left in milliseconds, at least 0."""
         return max(0.0, self._deadline - time.monotonic()) * 1000
 
     def check(self, so_far: int) -> None:
-        """Raises TimeoutError when the time is over."""
+        """Raise TimeoutError after the deadline."""
         if time.monotonic() > self._deadline:
             msg = f"{self._what}: {so_far} records after {self._seconds:g} s"
             raise TimeoutError(msg)

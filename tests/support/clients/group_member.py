@@ -1,12 +1,12 @@
-"""A member of a consumer group as a program, which a test may let go, come back, stall or kill.
+"""Program of a group member, which a test can make leave, rejoin, stall, or kill.
 
-It reads, writes down what it read, and only then commits. Its journal tells, a line each:
+It reads, journals what it read, and only then commits. The lines of its journal:
 
     assigned 0,3    revoked 0,3    lost 0,3    read <partition> <offset> <value>    refused <error>
-    generation 5    (with each assignment, of clients that tell it)
-    at <time>       (before what a poll returned: when it did, by the monotonic clock, in seconds)
+    generation 5    (with each assignment, of clients that report it)
+    at <time>       (before the records of a poll: its end, by the monotonic clock, in seconds)
 
-Commands come by standard input, a byte each; at its end the member closes and ends.
+Commands come by standard input, a byte each; at its end the member closes and exits.
 """
 
 import argparse
@@ -29,7 +29,7 @@ POLL_S = 0.1
 _READ_UNCOMMITTED = "read_uncommitted"
 MOST = 100  # records of one poll, which a crash may repeat
 
-# What a commit may end with while a group rebalances, brokers are away or the topic is deleted.
+# Errors of a commit during a rebalance, without brokers, or after deletion of the topic.
 _REFUSALS = (
     CommitFailedError,
     RebalanceInProgressError,
@@ -38,18 +38,18 @@ _REFUSALS = (
 )
 
 Read = tuple[int, int, bytes]
-Tell = Callable[[str, Iterable[int]], None]
+Report = Callable[[str, Iterable[int]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a member is to its group.
+    """Options of a member.
 
     Attributes:
-        instance: Its name where it is a static member.
+        instance: ``group.instance.id`` of a static member.
         strategy: The assignor, by Kafka's name.
-        max_poll_ms: How long it may work between two polls.
-        work_ms: How long it works on what a poll returned, before it commits.
+        max_poll_ms: ``max.poll.interval.ms``.
+        work_ms: Processing time of the records of a poll, before the commit.
         isolation: As in the consumer's configuration.
     """
 
@@ -67,7 +67,7 @@ class Membership:
         return min(500, self.session_ms // 4)
 
     def arguments(self) -> list[str]:
-        """Return what `main` makes this of."""
+        """Return the arguments that `main` parses."""
         given = ["--bootstrap", self.bootstrap, "--group", self.group, "--strategy", self.strategy]
         given += ["--session-ms", str(self.session_ms), "--max-poll-ms", str(self.max_poll_ms)]
         given += ["--work-ms", str(self.work_ms)]
@@ -77,13 +77,13 @@ class Membership:
 
 
 class Client(Protocol):
-    """What the program needs of a client."""
+    """Operations of a client that the program uses."""
 
     def subscribe(self, topic: str) -> None: ...
     def unsubscribe(self) -> None: ...
     def poll(self) -> list[Read]: ...
     def commit(self) -> str | None:
-        """Commit all that was read of the partitions it has; return why not, where refused."""
+        """Commit the position of each owned partition; return why it was refused, or None."""
 
     def close(self) -> None: ...
 
@@ -91,8 +91,8 @@ class Client(Protocol):
 class Own:
     """kclient."""
 
-    def __init__(self, member: Membership, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, member: Membership, report: Report) -> None:
+        self._report = report
         optional: dict[str, Any] = {}
         if member.instance is not None:
             optional["group_instance_id"] = member.instance
@@ -139,24 +139,24 @@ class Own:
         self._consumer.close()
 
     def _assigned(self, partitions: list[TopicPartition]) -> None:
-        self._tell("generation", [self._consumer.group_metadata().generation_id])
-        self._tell("assigned", [one.partition for one in partitions])
+        self._report("generation", [self._consumer.group_metadata().generation_id])
+        self._report("assigned", [one.partition for one in partitions])
 
     def _teller(self, what: str) -> Callable[[list[TopicPartition]], None]:
-        return lambda partitions: self._tell(what, [one.partition for one in partitions])
+        return lambda partitions: self._report(what, [one.partition for one in partitions])
 
 
-Clients = Mapping[str, Callable[[Membership, Tell], Client]]
+Clients = Mapping[str, Callable[[Membership, Report], Client]]
 
 
 class Program:
     """The loop of a member."""
 
     def __init__(self, clients: Clients, arguments: argparse.Namespace, commands: int = 0) -> None:
-        """Make a member.
+        """Create a member.
 
         Args:
-            commands: The file descriptor they come by.
+            commands: The file descriptor of the commands.
         """
         self._commands = commands
         self._journal = arguments.journal.open("wb")
@@ -171,7 +171,7 @@ class Program:
             arguments.work_ms,
             arguments.isolation,
         )
-        self._client = clients[arguments.client](member, self._tell)
+        self._client = clients[arguments.client](member, self._report)
         self._stall_s = member.max_poll_ms / 1000 + 2 * POLL_S
         self._work_s = member.work_ms / 1000
         self._pause = threading.Event()
@@ -201,14 +201,14 @@ class Program:
             self._pause.wait(self._work_s)
         elif not self._refused:
             return
-        # A member that keeps its partitions in a rebalance is not given those records again, and
+        # A member that keeps its partitions in a rebalance does not get those records again, and
         # after the last of them no read would make it commit what the rebalance refused.
         refused = self._client.commit()
         self._refused = refused is not None
         if refused is not None:
             self._write(b"refused %s\n" % refused.encode())
 
-    def _tell(self, what: str, partitions: Iterable[int]) -> None:
+    def _report(self, what: str, partitions: Iterable[int]) -> None:
         shown = ",".join(str(number) for number in sorted(partitions))
         self._write(f"{what} {shown}\n".encode())
 
@@ -217,7 +217,7 @@ class Program:
         self._journal.flush()
 
     def _command(self) -> bytes | None:
-        """Return a command, b"" at the end of the input, None where there is none at present."""
+        """Return a command, b"" at the end of the input, None if there is none now."""
         os.set_blocking(self._commands, not self._joined)
         try:
             return os.read(self._commands, 1)

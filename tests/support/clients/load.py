@@ -1,4 +1,4 @@
-"""Records that are sent all the time a test lasts, numbered so that no fault can hide."""
+"""Records sent for the duration of a test, numbered so that every fault shows."""
 
 import itertools
 import threading
@@ -24,10 +24,10 @@ class Placed(NamedTuple):
 
 
 class Load(BackgroundThread):
-    """Sends ``key:0, key:1, …`` for each of twenty keys in turn, from a thread of its own.
+    """Sends ``key:0, key:1, …`` for each of twenty keys in turn, from its own thread.
 
-    It never waits for a single record, but has at most `ahead` of them unacknowledged, so that it
-    stops with a broker that stops. Leaving the block stops it.
+    It does not wait for single records, but has at most `ahead` of them unacknowledged, so that it
+    stops with a broker that stops. The end of the block stops it.
     """
 
     def __init__(self, producer: Producer, topic: str, ahead: int = 1000) -> None:
@@ -36,16 +36,16 @@ class Load(BackgroundThread):
         self.placed: list[Placed] = []
         self._producer = producer
         self._topic = topic
-        self._room = threading.Semaphore(ahead)
+        self._space = threading.Semaphore(ahead)
         self._sent = 0
 
     @property
     def acknowledged(self) -> int:
-        """How many records the broker has taken so far."""
+        """Number of records acknowledged so far."""
         return len(self.placed)
 
     def await_more(self, count: int, timeout: float = 60.0) -> None:
-        """Return when so many more records than now were acknowledged."""
+        """Return when this many more records than now were acknowledged."""
         goal = self.acknowledged + count
         what = f"{goal} records acknowledged ({self._producer.metrics()})"
 
@@ -67,11 +67,11 @@ class Load(BackgroundThread):
 
     def stop(self) -> None:
         self.stopping.set()
-        self._room.release()
+        self._space.release()
         super().stop()
 
     def run(self) -> None:
-        while self._room.acquire() and not self.stopping.is_set():
+        while self._space.acquire() and not self.stopping.is_set():
             self._send(self._sent)
             self._sent += 1
 
@@ -83,30 +83,30 @@ class Load(BackgroundThread):
                 self.placed.append(Placed(at.partition, at.offset, value))
             elif error is not None:
                 self.failures.append(error)
-            self._room.release()
+            self._space.release()
 
         self._producer.send(self._topic, value, value.partition(b":")[0], on_delivery=delivered)
 
 
 def value_of(number: int, prefix: bytes = b"") -> bytes:
-    """Return the value of the record with this number: its key, and its place among its key's."""
+    """Return the value of the record with this number: its key, and its number in the key."""
     return b"%skey-%d:%d" % (prefix, number % _KEYS, number // _KEYS)
 
 
 def check_intact(sent: Iterable[bytes], found: Iterable[ForeignRecord]) -> None:
-    """Fail unless every record is there once, each key in one partition and in order."""
+    """Fail unless every record was read once, each key in one partition and in order."""
     times = Counter(record.value for record in found)
     lost = [value for value in sent if value not in times]
     assert lost == [], f"{len(lost)} records are lost, the first ones {lost[:5]}"
     doubled = [value for value, count in times.items() if count > 1]
-    assert doubled == [], f"{len(doubled)} records are there twice, the first ones {doubled[:5]}"
+    assert doubled == [], f"{len(doubled)} records are duplicated, the first ones {doubled[:5]}"
     foreign = times.keys() - set(sent)
-    assert not foreign, f"nobody sent {sorted(map(str, foreign))[:5]}"
+    assert not foreign, f"records that were not sent: {sorted(map(str, foreign))[:5]}"
     check_order(found)
 
 
 def check_order(found: Iterable[ForeignRecord]) -> None:
-    """Fail unless the records of each key stand in one partition, in the order of sending."""
+    """Fail unless the records of each key are in one partition, in the order of sending."""
     homes: dict[bytes | None, set[int]] = defaultdict(set)
     order: dict[bytes | None, list[int]] = defaultdict(list)
     for record in sorted(found, key=lambda one: (one.partition, one.offset)):

@@ -1,4 +1,4 @@
-"""kclient behind the face of tests.support.clients.foreign, so that it stands beside the others."""
+"""kclient on the interface of `ForeignClient`, to be compared with the others."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from tests.support.clients.foreign_record import (
 )
 
 _POLL = 0.2
-_ANSWER = 30.0
+_RESPONSE = 30.0
 
 
 class OwnClient:
@@ -22,7 +22,7 @@ class OwnClient:
     name = "kclient"
 
     def __init__(self, bootstrap: str, native: Mapping[str, Any] | None = None) -> None:
-        """Describes a client; `native` holds settings for both sides."""
+        """Configure a client; `native` holds settings for both sides."""
         self._native = {"bootstrap_servers": bootstrap, **(native or {})}
 
     def produce(
@@ -47,8 +47,8 @@ class OwnClient:
                 )
                 for record in given
             ]
-            producer.flush(_ANSWER)
-            placed = [future.result(_ANSWER) for future in futures]
+            producer.flush(_RESPONSE)
+            placed = [future.result(_RESPONSE) for future in futures]
         return [
             record.at(place.partition, place.offset)
             for record, place in zip(given, placed, strict=True)
@@ -103,8 +103,8 @@ class OwnClient:
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, int | None]:
         with self._consumer(group, UNCOMMITTED) as consumer:
             asked = [TopicPartition(topic, partition) for partition in partitions]
-            answers = consumer.committed(asked)
-        found = {one.partition: answers.get(one) for one in asked}
+            responses = consumer.committed(asked)
+        found = {one.partition: responses.get(one) for one in asked}
         return {number: at.offset if at is not None else None for number, at in found.items()}
 
     def _consumer(self, group: str | None, isolation: Any) -> Consumer:

@@ -1,4 +1,4 @@
-"""Requests with something in every field."""
+"""Requests with a value in every field."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ StructT = TypeVar("StructT", bound=Struct)
 
 
 def filled(kind: type[StructT], version: int, topic: str, topic_id: bytes) -> StructT:
-    """Return a struct with one element in every array, and the topic wherever a name may stand."""
+    """Return a struct with one element in every array, and the topic as every name."""
     plain: dict[object, object] = {Wire.STRING: topic, Wire.UUID: topic_id}
     values: dict[str, object] = {}
     for name, field in kind.fields.items():
@@ -29,12 +29,12 @@ def filled(kind: type[StructT], version: int, topic: str, topic_id: bytes) -> St
 
 
 def filled_request(kind: type[Request], version: int, topic: str, topic_id: bytes) -> Request:
-    """Return a request as `filled`, one that is answered."""
+    """Return a request like `filled`, one that has a response."""
     return _answerable(filled(kind, version, topic, topic_id), version)
 
 
 def plain_request(kind: type[Request], version: int) -> Request:
-    """Return a request without anything in it, one that is answered."""
+    """Return an empty request, one that has a response."""
     return _answerable(kind(), version)
 
 

@@ -1,4 +1,4 @@
-"""A broker for tests of clients: answers from a script, on the in-memory network."""
+"""A scripted broker for tests of clients, on the virtual network."""
 
 import struct
 from collections.abc import Callable
@@ -23,20 +23,20 @@ from kclient.protocol.messages.metadata import (
 from kclient.protocol.registry import REQUESTS
 from kclient.testing.virtual.virtual_socket import VirtualSocket
 
-Answer = Callable[[RequestHeader, Request], Response | bytes | None]
+ScriptedResponse = Callable[[RequestHeader, Request], Response | bytes | None]
 """Returns a response, a raw frame body, or None for silence."""
 
 
 class ScriptedBroker:
-    """Understands frames, answers ApiVersions and Metadata, and what a test adds.
+    """Parses frames, responds to ApiVersions and Metadata, and as a test adds.
 
     Attributes:
-        versions: Range offered by API.
+        versions: Supported versions by API.
         topics: Partition leaders by topic; epochs are `epoch`.
-        answers: What to do by API, instead of the ordinary answer.
-        asked: Headers of all requests, in their order.
-        silent: Whether requests are read and not answered.
-        hang_up_on: APIs at which the connection is closed without an answer.
+        responses: Responses by API, instead of the default ones.
+        asked: Headers of all requests, in order.
+        silent: Whether requests are read without a response.
+        hang_up_on: APIs at which the connection is closed without a response.
     """
 
     def __init__(self, node: Node, brokers: list[Node] | None = None) -> None:
@@ -50,7 +50,7 @@ class ScriptedBroker:
         self.topic_ids: dict[str, bytes] = {}
         self.epoch = 1
         self.throttle_ms = 0
-        self.answers: dict[ApiKey, Answer] = {}
+        self.responses: dict[ApiKey, ScriptedResponse] = {}
         self.asked: list[RequestHeader] = []
         self.requests: list[Request] = []
         self.silent = False
@@ -84,11 +84,11 @@ class ScriptedBroker:
         self.requests.append(request)
         if self.silent:
             return
-        answer = self.answers.get(header.api_key, self.answer)(header, request)
-        if answer is not None:
-            socket.deliver(framed(answer, header))
+        response = self.responses.get(header.api_key, self.respond)(header, request)
+        if response is not None:
+            socket.deliver(framed(response, header))
 
-    def answer(self, header: RequestHeader, request: Request) -> Response | bytes | None:
+    def respond(self, header: RequestHeader, request: Request) -> Response | bytes | None:
         if isinstance(request, ApiVersionsRequest):
             highest = self.versions[ApiKey.API_VERSIONS][1]
             if header.api_version > highest:
@@ -97,7 +97,7 @@ class ScriptedBroker:
             return self.api_versions()
         if isinstance(request, MetadataRequest):
             return self.metadata(request)
-        raise AssertionError(f"nothing is said about {header.api_key.name}")
+        raise AssertionError(f"no response is scripted for {header.api_key.name}")
 
     def api_versions(self, error_code: int = 0) -> ApiVersionsResponse:
         return ApiVersionsResponse(
@@ -146,12 +146,12 @@ class ScriptedBroker:
         )
 
 
-def framed(answer: Response | bytes, header: RequestHeader) -> bytes:
-    """Return a response as bytes on the wire, with its size."""
-    if isinstance(answer, bytes):
-        body = answer
+def framed(response: Response | bytes, header: RequestHeader) -> bytes:
+    """Return a response as a frame, with its size."""
+    if isinstance(response, bytes):
+        body = response
     else:
-        parts = encode_response(answer, header.api_version, header.correlation_id)
+        parts = encode_response(response, header.api_version, header.correlation_id)
         body = b"".join(
             part.read() if isinstance(part, FileSlice) else bytes(part) for part in parts
         )

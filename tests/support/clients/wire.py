@@ -1,4 +1,4 @@
-"""A bare connection that speaks Kafka message by message, and bytes where a test wants to lie."""
+"""A connection that sends and receives single Kafka messages, or any bytes."""
 
 import itertools
 import socket
@@ -38,7 +38,7 @@ TIMEOUT = 10.0
 
 
 class Wire:
-    """One connection, a new one or one given. Reads and writes give up after `TIMEOUT` seconds."""
+    """A connection, new or given. Reads and writes time out after `TIMEOUT` seconds."""
 
     def __init__(self, bootstrap: str, connected: socket.socket | None = None) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -63,7 +63,7 @@ class Wire:
         return correlation_id
 
     def send_frame(self, frame: bytes) -> None:
-        """Send bytes behind their length."""
+        """Send bytes with their size."""
         self.send_bytes(struct.pack(">i", len(frame)) + frame)
 
     def send_bytes(self, data: bytes) -> None:
@@ -71,7 +71,7 @@ class Wire:
         self.socket.sendall(data)
 
     def receive_frame(self) -> bytes:
-        """Return the next frame without its length; EOFError if the peer closed."""
+        """Return the next frame without its size; raise EOFError if the peer closed."""
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)
 
@@ -80,21 +80,21 @@ class Wire:
         return decode_response(self.receive_frame(), response, version)
 
     def ask(self, request: Request, version: int, response: type[ResponseT]) -> ResponseT:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         sent = self.send(request, version)
-        received, answer = self.receive(response, version)
+        received, found = self.receive(response, version)
         assert received == sent
-        return answer
+        return found
 
     def is_closed_by_peer(self) -> bool:
-        """Wait for the peer to close; return whether it did without sending anything."""
+        """Wait for the peer to close; return whether it did so without sending anything."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """Create a topic, settings given with underscores; return its id."""
+        """Create a topic with settings as keywords; return its id."""
         wanted = CreatableTopic(
             name=name,
             num_partitions=partitions,
@@ -104,14 +104,14 @@ class Wire:
                 for key, value in configs.items()
             ],
         )
-        answer = self.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
-        assert answer.topics[0].error_code == 0, answer
-        return answer.topics[0].topic_id
+        response = self.ask(CreateTopicsRequest(topics=[wanted]), 7, CreateTopicsResponse)
+        assert response.topics[0].error_code == 0, response
+        return response.topics[0].topic_id
 
     def produce(
         self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1, version: int = 9
     ) -> PartitionProduceResponse:
-        """Append batches to a topic named by name; return the partition's answer."""
+        """Append batches to a topic by name; return the partition's response."""
         request = ProduceRequest(
             acks=acks,
             timeout_ms=5000,
@@ -122,18 +122,18 @@ class Wire:
                 )
             ],
         )
-        answer = self.ask(request, version, ProduceResponse)
-        return answer.responses[0].partition_responses[0]
+        response = self.ask(request, version, ProduceResponse)
+        return response.responses[0].partition_responses[0]
 
     def fetch(
         self, topic: str, offset: int, *, partition: int = 0, version: int = 12, **options: int
     ) -> PartitionData:
-        """Fetch from a topic named by name; return the partition's answer."""
-        answer = self.ask(
+        """Fetch from a topic by name; return the partition's response."""
+        response = self.ask(
             fetch_request(topic, offset, partition, **options), version, FetchResponse
         )
-        assert answer.error_code == 0
-        return answer.responses[0].partitions[0]
+        assert response.error_code == 0
+        return response.responses[0].partitions[0]
 
     def _exactly(self, count: int) -> bytes:
         received = bytearray()
@@ -155,7 +155,7 @@ def fetch_request(
     max_bytes: int = 1 << 20,
     isolation: int = 0,
 ) -> FetchRequest:
-    """Return a fetch of one partition of a topic named by name."""
+    """Return a fetch request of one partition of a topic by name."""
     part = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -167,11 +167,11 @@ def fetch_request(
 
 
 def batch(values: Sequence[bytes], *, timestamp: int = 1_700_000_000_000, **seal: int) -> bytes:
-    """Return one batch of values; `seal` holds what else `RecordBatchBuilder.seal` takes."""
+    """Return one batch of values; `seal` holds further arguments of `RecordBatchBuilder.seal`."""
     builder = RecordBatchBuilder(bytearray(200 + sum(len(value) + 30 for value in values)))
     for value in values:
         assert builder.append(timestamp, None, value, None) >= 0
-    return bytes(builder.seal(**seal))  # type: ignore[arg-type]  # ints stand for enums and flags
+    return bytes(builder.seal(**seal))  # type: ignore[arg-type]  # ints for enums and flags
 
 
 def joined(parts: Sequence[WirePart]) -> bytes:
@@ -180,7 +180,7 @@ def joined(parts: Sequence[WirePart]) -> bytes:
 
 
 def records_of(data: WirePart | None) -> list[Record]:
-    """Return the records of whole batches; a cut-off one at the end is left out."""
+    """Return the records of whole batches, without a cut-off batch at the end."""
     assert data is not None
     assert not isinstance(data, FileSlice)
     return [record for found in read_batches(data) for record in found.records()]

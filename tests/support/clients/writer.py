@@ -1,7 +1,7 @@
-"""A producer as a program, which writes numbered records until its input ends.
+"""Program of a producer that writes numbered records until its input ends.
 
-Each second, and once more at its end, it prints its state as a line of JSON: see
-`WriterProcess`. With a journal it goes on when records fail, and writes down the
+Each second, and at its end, it prints its state as a line of JSON: see
+`WriterProcess`. With a journal it continues when records fail, and writes the
 outcome of each record, a line each, with the time by the monotonic clock in seconds:
 
     acked <time> <number> <partition> <offset>
@@ -26,27 +26,27 @@ from tests.support.checks.audit import seal
 from tests.support.clients.load import value_of
 
 _TICK_S = 0.02
-_TELL_S = 1.0
+_REPORT_S = 1.0
 _FLUSH_S = 120.0
 _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a writer sends, and how its producer is configured.
+    """Records of a writer, and the configuration of its producer.
 
     Attributes:
         bootstrap: Address of the brokers.
-        topic: Where the records go.
-        name: The beginning of the records' keys.
-        rate: Records a second.
+        topic: Topic of the records.
+        name: Prefix of the records' keys.
+        rate: Records per second.
         acks: As in the producer's configuration.
         idempotence: As in the producer's configuration.
-        in_flight: Requests that one broker may have unanswered.
-        delivery_ms: How long a record may take until its outcome.
-        request_ms: How long the producer waits for a response.
-        block_ms: How long `send` may wait.
-        ahead: How many records may be unacknowledged; the writer pauses beyond that.
+        in_flight: Requests in flight to one broker.
+        delivery_ms: ``delivery.timeout.ms``.
+        request_ms: ``request.timeout.ms``.
+        block_ms: ``max.block.ms``.
+        ahead: Number of unacknowledged records at which the writer pauses.
     """
 
     bootstrap: str
@@ -62,12 +62,12 @@ class Writing:
     ahead: int = 5_000
 
     def arguments(self) -> list[str]:
-        """Returns what `parsed` reads."""
+        """Return the arguments that `parsed` reads."""
         given = [f"--{name}={getattr(self, name.replace('-', '_'))}" for name in _TEXTS + _NUMBERS]
         return given if self.idempotence else [*given, "--plain"]
 
     def producer(self) -> Producer:
-        """Returns a producer that is configured so."""
+        """Return a producer with this configuration."""
         acks: Any = self.acks
         return Producer(
             bootstrap_servers=self.bootstrap,
@@ -87,7 +87,7 @@ _NUMBERS = ["rate", "in-flight", "delivery-ms", "request-ms", "block-ms", "ahead
 
 
 def parsed(arguments: argparse.Namespace) -> Writing:
-    """Returns what the command line describes."""
+    """Return the writing that the command line describes."""
     names = [name.replace("-", "_") for name in _TEXTS + _NUMBERS]
     given = {name: getattr(arguments, name) for name in names}
     return Writing(idempotence=not arguments.plain, **given)
@@ -107,7 +107,7 @@ class Writer:
         self._pause = 0.0
 
     def run(self) -> None:
-        """Writes until the standard input ends, and reports its state."""
+        """Write until the standard input ends, and report the state."""
         os.set_blocking(0, False)
         tick = threading.Event()
         due, reported, rate = 0.0, time.monotonic(), self._writing.rate
@@ -118,11 +118,11 @@ class Writer:
                 self._send(self._sent)
                 self._sent += 1
                 due -= 1
-            if time.monotonic() > reported + _TELL_S:
+            if time.monotonic() > reported + _REPORT_S:
                 reported = time.monotonic()
-                self._tell(done=False)
+                self._report(done=False)
         self._producer.flush(_FLUSH_S)
-        self._tell(done=True)
+        self._report(done=True)
 
     def _settled(self) -> int:
         return self._acknowledged + self._failed
@@ -161,8 +161,8 @@ class Writer:
             outcome = (time.monotonic(), number, error.possibly_written, kind)
             self._journal.write(b"failed %.3f %d %d %s\n" % outcome)
 
-    def _tell(self, *, done: bool) -> None:
-        """Prints the state, with the longest time without an acknowledgement since the last one."""
+    def _report(self, *, done: bool) -> None:
+        """Print the state, with the longest time without an acknowledgement since the last one."""
         state: dict[str, Any] = {
             "sent": self._sent,
             "acknowledged": self._acknowledged,
@@ -188,7 +188,7 @@ def _input_ended() -> bool:
 
 
 def main() -> None:
-    """Runs the writer that the command line describes."""
+    """Run the writer that the command line describes."""
     parser = argparse.ArgumentParser()
     for name in _TEXTS:
         parser.add_argument(f"--{name}", required=True)

@@ -147,7 +147,7 @@ class BrokerLife:
 
 
 def check(data_dir: Path, dead: BrokerLife) -> None:
-    """What was acknowledged is there once, in order; what was deleted is gone; it all goes on."""
+    """Check acknowledged records (once, in order), deletions, and that writes work."""
     life = BrokerLife(data_dir, SystemFiles())
     life.broker.start(threads=False)
     try:

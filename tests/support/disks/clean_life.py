@@ -45,7 +45,7 @@ SETTINGS = LogManagerSettings(
 
 
 class Lack:
-    """The n-th operation, and those next to it, find no room or no descriptor left.
+    """The n-th operation, and those after it, find no space or no descriptor left.
 
     Attributes:
         operations: How many there were.
@@ -159,7 +159,7 @@ class CleanLife:
         self.disk.locks.clear()
 
     def check(self) -> None:
-        """What was acknowledged is there; the log goes on, is compacted, and starts again."""
+        """Check acknowledged records, and that the log works, is compacted, and reopens."""
         self.start()
         assert self.manager.failed_logs() == {}
         self.log.high_watermark = self.log.log_end_offset

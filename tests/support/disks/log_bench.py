@@ -1,4 +1,4 @@
-"""Logs that are opened, crashed and opened again, under a clock that stands still."""
+"""Logs that are opened, crashed and reopened, with a clock that only tests advance."""
 
 import random
 from pathlib import Path

@@ -71,7 +71,7 @@ class Life:
 
 
 def check(data_dir: Path, dead: Life) -> None:
-    """What was acknowledged is there once and in order; the log goes on, and starts again."""
+    """Check acknowledged records (once, in order), and that the log works and reopens."""
     life = Life(data_dir, SystemFiles(), dead.acknowledged)
     life.manager.load()
     try:

@@ -16,8 +16,8 @@ NO_SPACE = errno.ENOSPC
 class NthFault(SystemFiles):
     """Fails `times` operations in a row, from the `first` one that can fail for the given reason.
 
-    With NO_DESCRIPTORS whatever opens something can fail, with NO_SPACE whatever needs room; what
-    was half done by then stays half done.
+    With NO_DESCRIPTORS operations that open a file can fail, with NO_SPACE those that need space;
+    the first half of an operation stays done.
 
     Attributes:
         operations: How many operations could have failed so far.
@@ -89,7 +89,7 @@ class NthFault(SystemFiles):
 
 
 class _File:
-    """A file that may find no room."""
+    """A file for which the disk may be full."""
 
     def __init__(self, file: File, faults: NthFault) -> None:
         self._file = file

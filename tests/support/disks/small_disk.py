@@ -10,17 +10,17 @@ from typing import Protocol
 
 from tests.support.processes.broker_process import BrokerProcess
 
-ROOM = 300_000
+SPACE = 300_000
 
 
 class SmallDisk(Protocol):
     """Where a broker keeps its data."""
 
-    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
+    def fill(self, broker: BrokerProcess, space: int = SPACE) -> None:
         """Leave so many bytes for more: for all files together, or for each of them."""
 
     def free(self, broker: BrokerProcess) -> None:
-        """Make room again."""
+        """Free the space again."""
 
 
 class TinyFileSystem:
@@ -30,9 +30,9 @@ class TinyFileSystem:
         self._directory = directory
         self._ballast = directory / "ballast"
 
-    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
+    def fill(self, broker: BrokerProcess, space: int = SPACE) -> None:
         left = os.statvfs(self._directory)
-        self._ballast.write_bytes(bytes(max(0, left.f_bavail * left.f_frsize - room)))
+        self._ballast.write_bytes(bytes(max(0, left.f_bavail * left.f_frsize - space)))
 
     def free(self, broker: BrokerProcess) -> None:
         self._ballast.unlink(missing_ok=True)
@@ -41,8 +41,8 @@ class TinyFileSystem:
 class SizeLimit:
     """RLIMIT_FSIZE of the broker's process: a write beyond it is cut short, then refused."""
 
-    def fill(self, broker: BrokerProcess, room: int = ROOM) -> None:
-        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    def fill(self, broker: BrokerProcess, space: int = SPACE) -> None:
+        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (space, resource.RLIM_INFINITY))
 
     def free(self, broker: BrokerProcess) -> None:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)

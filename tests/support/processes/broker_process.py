@@ -1,4 +1,4 @@
-"""A broker in a process of its own, which a test may kill."""
+"""A broker in a process of its own, which a test can kill."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ def broker_command(data_dir: Path, *settings: str, listen: str) -> list[str]:
 
 
 class BrokerProcess:
-    """``kclient broker``; leaving the block kills it if it still runs.
+    """``kclient broker``; the end of the block kills it if it still runs.
 
     Attributes:
         bootstrap: Address to connect to.
@@ -43,12 +43,12 @@ class BrokerProcess:
         return self._process.pid
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Kill it, as a crash does."""
         self._process.kill()
         self._process.wait(_STOP_TIMEOUT)
 
     def terminate(self, by: signal.Signals = signal.SIGTERM) -> int:
-        """Tell it to stop; return its exit status."""
+        """Terminate it; return its exit status."""
         self._process.send_signal(by)
         return self._process.wait(_STOP_TIMEOUT)
 

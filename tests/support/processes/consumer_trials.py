@@ -1,11 +1,11 @@
-"""Programs that end, fork or die with an open consumer.
+"""Programs that exit, fork or crash with an open consumer.
 
 `python -m tests.support.processes.consumer_trials TRIAL BOOTSTRAP TOPIC` prints its results as
 JSON lines:
 
 die    processes records of three polls, commits the first two, and waits to be killed
 exit   joins the group and ends without close
-fork   forks while it is a member; the child tries every call and ends, the parent reads on
+fork   forks while it is a member; the child tries every call and exits, the parent reads on
 """
 
 import json
@@ -18,7 +18,7 @@ from kclient.common.errors import ForkedClientError
 
 GROUP = "trials"
 AT_MOST = 7
-FORK_SESSION_MS = 20_000  # none ends for slowness, and who waits for an end notices
+FORK_SESSION_MS = 20_000  # long enough for slow machines; a wait for its end is noticed
 
 
 def say(**what: object) -> None:
@@ -43,7 +43,7 @@ def member(
 
 
 def some(consumer: Consumer) -> list[int]:
-    """Returns the offsets of the next records."""
+    """Return the offsets of the next records."""
     while not (records := consumer.poll(0.2)):
         pass
     return [record.offset for record in records]
@@ -64,7 +64,7 @@ def die(bootstrap: str, topic: str) -> None:
 def leave_open(bootstrap: str, topic: str) -> None:
     consumer = member(bootstrap, topic)
     say(read=some(consumer))
-    globals()["kept"] = consumer  # so that it lives until the interpreter ends
+    globals()["kept"] = consumer  # alive until the interpreter exits
 
 
 def fork(bootstrap: str, topic: str) -> None:

@@ -23,7 +23,7 @@ PATIENCE = 20.0
 
 
 def locks_of(producer: Any, future: Any) -> Iterable[Any]:
-    """Returns whatever a thread may hold when the process forks, in the order of locking."""
+    """Return all locks that a thread may hold when the process forks, in lock order."""
     accumulator, client = producer._accumulator, producer._sender._client
     topics = accumulator.topics()
     yield from (queue.lock for info in topics for queue in info.queues)
@@ -39,22 +39,22 @@ def locks_of(producer: Any, future: Any) -> Iterable[Any]:
 
 
 class Holder(threading.Thread):
-    """Holds locks until it is told to let go."""
+    """Holds locks until it is released."""
 
     def __init__(self, locks: Iterable[Any]) -> None:
         super().__init__(daemon=True)
         self.locks = list(locks)
-        self.taken, self.let_go = threading.Event(), threading.Event()
+        self.taken, self.release = threading.Event(), threading.Event()
         self.start()
         if not self.taken.wait(PATIENCE):
-            raise TimeoutError("not every lock came free")
+            raise TimeoutError("not every lock could be acquired")
 
     def run(self) -> None:
         with ExitStack() as held:
             for lock in self.locks:
                 held.enter_context(lock)
             self.taken.set()
-            self.let_go.wait(PATIENCE)
+            self.release.wait(PATIENCE)
 
 
 def calls(
@@ -76,14 +76,14 @@ def calls(
     }
 
 
-def what_a_child_is_told(to_try: dict[str, Callable[[], object]]) -> dict[str, str]:
-    told = {}
+def results_in_child(to_try: dict[str, Callable[[], object]]) -> dict[str, str]:
+    reported = {}
     for name, call in to_try.items():
         try:
-            told[name] = f"returned {call()!r}"
+            reported[name] = f"returned {call()!r}"
         except ForkedClientError as error:
-            told[name] = str(error)
-    return told
+            reported[name] = str(error)
+    return reported
 
 
 def say(**what: object) -> None:
@@ -101,11 +101,11 @@ def main(bootstrap_servers: str, topic: str) -> None:
     child = os.fork()
     if child == 0:
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
-        say(child=what_a_child_is_told(calls(producer, topic, future, many)))
+        say(child=results_in_child(calls(producer, topic, future, many)))
         producer.close()
-        return  # the interpreter ends in full: exit handlers, finalizers
+        return  # the interpreter exits completely: exit handlers, finalizers
     status = os.waitpid(child, 0)[1]
-    holder.let_go.set()
+    holder.release.set()
     producer.flush(PATIENCE)
     last = producer.send(topic, b"last")
     producer.close(PATIENCE)

@@ -1,13 +1,13 @@
-"""Ctrl-C in runs that nobody sits in front of."""
+"""SIGINT handling of test runs in the background."""
 
 import signal
 
 
 def heed_interrupts() -> None:
-    """Let SIGINT raise KeyboardInterrupt here, and end the processes that tests start.
+    """Make SIGINT raise KeyboardInterrupt in this process and in processes that tests start.
 
-    A shell that runs a command in the background has it ignored there and in all its children;
-    tests that send it would wait in vain.
+    A shell that runs a command in the background makes it and its children ignore SIGINT;
+    tests that send it would time out.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

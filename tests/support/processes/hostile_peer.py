@@ -1,4 +1,4 @@
-"""Peers on real sockets that are no brokers, and what a client should say of each."""
+"""Peers on real sockets that are not brokers, and the errors of clients about them."""
 
 import socket
 import struct
@@ -25,14 +25,14 @@ def trickles(peer: socket.socket) -> None:
 
 
 def waits(peer: socket.socket) -> None:
-    """Keep silent until the client gives up."""
+    """Stay silent until the client closes the connection."""
     with suppress(OSError):
         while peer.recv(4096):
             pass
 
 
 def claims(size: int) -> Act:
-    """Promise a frame of this size, and send nothing of it."""
+    """Send a frame's size, and nothing of the frame."""
 
     def act(peer: socket.socket) -> None:
         peer.sendall(struct.pack(">i", size) + b"x" * 1000)
@@ -56,15 +56,15 @@ HOSTILE: dict[str, tuple[Act, str]] = {
     "reset": (resets, "Connection reset by peer"),
     "bytewise": (trickles, "the peer sent HTTP"),
 }
-"""What peers do that hang up afterwards, with a part of what is to be said of them."""
+"""Behaviour of peers that close the connection, with a part of the client's error."""
 
 
 class HostilePeer:
-    """Accepts, reads the first request, does one thing, hangs up.
+    """Accepts connections, reads the first request, acts once, and closes.
 
     Attributes:
-        port: Where it listens, on 127.0.0.1.
-        connections: How many it has accepted.
+        port: Port on 127.0.0.1.
+        connections: Number of accepted connections.
     """
 
     def __init__(self, act: Act) -> None:
@@ -82,7 +82,7 @@ class HostilePeer:
     def _run(self) -> None:
         while True:
             peer, _ = self._listener.accept()
-            with peer, suppress(ConnectionError):  # a client may be gone before it is answered
+            with peer, suppress(ConnectionError):  # the client may have closed before the response
                 if peer.recv(4096) == b"stop":
                     return
                 self.connections += 1
@@ -107,7 +107,7 @@ class HostilePeer:
 
 
 class ClosedPort:
-    """An address of this machine where nobody listens."""
+    """An address of this machine without a listener."""
 
     def __init__(self) -> None:
         self._reserved = socket.socket()
@@ -127,7 +127,7 @@ class ClosedPort:
 
 
 class BlackHole:
-    """An address whose packets vanish: its queue of connections is full and nobody takes any."""
+    """An address whose packets are lost: the backlog of its listener is full."""
 
     def __init__(self) -> None:
         self._sockets = ExitStack()

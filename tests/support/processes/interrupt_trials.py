@@ -30,7 +30,7 @@ BATCH = 500
 
 
 def elsewhere(check: Callable[[], None], place: str) -> None:
-    """Checks in another thread: a lock that the interrupted one kept would not stop itself."""
+    """Check in another thread, which a lock kept by the interrupted thread would block."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -48,16 +48,16 @@ def elsewhere(check: Callable[[], None], place: str) -> None:
 
 
 class Trials:
-    """One producer over all its interruptions, so that damage adds up."""
+    """One producer for all interruptions, so that damage accumulates."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._servers = cluster.bootstrap_servers
         self._numbers = iter(range(1 << 30))
         self._topic = "interrupted"
-        self.told: Counter[bytes] = Counter()
+        self.reported: Counter[bytes] = Counter()
         self.futures: list[DeliveryFuture] = []
         self.producer = self.make()
-        self.send_arrow()  # it imports what it needs
+        self.send_arrow()  # imports pyarrow
 
     def make(self, linger_ms: int = 60_000) -> Producer:
         producer = Producer(
@@ -75,11 +75,13 @@ class Trials:
     def send(self, size: int = 0, topic: str | None = None) -> None:
         value = self.value(size)
         self.futures.append(
-            self.producer.send(topic or self._topic, value, on_delivery=partial(self._tell, value))
+            self.producer.send(
+                topic or self._topic, value, on_delivery=partial(self._report, value)
+            )
         )
 
-    def _tell(self, value: bytes, metadata: object, error: object) -> None:
-        self.told[value] += 1
+    def _report(self, value: bytes, metadata: object, error: object) -> None:
+        self.reported[value] += 1
 
     def send_each(self, count: int, size: int = 0) -> None:
         for _ in range(count):
@@ -97,17 +99,17 @@ class Trials:
         self.futures[-1].result(IN_TIME)
 
     def check(self) -> None:
-        """Everything is as if nothing had happened."""
+        """Check that the producer is as if there had been no interrupt."""
         producer, accumulator = self.producer, self.producer._accumulator
         marker = producer.send(self._topic, b"marker", partition=0)
         producer.flush(IN_TIME)
         assert marker.result(0).offset >= 0
         assert all(future.done() for future in self.futures)
-        assert set(self.told.values()) <= {1}
+        assert set(self.reported.values()) <= {1}
         assert not len(accumulator._drainer)
         assert accumulator.pool.queued() == 0
         assert not accumulator._flushes
-        # The sender frees the last batch's memory just behind its outcome.
+        # The sender frees the last batch's memory just after its outcome.
         pool = accumulator.pool
         wait_until(
             lambda: not len(accumulator.incomplete) and pool.available() == pool.total,
@@ -115,7 +117,7 @@ class Trials:
             timeout=5,
         )
         self.futures.clear()
-        self.told.clear()
+        self.reported.clear()
 
     def try_at(
         self, call: Callable[[], object], prepare: Callable[[], None], interruption: Interruption
@@ -143,7 +145,7 @@ class Trials:
         assert task is not None
         assert not task.is_alive()
         assert all(future.exception(0) is None for future in self.futures)
-        assert set(self.told.values()) <= {1}
+        assert set(self.reported.values()) <= {1}
         try:
             self.producer.send(self._topic, b"late")
         except ClosedError:
@@ -156,7 +158,7 @@ class Trials:
 
 
 def go_through_all(trials: Trials) -> dict[str, int]:
-    """Tries everything; returns how many places there were for each call."""
+    """Try all calls; return the number of places of each call."""
     topics = iter(range(1 << 30))
     tried = {
         "send to a new topic": trials.go_through(lambda: trials.send(topic=f"new-{next(topics)}")),
@@ -172,11 +174,11 @@ def go_through_all(trials: Trials) -> dict[str, int]:
 
 
 class Storm:
-    """Real signals at random microseconds, until each call was struck many times.
+    """Real signals at random times, until each call was interrupted many times.
 
     Attributes:
-        struck: How often each call was interrupted.
-        took: Seconds from each signal's handler to where the caller caught the interrupt.
+        struck: Number of interrupts of each call.
+        took: Seconds from each signal's handler to the handler of the exception in the caller.
     """
 
     def __init__(self, trials: Trials, dice: random.Random) -> None:

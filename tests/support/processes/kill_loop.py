@@ -1,4 +1,4 @@
-"""Kill a broker again and again while records are being sent to it, and miss none of them.
+"""Kills a broker repeatedly while records are sent to it, and checks that none is lost.
 
 ``python -m tests.support.processes.kill_loop --kills 50 --seed 1``, or ``make crash KILLS=50``.
 """
@@ -25,19 +25,19 @@ TOPIC = "killed"
 PARTITIONS = 3
 _SETTINGS = ("log.roll.ms=1000", "log.index.interval.bytes=512")
 _MOST_BETWEEN = 3000  # records acknowledged from a start to its kill
-_LONGEST_START = 1.5  # seconds from the beginning of a start to a kill within it
+_LONGEST_START = 1.5  # seconds from the start to a kill during it
 
 
 @dataclass
 class Report:
-    """What a run of kills came to.
+    """Results of a run of kills.
 
     Attributes:
-        kills: How often the serving broker was killed.
-        early_kills: How often it was killed while it was starting.
-        acknowledged: Records acknowledged, each checked to be there once, in order.
-        batches: Batches found in the files, each with a right checksum and the next offset.
-        segments: Segment files they lie in.
+        kills: Number of kills of the serving broker.
+        early_kills: Number of kills during the start.
+        acknowledged: Records acknowledged, each checked to be in the log once, in order.
+        batches: Batches in the files, each with a valid checksum and the next offset.
+        segments: Their segment files.
     """
 
     kills: int = 0
@@ -55,10 +55,10 @@ class Report:
 
 
 def run(data_dir: Path, kills: int, seed: int) -> Report:
-    """Send records all the time, kill the broker at random points, and check everything.
+    """Send records, kill the broker at random times, and check everything.
 
     Raises:
-        AssertionError: A record is lost, doubled, elsewhere than acknowledged, or out of order;
+        AssertionError: A record is lost, duplicated, elsewhere than acknowledged, or out of order;
             or a file of the log is damaged.
     """
     rng = random.Random(seed)
@@ -84,7 +84,7 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
             with serving(data_dir, address):
                 load.await_more(rng.randint(1, _MOST_BETWEEN))
             report.kills += 1
-            tell(f"kill {report.kills}: {load.acknowledged} records acknowledged")
+            show(f"kill {report.kills}: {load.acknowledged} records acknowledged")
         with BrokerProcess(data_dir, *_SETTINGS, listen=address) as last:
             sent = load.finish()
             report.acknowledged = len(sent)
@@ -92,7 +92,7 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
             assert last.terminate() == 0
     check_intact(sent, found)
     stored = sorted((one.partition, one.offset, one.value) for one in found)
-    assert sorted(load.placed) == stored, "a record lies elsewhere than was acknowledged"
+    assert sorted(load.placed) == stored, "a record is not at its acknowledged offset"
     check_offsets_are_whole(stored)
     check_files(data_dir, report)
     return report
@@ -100,14 +100,14 @@ def run(data_dir: Path, kills: int, seed: int) -> Report:
 
 @contextmanager
 def serving(data_dir: Path, listen: str) -> Iterator[BrokerProcess]:
-    """Run a broker for as long as the block lasts; at its end it is killed."""
+    """Run a broker during a block; at its end it is killed."""
     with BrokerProcess(data_dir, *_SETTINGS, listen=listen) as broker:
         yield broker
         broker.kill()
 
 
 def kill_while_starting(data_dir: Path, listen: str, after: float) -> None:
-    """Start a broker and kill it so many seconds later, however far it has got."""
+    """Start a broker and kill it after so many seconds, whether or not it has started."""
     starting = subprocess.Popen(
         broker_command(data_dir, *_SETTINGS, listen=listen), stdout=subprocess.DEVNULL
     )
@@ -119,14 +119,14 @@ def kill_while_starting(data_dir: Path, listen: str, after: float) -> None:
 
 
 def check_offsets_are_whole(stored: list[tuple[int, int, bytes | None]]) -> None:
-    """Fail unless the offsets of each partition go up from 0 without a gap."""
+    """Fail unless the offsets of each partition are consecutive from 0."""
     for number in range(PARTITIONS):
         offsets = [offset for partition, offset, _ in stored if partition == number]
         assert offsets == list(range(len(offsets))), f"partition {number} has a gap"
 
 
 def check_files(data_dir: Path, report: Report) -> None:
-    """Fail unless dump-log finds every file sound and the batches of each partition in a row."""
+    """Fail unless dump-log finds every file valid and the batches of each partition consecutive."""
     for number in range(PARTITIONS):
         expected = 0
         for path in sorted((data_dir / f"{TOPIC}-{number}").iterdir()):
@@ -148,8 +148,8 @@ def _span(line: str) -> tuple[int, int]:
     return int(words[1]), int(words[3])
 
 
-def tell(line: str) -> None:
-    """Show how far it is, where somebody looks."""
+def show(line: str) -> None:
+    """Show the progress on a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{line}")
 
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=None, help="random if absent")
     options = parser.parse_args()
-    logging.disable(logging.WARNING)  # that connections break is the purpose
+    logging.disable(logging.WARNING)  # broken connections are intended
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     sys.stdout.write(f"seed {seed}\n")
     with tempfile.TemporaryDirectory(prefix="kclient-kills-") as directory:

@@ -1,4 +1,4 @@
-"""Members of a consumer group in processes of their own, and what is to hold of them."""
+"""Members of a consumer group in processes of their own, and the invariants of their group."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.group_member import JOIN, LEAVE, STALL, Membership
 
 _END_S = 30.0
-_MOST_LATE = 500  # what one poll hands out: the commit behind it is refused
+_MOST_LATE = 500  # records of one poll, whose commit is refused
 
 
 class Read(NamedTuple):
@@ -27,18 +27,18 @@ class Read(NamedTuple):
 
 
 class MemberProcess:
-    """A process of tests.support.clients.group_member; leaving the block kills it if it still runs.
+    """A process of `group_member`; the end of the block kills it if it still runs.
 
     Attributes:
-        client: Whose client it runs.
-        name: What failures call it.
-        read: How many records it has processed, as of the last `look`.
-        owned: The partitions it has, as of the last `look`.
+        client: Its client.
+        name: Its name in failures.
+        read: Number of records it has processed, as of the last `look`.
+        owned: Its partitions, as of the last `look`.
         refusals: Errors of its commits.
-        assignments: How often it was given partitions, or none.
-        begun: Where it began with each partition that it has or had, when it was given it last.
-        generation: The group's generation when it was last given partitions; -1 where it does not
-            tell.
+        assignments: Number of assignments, empty ones included.
+        begun: Offset at which it started to read each partition after its last assignment.
+        generation: The group's generation at the last assignment; -1 if it does not
+            report it.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class MemberProcess:
         self.assignments = 0
         self.begun: dict[int, int] = {}
         self._expected: dict[int, int] = {}
-        self._told = (0, 0, 0)  # what the broker had let it know when it was late last
-        self._late = 0  # how many records it has read too late since then
+        self._notified = (0, 0, 0)  # the broker's notifications at its last late record
+        self._late = 0  # number of late records since then
         journal.touch()
         self._journal = journal.open("rb")
         self._rest = b""
@@ -89,7 +89,7 @@ class MemberProcess:
             )
 
     def look(self) -> list[Read]:
-        """Return what it has processed since the last look; fail if it skipped or went back."""
+        """Return what it has processed since the last look; fail if it skipped or repeated."""
         fresh: list[Read] = []
         *lines, self._rest = (self._rest + self._journal.read()).split(b"\n")
         for line in lines:
@@ -105,31 +105,33 @@ class MemberProcess:
             elif what != b"at":
                 self._note_move(what, {int(number) for number in rest.split(b",") if number})
         code = self._process.poll()
-        assert code in {None, 0, -signal.SIGKILL}, f"{self.name} ended with {code}: {self._said()}"
+        assert code in {None, 0, -signal.SIGKILL}, (
+            f"{self.name} ended with {code}: {self._output()}"
+        )
         self.read += len(fresh)
         return fresh
 
     def note_late(self, record: Read) -> None:
-        """Take that a record was another's already: the broker has to tell the member soon."""
-        told = (self.assignments, len(self.refusals), len(self.owned))
-        if told != self._told:
-            self._told, self._late = told, 0
+        """Accept a record that another member owns: the broker has to notify the member soon."""
+        reported = (self.assignments, len(self.refusals), len(self.owned))
+        if reported != self._notified:
+            self._notified, self._late = reported, 0
         self._late += 1
         assert self._late <= _MOST_LATE, (
             f"{self.name} read {record}, which another group member has"
         )
 
     def leave(self) -> None:
-        """Let it unsubscribe."""
-        self._tell(LEAVE)
+        """Make it unsubscribe."""
+        self._report(LEAVE)
 
     def join(self) -> None:
-        """Let it subscribe again."""
-        self._tell(JOIN)
+        """Make it subscribe again."""
+        self._report(JOIN)
 
     def stall(self) -> None:
-        """Let it work for longer between two polls than it may."""
-        self._tell(STALL)
+        """Make it exceed ``max.poll.interval.ms``."""
+        self._report(STALL)
 
     @property
     def pid(self) -> int:
@@ -137,21 +139,21 @@ class MemberProcess:
         return self._process.pid
 
     def release(self) -> None:
-        """Tell it to close its consumer and end, and do not wait for it."""
+        """Make it close its consumer and exit, without waiting."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def close(self) -> None:
-        """Let it close its consumer and end."""
+        """Make it close its consumer and exit; wait for the exit."""
         self.release()
         try:
             code = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
             code = None
-        assert code == 0, f"{self.name} ended with {code} after close(): {self._said()}"
+        assert code == 0, f"{self.name} ended with {code} after close(): {self._output()}"
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, as a crash does."""
         self._process.kill()
         self._process.wait(_END_S)
 
@@ -169,14 +171,14 @@ class MemberProcess:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _tell(self, command: bytes) -> None:
+    def _report(self, command: bytes) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(command)
         self._process.stdin.flush()
 
     def _note(self, record: Read) -> None:
         partition, offset, _ = record
-        assert partition in self.owned, f"{self.name} read {record} of a partition it has not"
+        assert partition in self.owned, f"{self.name} read {record} of a partition it does not own"
         if partition not in self._expected:
             self.begun[partition] = offset
         expected = self._expected.get(partition, offset)
@@ -184,7 +186,7 @@ class MemberProcess:
         self._expected[partition] = offset + 1
 
     def _note_generation(self, generation: int) -> None:
-        # The same one comes twice where the broker died while it was being left: then nobody left.
+        # The same one comes twice if the broker was killed during the leave request.
         before, self.generation = self.generation, generation
         assert generation >= before, f"{self.name}: generation {before}, then {generation}"
 
@@ -198,18 +200,18 @@ class MemberProcess:
         for partition in partitions:
             self._expected.pop(partition, None)
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return self._log.read_text(errors="replace")[-2000:]
 
 
 class GroupHistory:
-    """All that a group did, held to its promises at every look; see tests.support.checks.ledger.
+    """History of a group, checked at every look; see `Ledger`.
 
     Attributes:
-        members: All members there ever were.
-        reads: Everything that was processed, repetitions included, as of the last `look`; nothing
+        members: All members, former ones included.
+        reads: All processed records, repetitions included, as of the last `look`; none
             with `keep_reads` false.
-        ledger: What was processed and committed, as of the last `look`.
+        ledger: Processed records and commits, as of the last `look`.
     """
 
     def __init__(
@@ -224,7 +226,7 @@ class GroupHistory:
         self._group = group
 
     def look(self) -> None:
-        """Read the commits first, so that the journals must be ahead of them."""
+        """Read the commits before the journals, so that the journals are ahead of them."""
         positions = self._admin.list_consumer_group_offsets(self._group)
         for member in self.members:
             fresh = member.look()
@@ -236,8 +238,8 @@ class GroupHistory:
 
     def _note_read(self, member: MemberProcess, record: Read) -> None:
         begun = member.begun[record.partition]
-        # Other clients hand out what they have fetched after their session is over, if the machine
-        # let them stand still for that long; where they begin is the broker's word.
+        # Other clients return what they have fetched after the end of their session, if they were
+        # not scheduled for that long; the offset at which they begin is the broker's.
         may_be_late = member.client != "kclient" and record.offset != begun
         try:
             if not self.ledger.note_read(*record, may_be_late=may_be_late):
@@ -247,7 +249,7 @@ class GroupHistory:
             raise
 
     def once(self) -> list[ForeignRecord]:
-        """Return every record that was processed, each once."""
+        """Return every processed record, once each."""
         places = {(one.partition, one.offset): one.value for one in self.reads}
         return [
             ForeignRecord(value, value.partition(b":")[0], partition=partition, offset=offset)
@@ -257,7 +259,7 @@ class GroupHistory:
     def await_sharing(
         self, members: Iterable[MemberProcess], partitions: int, timeout: float = 45.0
     ) -> None:
-        """Return when these members have all partitions between them and go on reading."""
+        """Return when these members own all partitions and continue to read."""
         sharing = list(members)
         marks = dict.fromkeys(sharing, -1)
 

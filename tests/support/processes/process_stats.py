@@ -1,4 +1,4 @@
-"""What a process uses, as the system counts it."""
+"""Resources that a process uses, as the operating system counts them."""
 
 import os
 import resource
@@ -6,24 +6,24 @@ from pathlib import Path
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory a process has in use."""
+    """Return the resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the most memory a process ever had in use."""
+    """Return the peak resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) * 1024
 
 
 def open_descriptors(pid: int) -> int:
-    """Return how many descriptors a process has open."""
+    """Return the number of open descriptors of a process."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the time a process has computed, in its own code and in the system's."""
+    """Return the CPU time of a process, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -15,12 +15,12 @@ _END_TIMEOUT = 60.0
 
 
 def command(directory: Path, *arguments: str, python: tuple[str, ...] = ()) -> "PythonProcess":
-    """Starts ``python -m kclient``; `python` holds options of the interpreter."""
+    """Start ``python -m kclient``; `python` holds options of the interpreter."""
     return PythonProcess(directory, *python, "-m", "kclient", *arguments)
 
 
 def script(directory: Path, code: str) -> "PythonProcess":
-    """Starts the code of a document as a user pastes it: from a file."""
+    """Start the code of a document like a user who pastes it: from a file."""
     program = directory / "pasted.py"
     program.write_text(code)
     return PythonProcess(directory, str(program))

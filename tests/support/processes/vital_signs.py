@@ -1,4 +1,4 @@
-"""What processes use over time: memory, files, threads; and whether it grows."""
+"""Memory, files and threads of processes over time, and whether they grow."""
 
 import time
 from collections import defaultdict
@@ -62,7 +62,7 @@ class VitalSigns:
         return [one for one in self._courses[name] if one.at > after]
 
     def growth(self, name: str, after: float) -> str:
-        """Return in words how the process grew after warm-up."""
+        """Return the growth of the process after warm-up, as text."""
         course = self.course(name, after)
         if len(course) < 2:
             return f"{name}: too few samples"

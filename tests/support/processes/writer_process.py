@@ -11,30 +11,30 @@ from typing import Any, Self
 from tests.support.clients.writer import Writing
 
 _END_S = 150.0
-_SAID = 2_000
+_SHOWN_CHARACTERS = 2_000
 
 
 class WriterProcess:
-    """A process of tests.support.clients.writer; leaving the block kills it if it still runs.
+    """A process of `Writer`; the end of the block kills it if it still runs.
 
     Attributes:
-        name: The beginning of its records' keys.
-        journal: Where it writes down the outcome of each record; None where no record may fail.
-        sent: How many records it has sent, as of the last `look`.
-        acknowledged: How many of them the broker has taken.
-        failures: How many of them failed.
-        reports: For each report of the process, the number of acknowledged records, and the longest
-            time in seconds without an acknowledgement since the last report.
-        seals: Once it has ended: for each partition the sum of the seals of what it was told of.
+        name: Prefix of its records' keys.
+        journal: File of the outcome of each record; None if no record may fail.
+        sent: Number of records sent, as of the last `look`.
+        acknowledged: Number of records acknowledged.
+        failures: Number of records that failed.
+        reports: For each report, the number of acknowledged records and the longest time in
+            seconds without an acknowledgement since the previous report.
+        seals: After its end, for each partition the sum of the seals of acknowledged records.
     """
 
     def __init__(self, writing: Writing, directory: Path, *, journal: bool = False) -> None:
-        """Starts a writer.
+        """Start a writer.
 
         Args:
-            writing: What it sends, and how.
-            directory: Where its output goes.
-            journal: Whether it goes on when records fail, and writes down each outcome.
+            writing: Its records and options.
+            directory: Directory of its output.
+            journal: Whether it continues when records fail, and writes each outcome.
         """
         self.name = name = writing.name
         self.journal = directory / f"{name}.journal" if journal else None
@@ -43,16 +43,16 @@ class WriterProcess:
         self.seals: Counter[int] = Counter()
         self._done = False
         self._rest = b""
-        self._output = directory / f"{name}.told"
+        self._output = directory / f"{name}.reported"
         self._log = directory / f"{name}.log"
         command = [sys.executable, "-m", "tests.support.clients.writer", *writing.arguments()]
         if self.journal is not None:
             command += ["--journal", str(self.journal)]
-        with self._output.open("wb") as told, self._log.open("wb") as log:
+        with self._output.open("wb") as reported, self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
-                stdout=told,
+                stdout=reported,
                 stderr=log,
                 cwd=Path(__file__).parents[3],
             )
@@ -64,21 +64,21 @@ class WriterProcess:
         return self._process.pid
 
     def look(self) -> None:
-        """Reads its state; fails if it ended, or if records failed and it has no journal."""
+        """Read its state; fail if it ended, or if records failed and it has no journal."""
         *lines, self._rest = (self._rest + self._reading.read()).split(b"\n")
         for line in lines:
             self._note(json.loads(line))
         code = self._process.poll()
-        assert code in {None, 0}, f"{self.name} ended with {code}: {self._said()}"
+        assert code in {None, 0}, f"{self.name} ended with {code}: {self._errors()}"
 
     def finish(self) -> None:
-        """Let it deliver what it has and end."""
+        """Make it deliver its records and exit."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         code = self._process.wait(_END_S)
-        assert code == 0, f"{self.name} ended with {code}: {self._said()}"
+        assert code == 0, f"{self.name} ended with {code}: {self._errors()}"
         self.look()
-        assert self._done, f"{self.name} said nothing at its end"
+        assert self._done, f"{self.name} did not report at its end"
 
     def __enter__(self) -> Self:
         return self
@@ -105,5 +105,5 @@ class WriterProcess:
             self._done = True
             self.seals = Counter({int(key): value for key, value in state["seals"].items()})
 
-    def _said(self) -> str:
-        return self._log.read_text(errors="replace")[-_SAID:]
+    def _errors(self) -> str:
+        return self._log.read_text(errors="replace")[-_SHOWN_CHARACTERS:]

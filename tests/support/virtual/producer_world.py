@@ -1,7 +1,7 @@
 """A producer's inside in virtual time: its real parts, a scripted client, and a model of a broker.
 
 `ProducerWorld` holds the parts and steps the sender. `ScriptedClient` keeps what was sent until
-the test lets it be answered. `ModelPartition` is what a broker's log does with batches: it checks
+the test sends the response. `ModelPartition` is what a broker's log does with batches: it checks
 sequences as Kafka's ProducerAppendInfo does, and remembers what it holds.
 """
 
@@ -200,7 +200,7 @@ class ScriptedClient:
         builder = request.builder
         version = min(builder.latest_allowed_version, builder.request_type.max_version)
         body = builder.build(version)
-        # As bytes: what is on the wire may not change when the producer goes on.
+        # As bytes: bytes in flight must not change when the producer continues.
         parts: list[Any] = list(body.encode(version))
         copied = type(body).decode(b"".join(parts), version)
         memory = [(view, bytes(view)) for view in _records_of(body)]
@@ -211,13 +211,13 @@ class ScriptedClient:
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
         self.polled_ms.append(timeout_ms)
         self.on_poll()
-        told = []
+        reported = []
         while self._ended:
             request, response = self._ended.popleft()
-            told.append(response)
+            reported.append(response)
             if request.callback is not None:
                 request.callback(response)
-        return told
+        return reported
 
     def bootstrap_error(self) -> BootstrapError | None:
         return self.unreached
@@ -268,7 +268,7 @@ class ScriptedClient:
         )
 
     def disconnect(self, node: str) -> None:
-        """Lets every request of a node end without an answer."""
+        """Fail every request of a node without a response."""
         while self._queue(node):
             self.end(node, error=DisconnectedError(f"node {node}: the connection broke"))
 
@@ -368,7 +368,7 @@ class ProducerWorld:
     # -- the cluster ------------------------------------------------------------------------------
 
     def update_metadata(self, topic_id: bytes | None = None, error_code: int = 0) -> None:
-        """Tells the producer who leads what, or why nobody does."""
+        """Sends metadata with the leaders, or with the errors of partitions without one."""
         self.options.topic_id = topic_id or self.options.topic_id
         self.metadata.add_topic(TOPIC, self.clock.now_ms)
         response = MetadataResponse(
@@ -449,7 +449,7 @@ class ProducerWorld:
     def process(self, sent: Sent, errors: Mapping[int, int] | None = None) -> ProduceResponse:
         """Lets a broker act on a request, refusing some partitions with error codes."""
         assert isinstance(sent.body, ProduceRequest)
-        answered = []
+        responded = []
         for topic in sent.body.topic_data:
             for data in topic.partition_data:
                 code = (errors or {}).get(data.index, 0)
@@ -457,19 +457,19 @@ class ProducerWorld:
                 if not code:
                     assert isinstance(data.records, memoryview)
                     code, offset = self.broker[data.index].append(data.records)
-                answered.append(
+                responded.append(
                     PartitionProduceResponse(
                         index=data.index, error_code=code, base_offset=offset, log_start_offset=0
                     )
                 )
         sent.processed = True
         sent.response = ProduceResponse(
-            responses=[TopicProduceResponse(name=TOPIC, partition_responses=answered)]
+            responses=[TopicProduceResponse(name=TOPIC, partition_responses=responded)]
         )
         return sent.response
 
     def respond_to_all(self, node: str = "0", errors: Mapping[int, int] | None = None) -> int:
-        """Lets a node act on and answer all it was sent, and the producer hear of it."""
+        """Handle all requests of a node, and let the producer process the responses."""
         count = 0
         for sent in list(self.client.wire.get(node, ())):
             self.client.end(node, self.process(sent, errors))
@@ -478,7 +478,7 @@ class ProducerWorld:
         return count
 
     def respond_with_error(self, code: int, node: str = "0", *, new_leader: int = -1) -> None:
-        """Answers the oldest request of a node with one error for all its partitions."""
+        """Respond to the oldest request of a node with one error for all its partitions."""
         sent = self.client.wire[node][0]
         assert isinstance(sent.body, ProduceRequest)
         leader = LeaderIdAndEpoch(leader_id=new_leader, leader_epoch=self.leader_epoch + 1)
@@ -506,7 +506,7 @@ class ProducerWorld:
         self.step()
 
     def settle(self, rounds: int = 60) -> None:
-        """Lets a healthy broker answer until nothing is left to do."""
+        """Let a broker respond until no request is in flight."""
         for _ in range(rounds):
             if not len(self.accumulator.incomplete) and not self.client.in_flight_request_count():
                 return

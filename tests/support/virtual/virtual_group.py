@@ -37,16 +37,16 @@ REBALANCE_IN_PROGRESS = 27
 
 
 class VirtualGroup:
-    """Answers group requests.
+    """Responds to group requests.
 
     Attributes:
         generation: Present generation.
-        paper_members: Subscriptions of members besides the one under test, by member id.
+        paper_members: Subscriptions of other members than the one under test, by member id.
         leader: Who leads: the member under test if None.
-        given: What a follower is given at the next sync, instead of what the leader said.
+        given: Assignment of a follower at the next sync, instead of the leader's.
         committed: Positions committed, with metadata.
         commits: Every commit request, in order.
-        rebalancing: Whether heartbeats are answered so that members join again.
+        rebalancing: Whether heartbeats return REBALANCE_IN_PROGRESS.
         heartbeats: Number of heartbeats.
         left: Member ids that left.
         assignments: What the leader handed in last.
@@ -67,8 +67,8 @@ class VirtualGroup:
         self.left: list[str] = []
         self.assignments: dict[str, bytes] = {}
 
-    def answer(self, request: Request, version: int) -> Response | None:
-        answers = {
+    def respond(self, request: Request, version: int) -> Response | None:
+        responses = {
             FindCoordinatorRequest: self._find,
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
@@ -77,7 +77,7 @@ class VirtualGroup:
             OffsetCommitRequest: self._commit,
             OffsetFetchRequest: self._fetch,
         }
-        handler = answers.get(type(request))
+        handler = responses.get(type(request))
         return None if handler is None else handler(request)  # type: ignore[operator]  # by class
 
     def _failure(self, api: ApiKey) -> int:

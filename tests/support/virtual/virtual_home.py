@@ -1,7 +1,7 @@
-"""One process on one machine, in virtual time, for tests of a single client or broker part.
+"""One process on one machine, in virtual time, for tests of a part of a client or broker.
 
-The test is the main program: while it waits in the part, the world goes on. Nothing changes by
-lot, and every segment takes one millisecond.
+The test is the main program: while it waits, the simulation continues. Nothing is random, and every
+segment takes one millisecond.
 """
 
 from kclient.common.runtime import Runtime
@@ -12,7 +12,7 @@ IP = "10.9.9.9"
 
 
 class VirtualHome:
-    """A world with one process, and what tests reach for in it."""
+    """A simulation with one process."""
 
     def __init__(self, seed: int = 0) -> None:
         self.world = VirtualWorld(seed, latency_ms=(1.0, 1.0), switch_probability=0.0)
@@ -31,5 +31,5 @@ class VirtualHome:
         return self.world.clock
 
     def sleep(self, duration_ms: float) -> None:
-        """Let time pass, and what happens in it."""
+        """Wait for virtual time to pass."""
         self.world.sleep(duration_ms)

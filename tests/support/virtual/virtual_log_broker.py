@@ -101,9 +101,9 @@ class VirtualLogBroker(ScriptedBroker):
 
     Attributes:
         logs: Partitions by name.
-        failures: Error codes to answer with, the next first, by API.
+        failures: Error codes of the next responses, by API.
         fetches: Every fetch request, in order.
-        response_limit: Bytes of records in an answer, as fetch.max.bytes; the first batch always
+        response_limit: Bytes of records in a response, as fetch.max.bytes; the first batch always
             fits.
         cut_first_batches: Whether every batch is cut, even where a whole one is owed.
     """
@@ -149,19 +149,19 @@ class VirtualLogBroker(ScriptedBroker):
     def received(self, socket: VirtualSocket, data: bytes) -> None:
         self._socket = socket
         for waiting in list(self._waiting):
-            if waiting[0] is socket:  # answers of one connection keep their order
+            if waiting[0] is socket:  # responses of one connection keep their order
                 self._complete(waiting)
         super().received(socket, data)
 
-    def answer(self, header: RequestHeader, request: Request) -> Response | bytes | None:
+    def respond(self, header: RequestHeader, request: Request) -> Response | bytes | None:
         if isinstance(request, FetchRequest):
             return self._fetch(header, request)
         if isinstance(request, ListOffsetsRequest):
             return self._list_offsets(request)
         if isinstance(request, OffsetForLeaderEpochRequest):
             return self._epoch_ends(request)
-        answer = self.group.answer(request, header.api_version)
-        return answer if answer is not None else super().answer(header, request)
+        response = self.group.respond(request, header.api_version)
+        return response if response is not None else super().respond(header, request)
 
     # --- fetch
 
@@ -172,7 +172,7 @@ class VirtualLogBroker(ScriptedBroker):
             data.records or data.error_code for t in response.responses for data in t.partitions
         ):
             return response
-        # Nothing yet: answered when data comes or the time is up.
+        # No data: the response follows when data arrives or the time expires.
         assert self._socket is not None
         waiting = (self._socket, header, request)
         self._waiting.append(waiting)
@@ -180,7 +180,7 @@ class VirtualLogBroker(ScriptedBroker):
         return None
 
     def arrived(self) -> None:
-        """Answer the fetches that wait for data."""
+        """Respond to the fetches that wait for data."""
         for waiting in list(self._waiting):
             self._complete(waiting)
 
@@ -218,7 +218,7 @@ class VirtualLogBroker(ScriptedBroker):
         return response
 
     def _cut(self, response: FetchResponse) -> None:
-        """Keep the answer within its limit, except for the first batch of all."""
+        """Limit the size of the response, except for its first batch."""
         left = self.response_limit
         for topic in response.responses:
             for data in topic.partitions:

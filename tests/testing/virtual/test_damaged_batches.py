@@ -1,4 +1,4 @@
-"""Damage on the way: in batches only, and such that their checksums tell."""
+"""Damage in transit: in batches only, and detected by their checksums."""
 
 import random
 

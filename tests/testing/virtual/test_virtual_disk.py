@@ -40,7 +40,7 @@ def put(files: Files, path: Path, data: bytes, *, flush: bool = False) -> None:
 
 
 class Side:
-    """One of two file systems that are told the same."""
+    """One of two file systems that run the same operations."""
 
     def __init__(self, files: Files, root: Path) -> None:
         self.files = files
@@ -220,7 +220,7 @@ def test_a_failed_flush_never_brings_the_data_to_the_disk() -> None:
 def test_a_full_disk_takes_what_fits() -> None:
     disk, files = mount(capacity=3 * PAGE_BYTES)
     with contextlib.closing(files.open(DATA / "f", create=True)) as file:
-        file.truncate(100 * PAGE_BYTES)  # a hole takes no room
+        file.truncate(100 * PAGE_BYTES)  # a hole takes no pages
         with pytest.raises(OSError, match="No space left") as caught:
             file.write_at(100, b"x" * 5 * PAGE_BYTES)
         assert caught.value.errno == errno.ENOSPC

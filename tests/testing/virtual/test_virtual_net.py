@@ -97,9 +97,9 @@ def net() -> Iterator[Net]:
 
 
 def fails(code: int, call: Callable[[], object]) -> None:
-    with pytest.raises(OSError, match=r"\[Errno") as told:
+    with pytest.raises(OSError, match=r"\[Errno") as reported:
         call()
-    assert told.value.errno == code
+    assert reported.value.errno == code
 
 
 # --- a good day
@@ -111,9 +111,9 @@ def test_bytes_arrive_in_order_and_after_a_while(net: Net) -> None:
     near.write(PAYLOAD)
     assert far.read(len(PAYLOAD)) == PAYLOAD
     assert 10.0 <= net.world.clock.now_ms - before_ms <= 20.0
-    far.write(b"answer")
+    far.write(b"reply")
     far.stream.close()
-    assert near.read(100) == b"answer"  # and then the end
+    assert near.read(100) == b"reply"  # and then the end
     assert near.read(100) == b""
 
 
@@ -146,7 +146,7 @@ def test_a_reader_who_does_not_read_stops_the_writer(net: Net) -> None:
     assert bytes(far.taken[8192:]) == PAYLOAD * 3
 
 
-def test_nothing_to_read_is_told(net: Net) -> None:
+def test_read_without_data_raises_blocking_io_error(net: Net) -> None:
     near, _ = net.pair()
     with pytest.raises(BlockingIOError):
         near.stream.recv_into(memoryview(bytearray(1)))
@@ -163,7 +163,7 @@ def test_a_poller_can_be_woken(net: Net) -> None:
     assert net.world.clock.now_ms == START_MS + 600
 
 
-def test_a_poller_tells_what_was_asked_for(net: Net) -> None:
+def test_poller_returns_requested_events(net: Net) -> None:
     near, far = net.pair()
     poller = net.client.runtime.net.poller()
     poller.register(near.stream, 0, "near")
@@ -186,7 +186,7 @@ def test_names_are_resolved(net: Net) -> None:
     assert resolve("both", 2) == [("1.2.3.4", 2), ("1.2.3.5", 2)]
     net.client.net.resolve_ms = 300.0
     with pytest.raises(OSError, match="not known"):
-        resolve("nobody", 1)
+        resolve("unknown", 1)
     assert net.world.clock.now_ms == START_MS + 300
 
 
@@ -202,7 +202,7 @@ def test_localhost_is_the_machine_itself(net: Net) -> None:
 # --- refusals
 
 
-def test_nobody_is_there(net: Net) -> None:
+def test_connection_without_listener_is_refused(net: Net) -> None:
     near = net.connect()
     assert near.connected() == errno.ECONNREFUSED
     fails(errno.ENOTCONN, near.stream.peer_address)
@@ -270,7 +270,7 @@ def test_descriptors_run_out(net: Net) -> None:
 
 
 @pytest.mark.parametrize("lost", ["black hole", "partition", "one way", "power"])
-def test_an_attempt_without_answer_ends_after_two_minutes(net: Net, lost: str) -> None:
+def test_connect_without_response_times_out_after_two_minutes(net: Net, lost: str) -> None:
     net.listen()
     if lost == "black hole":
         net.world.net.black_holes.add(SERVER)
@@ -321,7 +321,7 @@ def test_a_connection_may_be_half_open(net: Net) -> None:
 
 
 def test_a_connection_may_be_late(net: Net) -> None:
-    """What it carries arrives after all, also when whoever sent it has gone another way."""
+    """Held bytes arrive later, even if their sender has reconnected meanwhile."""
     listener = net.listen()
     near = net.connect()
     far = net.accept(listener)
@@ -393,14 +393,14 @@ def test_a_connection_may_break_in_the_middle(reset: bool) -> None:
 
 def test_a_close_with_bytes_unread_is_a_reset(net: Net) -> None:
     near, far = net.pair()
-    near.write(b"nobody reads this")
+    near.write(b"unread bytes")
     far.wait(READABLE)
     far.stream.close()
     near.wait(READABLE)
     fails(errno.ECONNRESET, lambda: near.read(1))
 
 
-def test_bytes_for_a_closed_end_are_answered_by_a_reset(net: Net) -> None:
+def test_bytes_to_closed_socket_cause_reset(net: Net) -> None:
     near, far = net.pair()
     far.stream.close()
     assert near.read(1) == b""
@@ -432,7 +432,7 @@ def test_a_power_cut_is_silent_until_the_power_is_back(net: Net) -> None:
     near, _ = net.pair()
     net.server.machine.power_cut()
     assert not net.server.alive
-    near.write(b"anybody?")
+    near.write(b"hello")
     assert not near.wait(READABLE, 60_000)
     net.server.machine.power_on()
     near.wait(READABLE)
@@ -449,7 +449,7 @@ def test_a_new_process_gets_the_port_of_a_dead_one(net: Net) -> None:
     assert far.read(5) == b"hello"
 
 
-def test_a_scripted_peer_answers(net: Net) -> None:
+def test_scripted_peer_responds(net: Net) -> None:
     net.world.net.peers["192.0.2.1", 80] = Echo
     near = net.connect(("192.0.2.1", 80))
     assert near.connected() == 0

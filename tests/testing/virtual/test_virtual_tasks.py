@@ -1,4 +1,4 @@
-"""Tasks, locks and conditions in virtual time behave as threads do, and their knots are told."""
+"""Tasks, locks and conditions in virtual time, and the report of deadlocks."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ def test_a_lock_of_another_cannot_be_released(process: VirtualProcess) -> None:
         process.runtime.tasks.lock().__exit__(None, None, None)
 
 
-def test_a_circle_of_locks_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_deadlock_of_locks_is_reported(world: VirtualWorld, process: VirtualProcess) -> None:
     one, two = process.runtime.tasks.lock(), process.runtime.tasks.lock()
 
     def take(first: object, second: object) -> None:
@@ -93,9 +93,9 @@ def test_a_circle_of_locks_is_told(world: VirtualWorld, process: VirtualProcess)
 
     with pytest.raises(
         DeadlockError, match=r"task \d waits for a lock of p held by .*task \d"
-    ) as told:
+    ) as reported:
         finish(world, lambda: take(one, two), lambda: take(two, one))
-    assert "with second" in str(told.value)  # the stacks
+    assert "with second" in str(reported.value)  # the stacks
 
 
 # --- conditions
@@ -103,19 +103,19 @@ def test_a_circle_of_locks_is_told(world: VirtualWorld, process: VirtualProcess)
 
 def test_a_notification_ends_a_wait(world: VirtualWorld, process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
-    heard: list[bool] = []
+    received_by: list[bool] = []
 
     def wait() -> None:
         with condition, condition:  # held twice, released altogether
-            heard.append(condition.wait(10.0))
+            received_by.append(condition.wait(10.0))
 
-    def tell() -> None:
+    def report() -> None:
         process.sleep(1.0)
         with condition:
             condition.notify()
 
-    finish(world, wait, tell)
-    assert heard == [True]
+    finish(world, wait, report)
+    assert received_by == [True]
     assert world.clock.now_ms == START_MS + 1000
 
 
@@ -139,12 +139,12 @@ def test_as_many_are_woken_as_are_notified(world: VirtualWorld, process: Virtual
         with condition:
             woken.append(condition.wait(1.0))
 
-    def tell() -> None:
+    def report() -> None:
         process.sleep(0.5)
         with condition:
             condition.notify(2)
 
-    finish(world, wait, wait, wait, tell)
+    finish(world, wait, wait, wait, report)
     assert sorted(woken) == [False, True, True]
 
 
@@ -191,7 +191,7 @@ def test_a_step_is_called_until_it_returns_false(
 
     task = process.runtime.tasks.spawn("steps", step)
     assert task.is_alive()
-    assert not task.join(2.5)  # the main program waits, and the world goes on
+    assert not task.join(2.5)  # the main program waits, and the simulation continues
     assert task.join(2.5)
     assert (left[0], world.clock.now_ms) == (0, START_MS + 3000)
     assert task.join()
@@ -219,10 +219,10 @@ def test_what_ends_a_task_ends_the_run(world: VirtualWorld, process: VirtualProc
         raise ValueError("no")
 
     task = process.spawn("failing", fail)
-    with pytest.raises(ValueError, match="no") as told:
+    with pytest.raises(ValueError, match="no") as reported:
         world.run(timeout_ms=5000)
-    assert told.value.__notes__ == ["in p/failing, at 2000.000 ms of virtual time"]
-    assert task.error is told.value
+    assert reported.value.__notes__ == ["in p/failing, at 2000.000 ms of virtual time"]
+    assert task.error is reported.value
 
 
 def test_what_ends_a_task_ends_the_wait_of_the_main_program(process: VirtualProcess) -> None:
@@ -230,17 +230,17 @@ def test_what_ends_a_task_ends_the_wait_of_the_main_program(process: VirtualProc
         raise ValueError("no")
 
     process.spawn("failing", fail)
-    with pytest.raises(TaskFailedError, match="p/failing failed") as told:
+    with pytest.raises(TaskFailedError, match="p/failing failed") as reported:
         process.sleep(1.0)
-    assert isinstance(told.value.__cause__, ValueError)
+    assert isinstance(reported.value.__cause__, ValueError)
 
 
-def test_a_failure_nobody_saw_is_told_at_the_end() -> None:
+def test_unreported_task_failure_is_raised_at_close() -> None:
     def fail() -> None:
         raise ValueError("no")
 
     def break_in() -> None:
-        raise KeyError("another trouble")
+        raise KeyError("another failure")
 
     world = VirtualWorld(1)
     world.machine("m").process("p").spawn("failing", fail)
@@ -251,10 +251,10 @@ def test_a_failure_nobody_saw_is_told_at_the_end() -> None:
         pass
 
 
-# --- what cannot go on
+# --- simulations that cannot continue
 
 
-def test_a_wait_without_end_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_wait_without_end_is_reported(world: VirtualWorld, process: VirtualProcess) -> None:
     condition = process.runtime.tasks.condition()
 
     def wait() -> None:
@@ -262,21 +262,21 @@ def test_a_wait_without_end_is_told(world: VirtualWorld, process: VirtualProcess
             condition.wait()
 
     task = process.spawn("waiting", wait)
-    with pytest.raises(DeadlockError, match="p/waiting: waits for a condition of p") as told:
+    with pytest.raises(DeadlockError, match="p/waiting: waits for a condition of p") as reported:
         world.run(until=lambda: task.over)
-    assert "condition.wait()" in str(told.value)
+    assert "condition.wait()" in str(reported.value)
     with pytest.raises(DeadlockError), condition:
         condition.wait()
 
 
-def test_a_condition_that_does_not_come_about_is_told(world: VirtualWorld) -> None:
+def test_condition_that_never_holds_is_reported(world: VirtualWorld) -> None:
     world.clock.after(1e9, lambda: None)
     with pytest.raises(TimeIsUpError, match="in 1500 ms"):
         world.run(until=lambda: False, timeout_ms=1500)
     assert world.clock.now_ms == START_MS + 1500
 
 
-def test_running_in_no_time_is_told(world: VirtualWorld, process: VirtualProcess) -> None:
+def test_livelock_is_reported(world: VirtualWorld, process: VirtualProcess) -> None:
     lock = process.runtime.tasks.lock()
 
     def spin() -> None:
@@ -323,7 +323,7 @@ def test_a_killed_process_does_nothing_more(world: VirtualWorld, process: Virtua
             with condition:
                 done.append("begun")
                 condition.wait(1.0)
-                done.append("went on")
+                done.append("continued")
         finally:
             done.append("cleaned up")
 
@@ -388,9 +388,7 @@ def test_a_dead_process_is_another_to_those_it_left_behind(
             refused()
 
 
-def test_a_paused_process_stands_still_and_its_timers_do_not(
-    world: VirtualWorld, process: VirtualProcess
-) -> None:
+def test_timers_of_paused_process_continue(world: VirtualWorld, process: VirtualProcess) -> None:
     ticks: list[float] = []
 
     def tick() -> None:

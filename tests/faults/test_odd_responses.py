@@ -1,4 +1,4 @@
-"""Answers that are well-formed and odd: unknown codes, misfit partitions, long silences."""
+"""Well-formed but odd responses: unknown error codes, wrong partitions, long throttling."""
 
 import copy
 import time
@@ -17,16 +17,17 @@ from kclient.protocol.messages.list_offsets import ListOffsetsResponse
 from kclient.protocol.messages.metadata import MetadataResponse
 from kclient.protocol.messages.offset_commit import OffsetCommitResponse
 from kclient.protocol.messages.offset_fetch import OffsetFetchResponse
-from kclient.protocol.messages.produce import ProduceRequest, ProduceResponse
-from kclient.record import RecordBatch
+from kclient.protocol.messages.produce import ProduceResponse
+from kclient.record import read_batches
 from kclient.testing import ApiKey, EmbeddedCluster
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.wire import Wire
 
-NOBODY_KNOWS = 9999
+UNKNOWN_CODE = 9999
 
 
-# --- codes that nobody knows
+# --- unknown error codes
 
 
 @pytest.mark.fault("P4", "W14")
@@ -39,13 +40,13 @@ def test_an_unknown_code_fails_the_records_it_is_about_and_no_others(
         for one in response.responses:
             for partition in one.partition_responses:
                 if partition.index == 0:
-                    partition.error_code, partition.base_offset = NOBODY_KNOWS, -1
+                    partition.error_code, partition.base_offset = UNKNOWN_CODE, -1
 
     producer = straight.producer(linger_ms=100)
     producer.partitions_for(topic)
     cluster.faults.edit(ApiKey.PRODUCE, spoil, times=1)
     bad, good = (producer.send(topic, b"v", partition=number) for number in (0, 1))
-    with pytest.raises(UnknownServerError, match=str(NOBODY_KNOWS)):
+    with pytest.raises(UnknownServerError, match=str(UNKNOWN_CODE)):
         bad.result(10)
     assert good.result(10).offset == 0
     assert producer.send(topic, b"w", partition=0).result(10).offset >= 0
@@ -58,16 +59,16 @@ def test_an_unknown_code_of_one_item_leaves_the_others_alone(
     def spoil(response: CreateTopicsResponse) -> None:
         for topic in response.topics:
             if topic.name == "spoilt":
-                topic.error_code, topic.error_message = NOBODY_KNOWS, "of a later age"
+                topic.error_code, topic.error_message = UNKNOWN_CODE, "of a later age"
 
     cluster.faults.edit(ApiKey.CREATE_TOPICS, spoil)
-    with pytest.raises(UnknownServerError, match=rf"{NOBODY_KNOWS}.*of a later age"):
+    with pytest.raises(UnknownServerError, match=rf"{UNKNOWN_CODE}.*of a later age"):
         straight.admin().create_topics([NewTopic("spoilt"), NewTopic("unspoilt")])
     assert straight.producer().send("unspoilt", b"v").result(10).offset == 0
 
 
 @pytest.mark.fault("P4")
-def test_an_unknown_code_in_a_fetch_is_told_and_waited_for(
+def test_unknown_fetch_error_is_reported_and_backed_off(
     cluster: EmbeddedCluster, straight: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = straight.topic(2)
@@ -78,7 +79,7 @@ def test_an_unknown_code_in_a_fetch_is_told_and_waited_for(
         for one in response.responses:
             for partition in one.partitions:
                 if partition.partition_index == 0:
-                    partition.error_code, partition.records = NOBODY_KNOWS, None
+                    partition.error_code, partition.records = UNKNOWN_CODE, None
 
     consumer = straight.consumer(fetch_max_wait_ms=50)
     consumer.assign([place(topic, 0), place(topic, 1)])
@@ -88,8 +89,10 @@ def test_an_unknown_code_in_a_fetch_is_told_and_waited_for(
     found = read(consumer, 5)
     assert values(found) == list(range(5))
     assert [record.partition for record in found] == [0] * 5
-    told = [one for one in caplog.records if f"unknown error code {NOBODY_KNOWS}" in one.message]
-    assert {one.levelname for one in told} == {"WARNING"}
+    reported = [
+        one for one in caplog.records if f"unknown error code {UNKNOWN_CODE}" in one.message
+    ]
+    assert {one.levelname for one in reported} == {"WARNING"}
 
 
 # --- partitions twice, missing, unasked for
@@ -107,10 +110,10 @@ def unasked(response: FetchResponse) -> None:
             other = copy.copy(partition)
             other.partition_index = 77
             topic.partitions.append(other)
-        stranger = FetchableTopicResponse(
-            topic="stranger", topic_id=b"\x05" * 16, partitions=topic.partitions
+        unknown = FetchableTopicResponse(
+            topic="unknown", topic_id=b"\x05" * 16, partitions=topic.partitions
         )
-        response.responses.append(stranger)
+        response.responses.append(unknown)
 
 
 def missing(response: FetchResponse) -> None:
@@ -143,7 +146,7 @@ def without_partitions(response: ListOffsetsResponse) -> None:
 
 
 @pytest.mark.fault("P10")
-def test_offsets_that_an_answer_lacks_are_asked_for_again(
+def test_offsets_missing_in_response_are_requested_again(
     cluster: EmbeddedCluster, straight: Desk
 ) -> None:
     topic = straight.topic()
@@ -163,9 +166,7 @@ def test_offsets_that_an_answer_lacks_are_asked_for_again(
 
 
 @pytest.mark.fault("P10", "R7")
-def test_a_commit_that_an_answer_lacks_is_not_taken_for_one_that_was_made(
-    cluster: EmbeddedCluster, straight: Desk
-) -> None:
+def test_commit_missing_in_response_fails(cluster: EmbeddedCluster, straight: Desk) -> None:
     topic = straight.topic()
     straight.fill(topic, 3)
     consumer = straight.consumer(straight.group(), default_api_timeout_ms=2000)
@@ -187,7 +188,7 @@ def test_a_commit_that_an_answer_lacks_is_not_taken_for_one_that_was_made(
 
 
 @pytest.mark.fault("P10", "R7")
-def test_a_position_that_an_answer_lacks_is_not_taken_for_none(
+def test_position_missing_in_response_is_fetched_again(
     cluster: EmbeddedCluster, straight: Desk
 ) -> None:
     topic = straight.topic()
@@ -212,7 +213,7 @@ def test_a_position_that_an_answer_lacks_is_not_taken_for_none(
 
 @pytest.mark.fault("P10", "W3", "W14")
 @pytest.mark.parametrize("odd", ["missing", "twice", "unasked"])
-def test_an_answer_to_produce_with_odd_partitions_settles_each_record_once(
+def test_produce_response_with_odd_partitions_completes_each_record_once(
     cluster: EmbeddedCluster, straight: Desk, odd: str
 ) -> None:
     topic = straight.topic(2)
@@ -220,22 +221,22 @@ def test_an_answer_to_produce_with_odd_partitions_settles_each_record_once(
     producer.partitions_for(topic)
 
     def change(response: ProduceResponse) -> None:
-        (answered,) = response.responses
+        (responded,) = response.responses
         if odd == "missing":
-            answered.partition_responses = [
-                one for one in answered.partition_responses if one.index
+            responded.partition_responses = [
+                one for one in responded.partition_responses if one.index
             ]
             return
-        for one in list(answered.partition_responses):
+        for one in list(responded.partition_responses):
             other = copy.copy(one)
             if odd == "unasked":
                 other.index, other.base_offset = 66, 99
-            answered.partition_responses.append(other)
+            responded.partition_responses.append(other)
 
-    told: list[tuple[int, object]] = []
+    reported: list[tuple[int, object]] = []
 
-    def tell(number: int, metadata: object, error: object) -> None:
-        told.append((number, error))
+    def report(number: int, metadata: object, error: object) -> None:
+        reported.append((number, error))
 
     fault = cluster.faults.edit(ApiKey.PRODUCE, change, times=1)
     futures = [
@@ -243,18 +244,18 @@ def test_an_answer_to_produce_with_odd_partitions_settles_each_record_once(
             topic,
             b"%d" % number,
             partition=number,
-            on_delivery=partial(tell, number),
+            on_delivery=partial(report, number),
         )
         for number in range(2)
     ]
     assert [future.result(10).offset for future in futures] == [0, 0]
     assert fault.hits == 1
     producer.flush(10)
-    assert sorted(told, key=lambda one: one[0]) == [(0, None), (1, None)]
+    assert sorted(reported, key=lambda one: one[0]) == [(0, None), (1, None)]
     assert producer.send(topic, b"2", partition=0).result(10).offset == 1
 
 
-# --- being told to wait
+# --- throttling
 
 
 @pytest.mark.fault("P9")
@@ -278,7 +279,7 @@ def test_an_hour_of_silence_is_kept_no_longer_than_the_caller_waits(
     for call in calls:
         before = len(cluster.faults.requests)
         took = [seconds_until_timeout(partial(call, number)) for number in range(4)]
-        # The bootstrap connection and the broker's own are told apart, as in Kafka's client.
+        # The bootstrap connection and the broker's own are distinct, as in Kafka's client.
         assert took.count(0) <= 2
         for seconds in took[-2:]:
             assert 0.25 <= seconds < 2.0
@@ -354,18 +355,17 @@ def test_metadata_that_goes_back_costs_no_sequence(
     consumer.assign([place(topic)])
     count = 5 + len(futures)
     assert values(read(consumer, count)) == list(range(count))
-    assert continuous(cluster)
+    assert has_one_sequence(cluster, topic)
 
 
-def continuous(cluster: EmbeddedCluster) -> bool:
-    """Return whether all Produce requests carry on one sequence of one producer."""
+def has_one_sequence(cluster: EmbeddedCluster, topic: str) -> bool:
+    """Return whether the batches of a topic are one sequence of one producer."""
     expected: dict[tuple[int, int], int] = {}
-    for seen in list(cluster.faults.requests):
-        if isinstance(seen.body, ProduceRequest):
-            records = seen.body.topic_data[0].partition_data[0].records
-            assert isinstance(records, memoryview)
-            batch = RecordBatch(records)
-            identity = batch.producer_id, batch.producer_epoch
-            assert expected.setdefault(identity, 0) == batch.base_sequence
-            expected[identity] += batch.count
+    with Wire(cluster.bootstrap_servers) as wire:
+        records = wire.fetch(topic, 0).records
+    assert isinstance(records, bytes | memoryview)
+    for batch in read_batches(records):
+        identity = batch.producer_id, batch.producer_epoch
+        assert expected.setdefault(identity, 0) == batch.base_sequence
+        expected[identity] += batch.count
     return len(expected) == 1
