@@ -1,0 +1,51 @@
+"""Modules of kclient have a test file of their name, in the folder of their package."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Modules without a test file, by package. The numbers may only be lowered.
+WITHOUT_TESTS = {
+    "admin": 7,
+    "broker": 103,
+    "cli": 12,
+    "client": 16,
+    "common": 14,
+    "consumer": 61,
+    "network": 5,
+    "producer": 32,
+    "protocol": 37,
+    "record": 18,
+    "spark": 20,
+    "testing": 28,
+}
+
+
+def modules_without_tests() -> dict[str, list[str]]:
+    """Return the modules without ``tests/<package>/…/test_<module>.py``, by package."""
+    missing: dict[str, list[str]] = {}
+    for module in sorted((ROOT / "kclient").rglob("*.py")):
+        path = module.relative_to(ROOT / "kclient")
+        if len(path.parts) == 1 or module.stem.startswith("_"):
+            continue
+        package = path.parts[0]
+        if not any((ROOT / "tests" / package).rglob(f"test_{module.stem}.py")):
+            missing.setdefault(package, []).append(str(path))
+    return missing
+
+
+@pytest.mark.parametrize(
+    "package", sorted(path.parent.name for path in (ROOT / "kclient").glob("*/__init__.py"))
+)
+def test_number_of_modules_without_a_test_file_shrinks(package: str) -> None:
+    missing = modules_without_tests().get(package, [])
+    limit = WITHOUT_TESTS.get(package, 0)
+    assert len(missing) <= limit, f"{len(missing)} of at most {limit}: {', '.join(missing)}"
+
+
+def test_limits_are_of_packages_with_such_modules() -> None:
+    counts = Counter({package: len(names) for package, names in modules_without_tests().items()})
+    assert set(WITHOUT_TESTS) <= set(counts)
