@@ -25,6 +25,7 @@ from tests.fuzz.batch_mutation import fixed_up
 from tests.fuzz.hostile_broker import ADDRESS, TOPIC, HostileBroker
 from tests.fuzz.stepped_broker import SteppedBroker
 from tests.support.clients.wire import joined
+from tests.support.virtual.controller_calls import assert_created
 
 def bomb():
     builder = RecordBatchBuilder(bytearray(200))
@@ -79,7 +80,7 @@ def consumer(data):
 def broker(data):
     with tempfile.TemporaryDirectory() as directory:
         running = SteppedBroker(Path(directory))
-        running.server.services.topic_creation.create(TOPIC)
+        running.server.services.topic_creation.create([TOPIC], assert_created)
         part = PartitionProduceData(index=0, records=data)
         topic = TopicProduceData(name=TOPIC, partition_data=[part])
         request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
