@@ -72,7 +72,7 @@ class MemberProcess:
         self._rest = b""
         self._log = journal.with_suffix(".log")
         module = "group_member" if client == "kclient" else "foreign_group_member"
-        command = [sys.executable, "-m", f"tests.support.{module}"]
+        command = [sys.executable, "-m", f"tests.support.clients.{module}"]
         command = command if program is None else [str(program)]
         command += [
             "--client",
