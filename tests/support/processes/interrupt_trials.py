@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
 
 from kclient import Producer
 from kclient.common.errors import ClosedError
+from kclient.common.system_condition import SystemCondition
 from kclient.producer import DeliveryFuture
 from kclient.producer.hot_path import SendPath
 from kclient.testing.embedded_cluster import EmbeddedCluster
@@ -47,11 +49,18 @@ def elsewhere(check: Callable[[], None], place: str) -> None:
         raise AssertionError(f"after an interrupt at {place}") from raised[0]
 
 
+def _waits(thread: int) -> bool:
+    """Return whether a thread waits for a condition."""
+    frame = sys._current_frames().get(thread)
+    return frame is not None and frame.f_code is SystemCondition.wait.__code__
+
+
 class Trials:
     """One producer for all interruptions, so that damage accumulates."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._servers = cluster.bootstrap_servers
+        self._faults = cluster.faults
         self._numbers = iter(range(1 << 30))
         self._topic = "interrupted"
         self.reported: Counter[bytes] = Counter()
@@ -122,10 +131,31 @@ class Trials:
     def try_at(
         self, call: Callable[[], object], prepare: Callable[[], None], interruption: Interruption
     ) -> bool:
+        self._faults.mute()
         prepare()
-        interrupted = interruption.during(call)
+        with self._unmuted_during_wait():
+            interrupted = interruption.during(call)
         elsewhere(self.check, interruption.place)
         return interrupted
+
+    @contextmanager
+    def _unmuted_during_wait(self) -> Iterator[None]:
+        """Unmute the broker once this thread waits, or at the end: the call has to wait before."""
+        caller, has_ended = threading.get_ident(), threading.Event()
+
+        def unmute() -> None:
+            try:
+                wait_until(lambda: has_ended.is_set() or _waits(caller), "the call waits or ends")
+            finally:
+                self._faults.unmute()
+
+        thread = threading.Thread(target=unmute, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            thread.join(IN_TIME)
 
     def go_through(
         self, call: Callable[[], object], prepare: Callable[[], None] = lambda: None
