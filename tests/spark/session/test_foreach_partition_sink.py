@@ -76,7 +76,8 @@ def test_workers_reuse_their_producer(spark: SparkSession, desk: Desk, tmp_path:
     lines = seen.read_text().splitlines()
     assert len(lines) == 2 * PARTITIONS
     workers = {line.split()[0] for line in lines}
-    assert len(set(lines)) == len(workers) <= 2
+    # Earlier tests may leave more workers in Spark's pool than there are slots.
+    assert len(set(lines)) == len(workers) < len(lines)
     assert numbers(desk, topic, 2) == dict.fromkeys(range(ROWS), 2)
 
 
