@@ -38,7 +38,7 @@ class CountingNet:
 
 
 class CountedPoller:
-    """A poller that tells whether it was closed."""
+    """A poller that records whether it was closed."""
 
     def __init__(self, poller: Poller) -> None:
         self.closed = False
