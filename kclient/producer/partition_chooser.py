@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kclient.common.config_def import describe
 from kclient.common.errors import InvalidArgumentError
 from kclient.common.files import WireBytes
-from kclient.producer.arrow_part import ArrowPart
+from kclient.producer.arrow_records import ArrowPart
 from kclient.producer.errors import UnknownPartitionError
 from kclient.producer.partitioner import Partitioner
 from kclient.producer.rows import ColumnRows, Rows

@@ -23,25 +23,22 @@ from kclient.common.runtime import Runtime
 from kclient.common.timeouts import Deadline, check_timeout
 from kclient.common.types import check_topic_name
 from kclient.network.system_runtime import system_runtime
-from kclient.producer.arrow_part import ArrowPart, arrow_parts
-from kclient.producer.arrow_rows import ArrowRows
-from kclient.producer.arrow_table import arrow_batches
+from kclient.producer.arrow_records import ArrowPart, ArrowRows, arrow_batches, arrow_parts
 from kclient.producer.batch_delivery import BatchDelivery, Segment
 from kclient.producer.delivery_future import DeliveryFuture
 from kclient.producer.foreign_names import PRODUCER_NAMES
 from kclient.producer.hot_path import SendPath
 from kclient.producer.interceptors import ProducerInterceptors
-from kclient.producer.key_value_types import K_contra, V_contra
 from kclient.producer.metadata_waiter import MetadataWaiter
 from kclient.producer.partition_chooser import PartitionChooser
 from kclient.producer.produce_request_result import OnDelivery
-from kclient.producer.producer_config import ProducerConfig
-from kclient.producer.producer_options import (
+from kclient.producer.producer_config import (
     OptionsWithoutSerializers,
+    ProducerConfig,
     SerializerOf,
 )
 from kclient.producer.producer_parts import ProducerParts, assemble
-from kclient.producer.producer_record import ProducerRecord
+from kclient.producer.producer_record import K_contra, ProducerRecord, V_contra
 from kclient.producer.record_preparer import RecordPreparer
 from kclient.producer.rows import SingleRecord
 from kclient.producer.send_arguments import (

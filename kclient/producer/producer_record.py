@@ -1,7 +1,18 @@
-"""Record as passed to `Producer.send`."""
+"""Record as passed to `Producer.send`, and the type variables of its key and value."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    # Every type checker knows it; the package need not be installed. Without type arguments the
+    # types are unknown, which is no error under --strict.
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    K_contra = TypeVarWithDefault("K_contra", contravariant=True, default=Any)
+    V_contra = TypeVarWithDefault("V_contra", contravariant=True, default=Any)
+else:
+    K_contra = TypeVar("K_contra", contravariant=True)
+    V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class ProducerRecord(NamedTuple):

@@ -192,7 +192,7 @@ class RecordAccumulator:
         *,
         max_wait_ms: float,
     ) -> DeliveryFuture:
-        """Append a record after `try_append` of a queue, `missed`, had no room for it.
+        """Append a record after `try_append` of a queue, `missed`, had no space for it.
 
         The other arguments, and the errors, are those of `append`.
         """
@@ -230,7 +230,7 @@ class RecordAccumulator:
         rows: Appendable[T],
         max_wait_ms: float,
     ) -> T:
-        """Append to a new batch after `missed`, if there is one, had no room."""
+        """Append to a new batch after `missed`, if there is one, had no space."""
         record_size = rows.next_size()
         try:
             self.settings.check_size(record_size)
@@ -270,7 +270,7 @@ class RecordAccumulator:
     def _switch_partition(
         self, info: TopicInfo, missed: PartitionQueue | None, rows: Appendable[T]
     ) -> tuple[PartitionQueue, T | None]:
-        """Return the sticky queue for a new batch, or the one whose open batch had room."""
+        """Return the sticky queue for a new batch, or the one whose open batch had space."""
         if missed is None:
             missed = info.choose_sticky_queue()
         while True:

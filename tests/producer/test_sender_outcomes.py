@@ -1,4 +1,4 @@
-"""The sender with a scripted client: timeouts, splits, callbacks, close, producer ids."""
+"""The sender with a scripted client: timeouts, splits, callbacks and close."""
 
 import logging
 
@@ -9,24 +9,12 @@ from kclient.common.broker_errors import (
     NotLeaderOrFollowerError,
     RecordTooLargeError,
 )
-from kclient.common.errors import DisconnectedError, IllegalStateError, KafkaError
+from kclient.common.errors import IllegalStateError, KafkaError
 from kclient.common.timeouts import Deadline
 from kclient.producer.errors import DeliveryTimeoutError, ProducerFatalError
-from kclient.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
-from kclient.protocol.messages.produce import (
-    ProduceResponse,
-)
+from kclient.protocol.messages.produce import ProduceResponse
 from kclient.record import CompressionType
-from tests.support.virtual.producer_world import (
-    ProducerWorld,
-    WorldOptions,
-    builder_of,
-    noting,
-    world,
-)
+from tests.support.virtual.producer_world import builder_of, noting, world
 
 NOT_LEADER, UNKNOWN_TOPIC, TIMED_OUT, TOO_LARGE, STORAGE, CORRUPT = 6, 3, 7, 10, 56, 2
 NOT_ENOUGH_REPLICAS, NOT_ENOUGH_AFTER_APPEND = 19, 20
@@ -340,66 +328,6 @@ def test_fenced_producer_fails_permanently() -> None:
         assert isinstance(each.exception(0), KafkaError)
     assert isinstance(producer.sender.failure, ProducerFatalError)
     assert "PRODUCER_FENCED" in str(producer.sender.failure)
-
-
-# -- producer ids ----------------------------------------------------------------------------------
-
-
-def test_nothing_is_sent_before_the_producer_id_is_known() -> None:
-    producer = ProducerWorld(WorldOptions(idempotence=False))
-    fresh = ProducerWorld(WorldOptions())
-    assert producer.transactions is None
-    transactions = fresh.transactions
-    assert transactions is not None
-    transactions.producer = transactions.producer._replace(producer_id=-1)
-    transactions.state = type(transactions.state).UNINITIALIZED
-    fresh.send(b"x")
-    fresh.step()
-    assert fresh.client.requests() == []
-    (asked,) = fresh.client.requests(InitProducerIdRequest)
-    assert asked.body == InitProducerIdRequest(
-        transactional_id=None, transaction_timeout_ms=2**31 - 1
-    )
-    fresh.step()
-    assert len(fresh.client.requests(InitProducerIdRequest)) == 1
-    assert fresh.client.polled_ms[-1] == 100
-
-
-@pytest.mark.parametrize("code", [14, 15, 7])
-def test_init_producer_id_is_retried(code: int) -> None:
-    producer = ProducerWorld.__new__(ProducerWorld)
-    ProducerWorld.__init__(producer, WorldOptions())
-    transactions = producer.transactions
-    assert transactions is not None
-    transactions.state = type(transactions.state).UNINITIALIZED
-    producer.step()
-    producer.client.end("0", InitProducerIdResponse(error_code=code))
-    producer.step()
-    producer.step(50)
-    assert producer.client.requests(InitProducerIdRequest) == []
-    producer.step(60)
-    producer.client.end("0", error=DisconnectedError("gone"))
-    producer.step()
-    producer.step(250)
-    producer.client.end("0", InitProducerIdResponse(producer_id=9, producer_epoch=0))
-    producer.send(b"x")
-    producer.settle()
-    assert producer.broker[0].log[0].producer_id == 9
-
-
-def test_permanent_init_producer_id_error_is_fatal() -> None:
-    producer = world()
-    transactions = producer.transactions
-    assert transactions is not None
-    transactions.state = type(transactions.state).UNINITIALIZED
-    future = producer.send(b"x")
-    producer.step()
-    producer.client.end("0", InitProducerIdResponse(error_code=31))
-    producer.step()
-    producer.step()
-    with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
-        future.result(0)
-    assert isinstance(producer.sender.failure, ProducerFatalError)
 
 
 def test_response_without_a_body_is_a_network_error() -> None:

@@ -10,8 +10,7 @@ from kclient.admin.admin_config import ADMIN_CONFIG, AdminOptions
 from kclient.common.config_def import ConfigDef, ConfigKey
 from kclient.consumer.consumer_config import CONSUMER_CONFIG
 from kclient.consumer.consumer_options import ConsumerOptions
-from kclient.producer.producer_config import PRODUCER_CONFIG
-from kclient.producer.producer_options import ProducerOptions
+from kclient.producer.producer_config import PRODUCER_CONFIG, ProducerOptions
 from kclient.serialization import Deserializer, Serializer
 
 OPTIONS: list[tuple[ConfigDef, Any]] = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from kclient.client.cluster import Cluster
 from kclient.common.errors import ClosedError
 from kclient.common.runtime import Lock
-from kclient.producer.key_value_types import K_contra, V_contra
+from kclient.producer.producer_record import K_contra, V_contra
 from kclient.producer.send_arguments import check_on_delivery
 from kclient.record import Header, RecordBatchBuilder, murmur2
 
@@ -180,7 +180,7 @@ class SendPath(ABC, Generic[Topic, K_contra, V_contra]):
         Args:
             cluster: Returns the current view of the cluster.
             append: Appends a record that needs a new batch, given the topic, the queue of the
-                partition (None: the sticky one), the queue without room, and the record.
+                partition (None: the sticky one), the queue without space, and the record.
             wall_ns: Returns the current time in nanoseconds since the epoch.
             process_id: Returns the id of the current process.
         """

@@ -13,9 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from kclient.common.errors import KafkaError
-from kclient.producer.arrow_part import ArrowPart, arrow_parts, column
-from kclient.producer.arrow_rows import ArrowRows
-from kclient.producer.arrow_table import arrow_batches
+from kclient.producer.arrow_records import ArrowPart, ArrowRows, arrow_batches, arrow_parts, column
 from kclient.record import RecordBatch, RecordBatchBuilder, RecordColumns, reference
 from kclient.record.arrow_columns import binary_column, header_column
 from tests.fuzz.mutation import spoil
