@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and checks of all tests."""
 
 from tests.support.processes.heeded_interrupts import heed_interrupts
 

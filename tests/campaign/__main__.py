@@ -43,7 +43,7 @@ def main(names: list[str], page: Path = PAGE, logs: Path = LOGS) -> int:
 
 
 def run(part: Part, log: Path) -> str:
-    """Run a part with its output in a file; return "passed", or how it failed."""
+    """Run one part, writing its output to a file; return "passed", or how it failed."""
     command = ["make", "--no-print-directory", *part.target]
     with (
         log.open("wb") as output,

@@ -95,7 +95,7 @@ PARTS = (
 
 
 def chosen(names: list[str]) -> tuple[Part, ...]:
-    """Return the parts with these names in the order of the table; all if none is named.
+    """Return the named parts in the order of the table; all if none is named.
 
     Raises:
         ValueError: If there is no part of a name.
