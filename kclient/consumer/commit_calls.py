@@ -11,7 +11,7 @@ from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.consumer.commits import OffsetCommitter, Offsets
 from kclient.consumer.committed_offsets import Committed, CommittedOffsets, UnfinishedLookup
-from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
+from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.poll_loop import PollLoop
 

@@ -13,10 +13,10 @@ from kclient.common.broker_errors import (
 from kclient.common.errors import KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
-from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
+from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.offset_fetch import (

@@ -1,17 +1,92 @@
 """Fetched data of one partition, decoded on demand (Kafka: CompletedFetch)."""
 
+import heapq
 from collections import deque
+from collections.abc import Iterable
 
 from kclient.common.errors import KafkaError
 from kclient.common.files import FileSlice, WirePart
-from kclient.consumer.aborted_transactions import AbortedTransactions
+from kclient.consumer.consumer_settings import READ_COMMITTED, FetchConfig
 from kclient.consumer.errors import IncompleteBatchError, lacks_place, unreadable
-from kclient.consumer.fetch_config import READ_COMMITTED, FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.node_backlog import NodeBacklog
 from kclient.consumer.topic_partition_state import TopicPartitionState
 from kclient.protocol.messages.fetch import PartitionData
-from kclient.record import BatchCursor, ColumnBuilder, ConsumerRecord, RecordBatch, read_batches
+from kclient.record import (
+    BatchCursor,
+    ColumnBuilder,
+    ConsumerRecord,
+    ControlRecordType,
+    RecordBatch,
+    read_batches,
+)
+
+
+class NodeBacklog:
+    """Buffered bytes of one broker compared to the size of its last response.
+
+    The next fetch is sent when half of the last response is consumed: the next response arrives
+    while the rest is processed, and at most one and a half responses are buffered.
+
+    Attributes:
+        bytes: Buffered bytes.
+        moved: Whether bytes were consumed since `moved` was last cleared.
+    """
+
+    __slots__ = ("_last_response_bytes", "bytes", "moved")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.moved = False
+        self._last_response_bytes = 0
+
+    def add(self, size: int) -> None:
+        """Add bytes that arrived, or that count again after a pause."""
+        self.bytes += size
+
+    def use(self, size: int) -> None:
+        """Remove bytes that were consumed or dropped."""
+        self.bytes -= size
+        self.moved = True
+
+    def mark_response(self, size: int) -> None:
+        """Set the size of the last response."""
+        self._last_response_bytes = size
+        self.moved = True
+
+    def is_low(self) -> bool:
+        """Return whether the next fetch should be sent."""
+        return self.bytes * 2 <= self._last_response_bytes
+
+
+class AbortedTransactions:
+    """Identifies the batches that a read_committed consumer skips, in offset order.
+
+    Args:
+        listed: First offset and producer id of each aborted transaction, in any order.
+    """
+
+    def __init__(self, listed: Iterable[tuple[int, int]]) -> None:
+        self._ahead = list(listed)
+        heapq.heapify(self._ahead)
+        self._open: set[int] = set()
+
+    def hides(self, batch: RecordBatch) -> bool:
+        """Return whether the batch is part of an aborted transaction; call once for each batch."""
+        if not batch.has_producer_id:
+            return False
+        while self._ahead and self._ahead[0][0] <= batch.last_offset:
+            self._open.add(heapq.heappop(self._ahead)[1])
+        producer_id = batch.producer_id
+        if batch.is_control:
+            if producer_id in self._open and _is_abort_marker(batch):
+                self._open.discard(producer_id)
+            return False
+        return batch.is_transactional and producer_id in self._open
+
+
+def _is_abort_marker(batch: RecordBatch) -> bool:
+    records = batch.records()
+    return bool(records) and ControlRecordType.parse(records[0].key) is ControlRecordType.ABORT
 
 
 class CompletedFetch:

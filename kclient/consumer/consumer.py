@@ -46,10 +46,10 @@ from kclient.consumer.collected import CollectedColumns, CollectedRecords
 from kclient.consumer.commits import CommitCallback
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_core import used_by_another_thread
-from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.consumer_options import DeserializerOf, PlainConsumerOptions
 from kclient.consumer.consumer_records import ConsumerRecords
 from kclient.consumer.foreign_names import CLOSE, COMMIT, CONSUMER_NAMES, POLL, SUBSCRIBE, TIMEOUT
+from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.rebalance_listener import PartitionsCallback, RebalanceListener
 from kclient.consumer.wiring import Wiring
 from kclient.network.system_runtime import system_runtime

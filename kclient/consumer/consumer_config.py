@@ -19,8 +19,12 @@ from kclient.common.interceptors import interceptor_key
 from kclient.common.java_only_keys import java_only_keys, refused
 from kclient.consumer.assignors import PartitionAssignor, RangeAssignor, RoundRobinAssignor
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset, parse_auto_offset_reset
-from kclient.consumer.fetch_config import READ_COMMITTED, READ_UNCOMMITTED, FetchConfig
-from kclient.consumer.group_settings import GroupSettings
+from kclient.consumer.consumer_settings import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FetchConfig,
+    GroupSettings,
+)
 from kclient.consumer.interceptors import ConsumerInterceptor
 
 _MAX_INT = 2**31 - 1

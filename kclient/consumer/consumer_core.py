@@ -25,15 +25,14 @@ from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_lock import ConsumerLock
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.consumer_records import ConsumerRecords
+from kclient.consumer.consumer_settings import READ_COMMITTED
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
-from kclient.consumer.fetch_config import READ_COMMITTED
-from kclient.consumer.fetch_position import FetchPosition
+from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.fetcher import Fetcher
 from kclient.consumer.group import Group
 from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.interceptors import ConsumerInterceptors
-from kclient.consumer.leaders import current_leader
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
 from kclient.consumer.missing_partitions import ExistenceCheck
 from kclient.consumer.offset_fetcher import OffsetLookup

@@ -26,10 +26,10 @@ from kclient.common.runtime import Clock
 from kclient.common.types import TopicPartition
 from kclient.consumer.collected import Collected
 from kclient.consumer.completed_fetch import CompletedFetch
-from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
+from kclient.consumer.consumer_settings import FetchConfig
 from kclient.consumer.errors import CorruptBatchError
 from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_config import FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState

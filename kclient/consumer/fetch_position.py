@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from kclient.client.cluster import Cluster
 from kclient.client.metadata import LeaderAndEpoch
+from kclient.common.types import TopicPartition
 
 NO_LEADER = LeaderAndEpoch(None, -1)
 
@@ -19,3 +21,9 @@ class FetchPosition(NamedTuple):
     offset: int
     offset_epoch: int = -1
     leader: LeaderAndEpoch = NO_LEADER
+
+
+def current_leader(cluster: Cluster, partition: TopicPartition) -> LeaderAndEpoch:
+    """Return the leader of a partition in a metadata snapshot."""
+    info = cluster.partition(partition)
+    return NO_LEADER if info is None else LeaderAndEpoch(info.leader, info.leader_epoch)

@@ -1,4 +1,4 @@
-"""Incremental fetch session with one broker (KIP-227; Kafka: FetchSessionHandler).
+"""Fetch session with one broker, and its requests (KIP-227; Kafka: FetchSessionHandler).
 
 The broker keeps the partitions of a session; a request then contains only the changes. The client
 updates its copy of that list with every request and every response. If the two may differ, the
@@ -11,8 +11,17 @@ from typing import NamedTuple
 from kclient.common.broker_errors import FetchSessionIdNotFoundError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import TopicPartition
+from kclient.consumer.consumer_settings import FetchConfig
+from kclient.protocol.api_keys import ApiKey
+from kclient.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+)
 from kclient.protocol.types import ZERO_UUID
 
+_LAST_VERSION_WITH_NAMES = 12
 _INVALID_SESSION_ID = 0
 _INITIAL_EPOCH = 0
 _FINAL_EPOCH = -1
@@ -44,6 +53,70 @@ class FetchRequestData(NamedTuple):
     session_id: int
     session_epoch: int
     can_use_topic_ids: bool
+
+
+class FetchRequestBuilder:
+    """Identifies topics by id if every id is known, by name otherwise.
+
+    Args:
+        data: Session and partitions of the request.
+        config: Limits.
+    """
+
+    api_key = ApiKey.FETCH
+    request_type = FetchRequest
+    oldest_allowed_version = FetchRequest.min_version
+
+    def __init__(self, data: FetchRequestData, config: FetchConfig) -> None:
+        self.latest_allowed_version = (
+            FetchRequest.max_version if data.can_use_topic_ids else _LAST_VERSION_WITH_NAMES
+        )
+        self._data = data
+        self._config = config
+
+    def build(self, version: int) -> FetchRequest:
+        """Return the request."""
+        config = self._config
+        return FetchRequest(
+            max_wait_ms=config.max_wait_ms,
+            min_bytes=config.min_bytes,
+            max_bytes=config.max_bytes,
+            isolation_level=config.isolation_level,
+            session_id=self._data.session_id,
+            session_epoch=self._data.session_epoch,
+            topics=_topics(self._data.to_send),
+            forgotten_topics_data=_forgotten(self._data.to_forget) if version >= 7 else [],
+            rack_id=config.client_rack,
+        )
+
+
+def _topics(partitions: dict[TopicPartition, FetchPartitionData]) -> list[FetchTopic]:
+    topics: dict[str, FetchTopic] = {}
+    for partition, data in partitions.items():
+        topic = topics.get(partition.topic)
+        if topic is None:
+            topic = topics[partition.topic] = FetchTopic(
+                topic=partition.topic, topic_id=data.topic_id
+            )
+        topic.partitions.append(
+            FetchPartition(
+                partition=partition.partition,
+                current_leader_epoch=data.current_leader_epoch,
+                fetch_offset=data.fetch_offset,
+                partition_max_bytes=data.max_bytes,
+            )
+        )
+    return list(topics.values())
+
+
+def _forgotten(partitions: dict[TopicPartition, bytes]) -> list[ForgottenTopic]:
+    topics: dict[tuple[str, bytes], ForgottenTopic] = {}
+    for partition, topic_id in partitions.items():
+        key = (partition.topic, topic_id)
+        if key not in topics:
+            topics[key] = ForgottenTopic(topic=partition.topic, topic_id=topic_id)
+        topics[key].partitions.append(partition.partition)
+    return list(topics.values())
 
 
 class FetchSessionHandler:

@@ -3,26 +3,53 @@
 from typing import NamedTuple
 
 from kclient.client.client_request import ClientResponse
+from kclient.client.exponential_backoff import ExponentialBackoff
 from kclient.client.metadata import LeaderIdAndEpoch, Metadata
 from kclient.common.broker_errors import FetchSessionTopicIdError, error_for_code
 from kclient.common.errors import InvalidReceiveError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
+from kclient.common.runtime import Clock
 from kclient.common.types import Node, TopicPartition
-from kclient.consumer.completed_fetch import CompletedFetch
-from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
+from kclient.consumer.completed_fetch import CompletedFetch, NodeBacklog
+from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_settings import FetchConfig
 from kclient.consumer.fetch_buffer import FetchBuffer
-from kclient.consumer.fetch_config import FetchConfig
 from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.fetch_request_builder import FetchRequestBuilder
-from kclient.consumer.fetch_session_handler import FetchPartitionData, FetchSessionHandler
-from kclient.consumer.node_backlog import NodeBacklog
-from kclient.consumer.node_backoff import NodeBackoff
+from kclient.consumer.fetch_session_handler import (
+    FetchPartitionData,
+    FetchRequestBuilder,
+    FetchSessionHandler,
+)
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import TopicPartitionState
 from kclient.protocol.messages.fetch import FetchResponse, PartitionData
 from kclient.protocol.types import ZERO_UUID
+
+
+class NodeBackoff:
+    """Delays the next fetch to a broker after consecutive failures."""
+
+    def __init__(self, backoff: ExponentialBackoff, clock: Clock) -> None:
+        self._backoff = backoff
+        self._clock = clock
+        self._failures: dict[int, int] = {}
+        self._until_ms: dict[int, float] = {}
+
+    def failed(self, node_id: int) -> None:
+        """Delay the next request to a broker, longer with each consecutive failure."""
+        failures = self._failures.get(node_id, 0)
+        self._failures[node_id] = failures + 1
+        self._until_ms[node_id] = self._clock.monotonic_ms() + self._backoff.backoff(failures)
+
+    def succeeded(self, node_id: int) -> None:
+        """Reset the backoff of a broker."""
+        self._failures.pop(node_id, None)
+
+    def is_waiting(self, node_id: int, now_ms: float) -> bool:
+        """Return whether a broker is in backoff."""
+        return now_ms < self._until_ms.get(node_id, 0.0)
 
 
 class _Asked(NamedTuple):

@@ -17,7 +17,7 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.types import Node, OffsetAndTimestamp, TopicPartition
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.failure_log import FailureLog
-from kclient.consumer.leaders import current_leader
+from kclient.consumer.fetch_position import current_leader
 from kclient.consumer.missing_partitions import partition_problem
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.list_offsets import (

@@ -10,9 +10,8 @@ from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
 from kclient.common.runtime import Clock
 from kclient.common.types import OffsetAndTimestamp, TopicPartition
 from kclient.consumer.auto_offset_reset import LATEST, AutoOffsetReset
-from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
-from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.leaders import current_leader
+from kclient.consumer.consumer_metrics import ConsumerFetchMetrics
+from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests, ListOffsetsResult
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState

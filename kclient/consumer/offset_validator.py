@@ -18,8 +18,7 @@ from kclient.common.types import Node, OffsetAndMetadata, TopicPartition
 from kclient.consumer.auto_offset_reset import NONE
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
 from kclient.consumer.errors import LogTruncationError
-from kclient.consumer.fetch_position import FetchPosition
-from kclient.consumer.leaders import current_leader
+from kclient.consumer.fetch_position import FetchPosition, current_leader
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 from kclient.consumer.topic_partition_state import FetchState, TopicPartitionState

@@ -24,23 +24,24 @@ from kclient.consumer.commits import AutoCommit, OffsetCommitter
 from kclient.consumer.committed_offsets import CommittedOffsets, UnfinishedLookup
 from kclient.consumer.consumer_config import ConsumerConfig
 from kclient.consumer.consumer_core import ConsumerCore
-from kclient.consumer.consumer_fetch_metrics import ConsumerFetchMetrics
 from kclient.consumer.consumer_lock import ConsumerLock
+from kclient.consumer.consumer_metrics import (
+    ConsumerFetchMetrics,
+    ConsumerRequestMetrics,
+    seconds_since,
+)
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
-from kclient.consumer.consumer_request_metrics import ConsumerRequestMetrics, seconds_since
+from kclient.consumer.consumer_settings import READ_COMMITTED, GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.fetch_buffer import FetchBuffer
 from kclient.consumer.fetch_collector import FetchCollector
-from kclient.consumer.fetch_config import READ_COMMITTED
-from kclient.consumer.fetcher import Fetcher
+from kclient.consumer.fetcher import Fetcher, NodeBackoff
 from kclient.consumer.group import Group
-from kclient.consumer.group_settings import GroupSettings
 from kclient.consumer.heartbeat_task import HeartbeatTask
 from kclient.consumer.interceptors import ConsumerInterceptors
 from kclient.consumer.list_offsets_requests import ListOffsetsRequests
 from kclient.consumer.membership import CommittingMember, Membership
 from kclient.consumer.missing_partitions import MissingPartitionsLog
-from kclient.consumer.node_backoff import NodeBackoff
 from kclient.consumer.offset_fetcher import OffsetFetcher
 from kclient.consumer.offset_validator import OffsetValidator
 from kclient.consumer.poll_loop import PollLoop

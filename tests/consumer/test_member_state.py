@@ -18,7 +18,7 @@ from kclient.consumer.classic.member import (
     MemberState,
     next_state,
 )
-from kclient.consumer.group_settings import GroupSettings
+from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.membership import MemberEpoch
 
 

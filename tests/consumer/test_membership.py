@@ -7,8 +7,8 @@ import pytest
 from kclient.common.errors import KafkaError
 from kclient.consumer import ConsumerGroupMetadata, wiring
 from kclient.consumer.commits import AutoCommit
+from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.group_settings import GroupSettings
 from kclient.consumer.membership import CommittingMember, MemberEpoch, Membership
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.wiring import Wiring

@@ -1,7 +1,7 @@
 """Partition assignors, run by the leader of a group."""
 
-from kclient.consumer.assignors.abstract_partition_assignor import AbstractPartitionAssignor
 from kclient.consumer.assignors.partition_assignor import (
+    AbstractPartitionAssignor,
     Assignment,
     MemberSubscription,
     PartitionAssignor,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from kclient.common.types import TopicPartition
-from kclient.consumer.assignors.abstract_partition_assignor import (
+from kclient.consumer.assignors.partition_assignor import (
     AbstractPartitionAssignor,
+    MemberSubscription,
     in_member_order,
 )
-from kclient.consumer.assignors.partition_assignor import MemberSubscription
 
 
 class RangeAssignor(AbstractPartitionAssignor):

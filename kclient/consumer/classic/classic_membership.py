@@ -8,8 +8,8 @@ from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.heartbeat import HeartbeatSender
 from kclient.consumer.classic.member import Member
 from kclient.consumer.classic.rebalance import Rebalance
-from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
 from kclient.consumer.coordinator_finder import CoordinatorFinder
+from kclient.consumer.membership import ConsumerGroupMetadata
 from kclient.consumer.request_future import RequestFuture
 from kclient.consumer.subscription_state import SubscriptionState
 

@@ -22,8 +22,8 @@ from kclient.consumer.classic.group_leader import GroupLeader
 from kclient.consumer.classic.heartbeat import HeartbeatTimers
 from kclient.consumer.classic.member import Generation, Member, MemberEvent, MemberState
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
-from kclient.consumer.group_settings import GroupSettings
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.api_keys import ApiKey
 from kclient.protocol.messages.join_group import (

@@ -17,9 +17,9 @@ from kclient.common.runtime import Clock
 from kclient.common.types import Node
 from kclient.consumer.classic.member import Generation, Member
 from kclient.consumer.consumer_network_client import ConsumerNetworkClient
+from kclient.consumer.consumer_settings import GroupSettings
 from kclient.consumer.coordinator_finder import CoordinatorFinder
 from kclient.consumer.failure_log import FailureLog
-from kclient.consumer.group_settings import GroupSettings
 from kclient.consumer.request_future import RequestFuture
 from kclient.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

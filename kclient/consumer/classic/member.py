@@ -30,9 +30,8 @@ from kclient.common.broker_errors import (
 )
 from kclient.common.errors import CommitFailedError, IllegalStateError, KafkaError
 from kclient.common.log_context import NO_LOG_CONTEXT, LogContext
-from kclient.consumer.consumer_group_metadata import ConsumerGroupMetadata
-from kclient.consumer.group_settings import GroupSettings
-from kclient.consumer.membership import NO_EPOCH, MemberEpoch
+from kclient.consumer.consumer_settings import GroupSettings
+from kclient.consumer.membership import NO_EPOCH, ConsumerGroupMetadata, MemberEpoch
 
 NO_GENERATION_ID = -1
 NO_MEMBER_ID = ""
