@@ -237,7 +237,7 @@ def test_classic_member_joins_a_group_of_the_consumer_protocol(
         admin = desk.admin()
         (listed,) = [one for one in admin.list_groups() if one.group_id == group]
         assert (listed.group_type, listed.state) == ("consumer", "Stable")
-        with pytest.raises(UnsupportedVersionError, match=f"group '{group}': it is of type 'con"):
+        with pytest.raises(UnsupportedVersionError, match=f"group '{group}': its type is 'con"):
             admin.describe_consumer_groups([group])
         ours = desk.consumer(group, heartbeat_interval_ms=300)
         ours.subscribe(name)

@@ -56,7 +56,7 @@ def test_start_timeout_of_a_daemon_is_reported_with_its_log(tmp_path: Path) -> N
     started = daemon(tmp_path, "/bin/sh", "-c", "echo starting; exec sleep 600")
     started.launch()
     started.await_log("starting", 30)
-    with pytest.raises(HarnessError, match=r"writes 'ready': not so after 0\.2 s") as caught:
+    with pytest.raises(HarnessError, match=r"writes 'ready': not true after 0\.2 s") as caught:
         started.await_log("ready", 0.2)
     assert caught.value.__notes__ == ["starting\n"]
     started.kill()
