@@ -339,12 +339,14 @@ class QuorumController:
             if self._is_publishing:
                 return
             self._is_publishing = True
-        try:
-            while (change := self._next_committed()) is not None:
+        failure: BaseException | None = None
+        while (change := self._next_committed()) is not None:
+            try:
                 self._complete(change)
-        except BaseException:
-            self._is_publishing = False
-            raise
+            except BaseException as error:  # noqa: BLE001 (raised after the last change)
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def _next_committed(self) -> _Change | None:
         with self._lock:
@@ -354,14 +356,19 @@ class QuorumController:
             return None
 
     def _complete(self, change: _Change) -> None:
-        if change.error is None and change.delta is not None and change.image is not None:
-            try:
-                for publisher in self._publishers:
-                    self._publish(publisher, change.delta, change.image)
-            finally:
-                # Last, so that a topic can be used as soon as the image has it.
-                self._image = change.image
-        change.on_done(change.error)
+        try:
+            if change.error is None and change.delta is not None and change.image is not None:
+                self._apply(change.delta, change.image)
+        finally:
+            change.on_done(change.error)
+
+    def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        try:
+            for publisher in self._publishers:
+                self._publish(publisher, delta, image)
+        finally:
+            # Last, so that a topic can be used as soon as the image has it.
+            self._image = image
 
     @staticmethod
     def _publish(publisher: Publisher, delta: MetadataDelta, image: MetadataImage) -> None:

@@ -253,6 +253,25 @@ def test_failed_commit_fails_all_uncommitted_changes() -> None:
     create_topic(controller, TopicRequest("a"))
 
 
+def test_error_of_a_publisher_does_not_delay_later_changes() -> None:
+    controller, log = cluster_of(1)
+    log.withheld = []
+    done: list[list[TopicPlan | KafkaError]] = []
+    controller.create_topics([TopicRequest("a")], done.append)
+    controller.create_topics([TopicRequest("b")], done.append)
+
+    def publish(delta: MetadataDelta, _image: MetadataImage) -> None:
+        if "a" in delta.created_topics:
+            raise ValueError("a defect of a publisher")
+
+    controller.add_publisher(publish)
+    log.withheld[1](None)
+    with pytest.raises(ValueError, match="defect"):
+        log.withheld[0](None)
+    assert names_of(done) == [["a"], ["b"]]
+    assert set(controller.image.topics) == {"a", "b"}
+
+
 def test_publishing_holds_no_lock() -> None:
     controller, _ = cluster_of(1)
     seen: list[int] = []
