@@ -1,74 +1,21 @@
 """Recovery of producer state from many batches."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kclient.broker.log.file_records import FileRecords
 from kclient.broker.log.producer_state_manager import ProducerLimits, ProducerStateManager
 from kclient.broker.log.producer_state_recovery import relevant_rows
 from kclient.common.system_files import SystemFiles
 from kclient.record import (
     BatchColumns,
-    ControlRecordType,
-    EndTxnMarker,
     RecordBatch,
-    RecordBatchBuilder,
-    build_end_txn_batch,
     scan_batches,
 )
+from tests.support.disks.batch_pieces import Piece, batches, pieces
 from tests.support.disks.log_bench import ManualClock
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Description of a batch."""
-
-    records: int = 1
-    producer: int = -1
-    epoch: int = 0
-    kind: str = "plain"
-    value: int = 3
-    timestamp: int = 1000
-
-
-def batches(pieces: list[Piece]) -> bytes:
-    """Return consecutive batches with continuing offsets and sequences."""
-    parts, offset = [], 0
-    for piece in pieces:
-        if piece.kind in {"commit", "abort"} and piece.producer >= 0:
-            marker = EndTxnMarker(ControlRecordType[piece.kind.upper()], piece.epoch)
-            stamp = (piece.producer, piece.epoch, piece.timestamp)
-            parts.append(bytes(build_end_txn_batch(marker, *stamp, base_offset=offset)))
-            offset += 1
-            continue
-        builder = RecordBatchBuilder(bytearray(1 << 12), base_offset=offset)
-        for _ in range(piece.records):
-            builder.append(piece.timestamp, None, b"v" * piece.value)
-        stamp = (piece.producer, piece.epoch, offset) if piece.producer >= 0 else (-1, -1, -1)
-        transactional = piece.kind == "transactional" and piece.producer >= 0
-        parts.append(bytes(builder.seal(*stamp, transactional=transactional)))
-        offset += piece.records
-    return b"".join(parts)
-
-
-pieces = st.lists(
-    st.builds(
-        Piece,
-        st.integers(1, 3),
-        st.sampled_from([0, 0, 0, 0, -1, 1, 2, 3]),
-        st.sampled_from([0, 0, 0, 1]),
-        st.sampled_from(["plain", "transactional"] * 4 + ["commit", "abort"]),
-        st.integers(0, 200),
-        st.integers(-1, 9),
-    ),
-    min_size=1,
-    max_size=40,
-)
 
 
 def knowing(max_ids: int) -> ProducerStateManager:
@@ -119,15 +66,3 @@ def test_first_batch_of_transaction_is_relevant() -> None:
     columns = scan_batches(data)
     assert list(relevant_rows(columns, range(2, 30), knowing(10))) == [2, 25, 26, 27, 28, 29]
     assert producer_state(columns, data, 10, all_rows=False)[1] == 0
-
-
-LARGE = batches([Piece(value=10), Piece(value=3000), Piece(value=10)])
-
-
-@pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileRecords:
-    """Three batches, the second larger than what is read at a time."""
-    monkeypatch.setattr("kclient.broker.log.file_records._READ_CHUNK", 100)
-    monkeypatch.setattr("kclient.broker.log.file_records._HEADERS_CHUNK", 100)
-    (tmp_path / "log").write_bytes(LARGE)
-    return FileRecords(SystemFiles().open(tmp_path / "log"), len(LARGE))
