@@ -15,7 +15,7 @@ from kclient.admin.admin_types import ConsumerGroupDescription
 from kclient.common.broker_errors import UnsupportedVersionError
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.clients import Clients, place, poll_until, read, values
 from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.group_member import Membership
 from tests.support.clients.load import Load, check_intact
@@ -29,25 +29,25 @@ _numbers = count(1)
 
 
 @pytest.fixture
-def desk(kafka: RunningKafka) -> Iterator[Desk]:
-    with Desk(kafka.bootstrap) as made:
+def clients(kafka: RunningKafka) -> Iterator[Clients]:
+    with Clients(kafka.bootstrap) as made:
         yield made
 
 
 class Group:
     """A group whose members run in processes of their own."""
 
-    def __init__(self, desk: Desk, topic: str, directory: Path, ending: ExitStack) -> None:
+    def __init__(self, clients: Clients, topic: str, directory: Path, ending: ExitStack) -> None:
         self.topic = topic
         self.name = f"group-of-{topic}"
-        self.history = GroupHistory(desk.admin(), topic, self.name)
-        self._desk = desk
+        self.history = GroupHistory(clients.admin(), topic, self.name)
+        self._clients = clients
         self._directory = directory
         self._ending = ending
 
     def start(self, client: str = "kclient") -> MemberProcess:
         journal = self._directory / f"member-{len(self.history.members)}"
-        membership = Membership(self._desk.bootstrap, self.name, session_ms=10_000)
+        membership = Membership(self._clients.bootstrap, self.name, session_ms=10_000)
         member = MemberProcess(membership, self.topic, journal, client=client)
         self.history.members.append(self._ending.enter_context(member))
         return member
@@ -59,7 +59,7 @@ class Group:
     def check(self, sent: list[bytes]) -> None:
         """Wait until all is committed; every record was read once."""
         places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        ends = self._desk.consumer().end_offsets(places)
+        ends = self._clients.consumer().end_offsets(places)
         assert sum(ends.values()) == len(sent)
         self.history.await_end(ends)
         refusals = [(member.name, member.refusals) for member in self.history.members]
@@ -69,16 +69,16 @@ class Group:
 
 
 @pytest.fixture
-def group(desk: Desk, topic: Topic, tmp_path: Path) -> Iterator[Group]:
+def group(clients: Clients, topic: Topic, tmp_path: Path) -> Iterator[Group]:
     with ExitStack() as ending:
-        yield Group(desk, topic(partitions=PARTITIONS), tmp_path, ending)
+        yield Group(clients, topic(partitions=PARTITIONS), tmp_path, ending)
 
 
 # -- rebalances
 
 
-def come_and_go(desk: Desk, group: Group, other: str) -> None:
-    with Load(desk.producer(linger_ms=10), group.topic, ahead=20) as load:
+def come_and_go(clients: Clients, group: Group, other: str) -> None:
+    with Load(clients.producer(linger_ms=10), group.topic, ahead=20) as load:
         ours = group.start()
         group.share(ours)
         theirs = group.start(other)  # we lead
@@ -96,30 +96,30 @@ def come_and_go(desk: Desk, group: Group, other: str) -> None:
 
 @pytest.mark.parametrize("other", ["kclient", "kafka-python", "confluent-kafka"])
 def test_every_record_is_read_once_while_members_change(
-    desk: Desk, group: Group, other: str
+    clients: Clients, group: Group, other: str
 ) -> None:
-    come_and_go(desk, group, other)
+    come_and_go(clients, group, other)
 
 
 @pytest.mark.parametrize("other", ["kafka-python", "confluent-kafka"])
 def test_the_companion_broker_leads_others_as_well(tmp_path: Path, other: str) -> None:
     with (
         EmbeddedCluster() as cluster,
-        Desk(cluster.bootstrap_servers) as desk,
+        Clients(cluster.bootstrap_servers) as clients,
         ExitStack() as ending,
     ):
-        come_and_go(desk, Group(desk, desk.topic(PARTITIONS), tmp_path, ending), other)
+        come_and_go(clients, Group(clients, clients.topic(PARTITIONS), tmp_path, ending), other)
 
 
 # -- positions, by Kafka's tools and by ours
 
 
-def test_tools_see_what_we_commit(desk: Desk, topic: Topic, tools: KafkaTools) -> None:
+def test_tools_see_what_we_commit(clients: Clients, topic: Topic, tools: KafkaTools) -> None:
     name = topic(partitions=2)
     group = f"group-of-{name}"
     for number in range(2):
-        desk.fill(name, 20, number)
-    consumer = desk.consumer(group)
+        clients.fill(name, 20, number)
+    consumer = clients.consumer(group)
     consumer.subscribe(name)
     read(consumer, 40)
     consumer.commit({place(name, 0): 7, place(name, 1): 20})
@@ -140,21 +140,21 @@ def test_tools_see_what_we_commit(desk: Desk, topic: Topic, tools: KafkaTools) -
 
 
 def test_consumer_starts_at_offsets_that_kafkas_tool_reset(
-    desk: Desk, topic: Topic, tools: KafkaTools
+    clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     name = topic(partitions=2)
     group = f"group-of-{name}"
     for number in range(2):
-        desk.fill(name, 20, number)
-    with member(desk, group, name) as consumer:
+        clients.fill(name, 20, number)
+    with member(clients, group, name) as consumer:
         read(consumer, 40)
         consumer.commit()
     reset = ["--bootstrap-server", tools.bootstrap, "--group", group, "--reset-offsets"]
     tools.run(GROUPS, [*reset, "--topic", f"{name}:0", "--to-offset", "5", "--execute"])
     tools.run(GROUPS, [*reset, "--topic", f"{name}:1", "--shift-by", "-3", "--execute"])
-    found = desk.admin().list_consumer_group_offsets(group)
+    found = clients.admin().list_consumer_group_offsets(group)
     assert {one.partition: at.offset for one, at in found.items()} == {0: 5, 1: 17}
-    with member(desk, group, name) as consumer:
+    with member(clients, group, name) as consumer:
         again = read(consumer, 18)
         assert sorted((one.partition, one.offset) for one in again) == [
             *((0, offset) for offset in range(5, 20)),
@@ -167,15 +167,15 @@ def assignments(group: ConsumerGroupDescription) -> list[list[TopicPartition]]:
 
 
 def test_admin_client_sees_groups_of_others(
-    desk: Desk, topic: Topic, tools: KafkaTools, tmp_path: Path
+    clients: Clients, topic: Topic, tools: KafkaTools, tmp_path: Path
 ) -> None:
     name = topic(partitions=2)
     console, java, mixed = (f"{kind}-of-{name}" for kind in ("console", "java", "mixed"))
-    desk.fill(name, 10)
+    clients.fill(name, 10)
     tools.consume(name, 10, group=console)
     running = tools.verifiable_consumer(name, java)
     running.await_events("partitions_assigned")
-    admin = desk.admin()
+    admin = clients.admin()
 
     def shared() -> bool:
         # If the leader does not know the topic yet, it assigns nothing, and the group is stable.
@@ -187,7 +187,7 @@ def test_admin_client_sees_groups_of_others(
         for client in ("kafka-python", "confluent-kafka"):
             ending.enter_context(
                 MemberProcess(
-                    Membership(desk.bootstrap, mixed), name, tmp_path / client, client=client
+                    Membership(clients.bootstrap, mixed), name, tmp_path / client, client=client
                 )
             )
         wait_until(shared, "two foreign members share the topic")
@@ -218,8 +218,8 @@ def test_admin_client_sees_groups_of_others(
     assert java not in tools.groups()
 
 
-def member(desk: Desk, group: str, topic: str) -> Consumer:
-    consumer = desk.consumer(group)
+def member(clients: Clients, group: str, topic: str) -> Consumer:
+    consumer = clients.consumer(group)
     consumer.subscribe(topic)
     return consumer
 
@@ -230,20 +230,20 @@ def test_classic_member_joins_a_group_of_the_consumer_protocol(
     """KIP-848: a Java consumer of the protocol "consumer", and ours, which speaks "classic"."""
     cluster = start_cluster()
     tools = tools_for(cluster.bootstrap())
-    with Desk(cluster.bootstrap()) as desk:
-        name, group = desk.topic(partitions=4), desk.group()
+    with Clients(cluster.bootstrap()) as clients:
+        name, group = clients.topic(partitions=4), clients.group()
         java = tools.verifiable_consumer(name, group, ["--group-protocol", "consumer"])
         java.await_events("partitions_assigned")
-        admin = desk.admin()
+        admin = clients.admin()
         (listed,) = [one for one in admin.list_groups() if one.group_id == group]
         assert (listed.group_type, listed.state) == ("consumer", "Stable")
         with pytest.raises(UnsupportedVersionError, match=f"group '{group}': its type is 'con"):
             admin.describe_consumer_groups([group])
-        ours = desk.consumer(group, heartbeat_interval_ms=300)
+        ours = clients.consumer(group, heartbeat_interval_ms=300)
         ours.subscribe(name)
         poll_until(ours, lambda: len(ours.assignment()) == 2, "half of the partitions")
         for number in range(4):
-            desk.fill(name, 10, number)
+            clients.fill(name, 10, number)
         mine = read(ours, 20)
         ours.commit()
         reported = java.await_events("record_data", lambda events: len(events) >= 20)
@@ -265,13 +265,13 @@ def test_classic_member_joins_a_group_of_the_consumer_protocol(
 # -- static members, patterns
 
 
-def test_a_static_member_returns_to_its_partitions(desk: Desk, topic: Topic) -> None:
+def test_a_static_member_returns_to_its_partitions(clients: Clients, topic: Topic) -> None:
     name = topic(partitions=4)
     group = f"group-of-{name}"
     assigned: list[set[int]] = []
 
     def static(instance: str) -> Consumer:
-        consumer = desk.consumer(group, group_instance_id=instance, heartbeat_interval_ms=300)
+        consumer = clients.consumer(group, group_instance_id=instance, heartbeat_interval_ms=300)
         consumer.subscribe(
             name, on_assigned=lambda given: assigned.append({one.partition for one in given})
         )
@@ -292,20 +292,20 @@ def test_a_static_member_returns_to_its_partitions(desk: Desk, topic: Topic) -> 
     poll_until(back, back.assignment, "the member has its partitions again")
     assert back.assignment() == had
     for number in range(4):
-        desk.fill(name, 5, number)
+        clients.fill(name, 5, number)
     assert len(read(back, 10) + read(stays, 10)) == 20
     assert assigned == [{one.partition for one in had}]  # the other one never rebalanced
 
 
-def test_pattern_subscription_includes_a_new_topic(desk: Desk) -> None:
-    stem = f"pattern-{next(_numbers)}-{desk.bootstrap.rpartition(':')[2]}"
-    consumer = desk.consumer(f"group-of-{stem}", metadata_max_age_ms=300)
+def test_pattern_subscription_includes_a_new_topic(clients: Clients) -> None:
+    stem = f"pattern-{next(_numbers)}-{clients.bootstrap.rpartition(':')[2]}"
+    consumer = clients.consumer(f"group-of-{stem}", metadata_max_age_ms=300)
     consumer.subscribe(pattern=f"{stem}-.*")
-    desk.topic(name=f"{stem}-1")
+    clients.topic(name=f"{stem}-1")
     poll_until(consumer, consumer.assignment, "the first topic")
-    desk.topic(partitions=2, name=f"{stem}-2")
+    clients.topic(partitions=2, name=f"{stem}-2")
     poll_until(consumer, lambda: len(consumer.assignment()) == 3, "the second topic")
-    desk.fill(f"{stem}-2", 10, partition=1)
+    clients.fill(f"{stem}-2", 10, partition=1)
     assert values(read(consumer, 10)) == list(range(10))
 
 
@@ -313,22 +313,22 @@ def test_pattern_subscription_includes_a_new_topic(desk: Desk) -> None:
 
 
 def test_unusual_keys_have_the_partition_that_java_gives_them(
-    desk: Desk, topic: Topic, tools: KafkaTools
+    clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     # Each length modulo four, and bytes above 127, which Java's bytes are negative for.
     keys = [b"x" * length for length in range(24)]
     keys += ["ключ".encode(), "鍵".encode(), "🔑".encode(), "ÿ".encode() * 7]
     ours, java = topic(partitions=11), topic(partitions=11)
-    producer = desk.producer()
+    producer = clients.producer()
     for key in keys:
         producer.send(ours, b"v", key)
     producer.flush(30)
     tools.produce(java, [ForeignRecord(b"v", key) for key in keys])
-    assert places_of(desk, ours, len(keys)) == places_of(desk, java, len(keys))
+    assert places_of(clients, ours, len(keys)) == places_of(clients, java, len(keys))
 
 
-def places_of(desk: Desk, topic: str, count: int) -> dict[bytes, int]:
-    consumer = desk.consumer()
+def places_of(clients: Clients, topic: str, count: int) -> dict[bytes, int]:
+    consumer = clients.consumer()
     consumer.assign([place(topic, number) for number in range(11)])
     found = {one.key: one.partition for one in read(consumer, count)}
     assert len(found) == count
@@ -336,21 +336,21 @@ def places_of(desk: Desk, topic: str, count: int) -> dict[bytes, int]:
 
 
 def test_records_without_a_key_are_spread_as_java_spreads_them(
-    desk: Desk, topic: Topic, tools: KafkaTools
+    clients: Clients, topic: Topic, tools: KafkaTools
 ) -> None:
     """Both change the partition with the batch, so that each gets a share."""
     shares = {}
     for writer in ("ours", "java"):
         name = topic(partitions=3)
         if writer == "ours":
-            producer = desk.producer(batch_size=1_000, linger_ms=0)
+            producer = clients.producer(batch_size=1_000, linger_ms=0)
             for number in range(2_000):
                 producer.send(name, b"value-%d" % number)
             producer.flush(30)
         else:
             records = [ForeignRecord(b"value-%d" % number) for number in range(2_000)]
             tools.produce(name, records, {"batch.size": "1000", "linger.ms": "0"})
-        consumer = desk.consumer()
+        consumer = clients.consumer()
         places = [place(name, number) for number in range(3)]
         shares[writer] = [end for _, end in sorted(consumer.end_offsets(places).items())]
     for writer, share in shares.items():

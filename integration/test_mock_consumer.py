@@ -11,7 +11,7 @@ from kclient import Consumer, ConsumerRecord
 from kclient.common.errors import CommitFailedError
 from kclient.protocol.api_keys import ApiKey
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.clients import Clients, place, poll_until, read, values
 from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.load import Load, check_intact
 
@@ -70,8 +70,8 @@ def mock() -> Iterator[MockCluster]:
 
 
 @pytest.fixture
-def desk(mock: MockCluster) -> Iterator[Desk]:
-    with Desk(mock.bootstrap_servers) as made:
+def clients(mock: MockCluster) -> Iterator[Clients]:
+    with Clients(mock.bootstrap_servers) as made:
         yield made
 
 
@@ -84,24 +84,24 @@ def topic(mock: MockCluster) -> str:
     return name
 
 
-def fill(desk: Desk, topic: str, start: int = 0) -> None:
+def fill(clients: Clients, topic: str, start: int = 0) -> None:
     """Write thirty batches of ten."""
-    producer = desk.producer()
+    producer = clients.producer()
     for first in range(start, start + RECORDS, 10):
         batch = [b"%d" % number for number in range(first, first + 10)]
         producer.send_many(topic, batch, partition=0).result(20)
 
 
-def member(desk: Desk, group: str, topic: str) -> Consumer:
-    consumer = desk.consumer(
+def member(clients: Clients, group: str, topic: str) -> Consumer:
+    consumer = clients.consumer(
         group, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=100, retry_backoff_ms=20
     )
     consumer.subscribe(topic)
     return consumer
 
 
-def committed(desk: Desk, group: str, topic: str) -> int:
-    found = desk.consumer(group).committed([place(topic)])[place(topic)]
+def committed(clients: Clients, group: str, topic: str) -> int:
+    found = clients.consumer(group).committed([place(topic)])[place(topic)]
     assert found is not None
     return found.offset
 
@@ -114,9 +114,11 @@ def as_foreign(one: ConsumerRecord) -> ForeignRecord:
 
 
 @pytest.mark.parametrize("code", FETCH.values(), ids=FETCH.keys())
-def test_failed_fetch_is_retried(mock: MockCluster, desk: Desk, topic: str, code: int) -> None:
-    fill(desk, topic)
-    consumer = desk.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
+def test_failed_fetch_is_retried(
+    mock: MockCluster, clients: Clients, topic: str, code: int
+) -> None:
+    fill(clients, topic)
+    consumer = clients.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
     consumer.assign([place(topic)])
     found = read(consumer, 20)
     mock.fail(ApiKey.FETCH, code, code)
@@ -125,13 +127,13 @@ def test_failed_fetch_is_retried(mock: MockCluster, desk: Desk, topic: str, code
 
 
 def test_everything_is_read_once_while_the_leader_moves(
-    mock: MockCluster, desk: Desk, topic: str
+    mock: MockCluster, clients: Clients, topic: str
 ) -> None:
-    consumer = desk.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
+    consumer = clients.consumer(retry_backoff_ms=20, max_partition_fetch_bytes=1_000)
     consumer.assign([place(topic)])
     found: list[ConsumerRecord] = []
     for leader in (2, 3, 1, 3):
-        fill(desk, topic, len(found))
+        fill(clients, topic, len(found))
         found += read(consumer, 100)  # some of what follows is fetched, some is not
         mock.set_leader(topic, 0, leader)
         found += read(consumer, RECORDS - len(found) % RECORDS)
@@ -140,30 +142,30 @@ def test_everything_is_read_once_while_the_leader_moves(
 
 @pytest.mark.fault("R10")
 def test_preferred_read_replica_is_used_until_it_is_removed(
-    mock: MockCluster, desk: Desk, topic: str
+    mock: MockCluster, clients: Clients, topic: str
 ) -> None:
     mock.set_follower(topic, 0, 3)
-    fill(desk, topic)
-    consumer = desk.consumer(client_rack="near", retry_backoff_ms=20)
+    fill(clients, topic)
+    consumer = clients.consumer(client_rack="near", retry_backoff_ms=20)
     consumer.assign([place(topic)])
     mock.track()
     found = read(consumer, RECORDS)
     assert mock.requests(ApiKey.FETCH)[-1] == 3
     mock.stop(3)
     mock.set_follower(topic, 0, -1)
-    fill(desk, topic, RECORDS)
+    fill(clients, topic, RECORDS)
     found += read(consumer, RECORDS)
     mock.start(3)
     assert values(found) == list(range(2 * RECORDS))
 
 
 @pytest.mark.campaign
-def test_high_latency_only_delays_reads(mock: MockCluster, desk: Desk, topic: str) -> None:
-    fill(desk, topic)
+def test_high_latency_only_delays_reads(mock: MockCluster, clients: Clients, topic: str) -> None:
+    fill(clients, topic)
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)
     try:
-        consumer = member(desk, f"group-of-{topic}", topic)
+        consumer = member(clients, f"group-of-{topic}", topic)
         assert values(read(consumer, RECORDS)) == list(range(RECORDS))
         consumer.commit()
         consumer.close()
@@ -178,29 +180,29 @@ def test_high_latency_only_delays_reads(mock: MockCluster, desk: Desk, topic: st
 @pytest.mark.fault("R7", "R13")
 @pytest.mark.parametrize(("key", "code"), GROUP, ids=name_of)
 def test_retriable_errors_are_not_raised(
-    mock: MockCluster, desk: Desk, topic: str, key: ApiKey, code: int
+    mock: MockCluster, clients: Clients, topic: str, key: ApiKey, code: int
 ) -> None:
     """The committed offsets are found in spite of them; no error leads to a reset."""
     group = f"group-of-{topic}"
-    fill(desk, topic)
-    with member(desk, group, topic) as first:
+    fill(clients, topic)
+    with member(clients, group, topic) as first:
         assert values(read(first, 40))[:40] == list(range(40))
         first.commit({place(topic): 40})
     mock.fail(key, code)
-    consumer = member(desk, group, topic)
+    consumer = member(clients, group, topic)
     assert values(read(consumer, RECORDS - 40)) == list(range(40, RECORDS))
     consumer.commit()
-    assert committed(desk, group, topic) == RECORDS
+    assert committed(clients, group, topic) == RECORDS
     mock.clear_failures(key)
 
 
 @pytest.mark.fault("R11")
 @pytest.mark.parametrize("code", [GENERATION, MEMBER, REBALANCE, MOVED, UNAVAILABLE])
 def test_failed_heartbeat_leads_to_a_rejoin_without_skipped_records(
-    mock: MockCluster, desk: Desk, topic: str, code: int
+    mock: MockCluster, clients: Clients, topic: str, code: int
 ) -> None:
     returned: list[str] = []
-    consumer = desk.consumer(
+    consumer = clients.consumer(
         f"group-of-{topic}", session_timeout_ms=SESSION_MS, heartbeat_interval_ms=50
     )
     consumer.subscribe(
@@ -209,13 +211,13 @@ def test_failed_heartbeat_leads_to_a_rejoin_without_skipped_records(
         on_revoked=lambda _: returned.append("revoked"),
         on_lost=lambda _: returned.append("lost"),
     )
-    fill(desk, topic)
+    fill(clients, topic)
     found = read(consumer, RECORDS)
     consumer.commit()
     mock.track()
     asked = len(mock.requests(ApiKey.HEARTBEAT))
     mock.fail(ApiKey.HEARTBEAT, code)
-    fill(desk, topic, RECORDS)
+    fill(clients, topic, RECORDS)
     found += read(consumer, RECORDS)
     poll_until(
         consumer, lambda: len(mock.requests(ApiKey.HEARTBEAT)) > asked + 2, "heartbeats continue"
@@ -233,25 +235,25 @@ def test_failed_heartbeat_leads_to_a_rejoin_without_skipped_records(
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", COMMIT_RETRIED)
 def test_commit_retries_retriable_errors(
-    mock: MockCluster, desk: Desk, topic: str, code: int
+    mock: MockCluster, clients: Clients, topic: str, code: int
 ) -> None:
     group = f"group-of-{topic}"
-    fill(desk, topic)
-    consumer = member(desk, group, topic)
+    fill(clients, topic)
+    consumer = member(clients, group, topic)
     read(consumer, RECORDS)
     mock.fail(ApiKey.OFFSET_COMMIT, code, code)
     consumer.commit()
-    assert committed(desk, group, topic) == RECORDS
+    assert committed(clients, group, topic) == RECORDS
 
 
 @pytest.mark.fault("R12")
 @pytest.mark.parametrize("code", [GENERATION, MEMBER])
 def test_commit_of_an_unknown_member_fails_and_the_next_succeeds(
-    mock: MockCluster, desk: Desk, topic: str, code: int
+    mock: MockCluster, clients: Clients, topic: str, code: int
 ) -> None:
     group = f"group-of-{topic}"
-    fill(desk, topic)
-    consumer = member(desk, group, topic)
+    fill(clients, topic)
+    consumer = member(clients, group, topic)
     read(consumer, RECORDS)
     mock.fail(ApiKey.OFFSET_COMMIT, code)
     with pytest.raises(CommitFailedError):
@@ -259,19 +261,21 @@ def test_commit_of_an_unknown_member_fails_and_the_next_succeeds(
     again = read(consumer, RECORDS)  # it has rejoined, and nothing was committed
     assert values(again) == list(range(RECORDS))
     consumer.commit()
-    assert committed(desk, group, topic) == RECORDS
+    assert committed(clients, group, topic) == RECORDS
 
 
 @pytest.mark.fault("R13")
-def test_moving_coordinator_causes_no_error(mock: MockCluster, desk: Desk, topic: str) -> None:
+def test_moving_coordinator_causes_no_error(
+    mock: MockCluster, clients: Clients, topic: str
+) -> None:
     group = f"group-of-{topic}"
     mock.set_coordinator(group, 1)
     assigned: list[int] = []
-    consumer = desk.consumer(group, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=100)
+    consumer = clients.consumer(group, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=100)
     consumer.subscribe(topic, on_assigned=lambda given: assigned.append(len(given)))
     seen: list[ConsumerRecord] = []
     for coordinator in (2, 3, 1, 2):
-        fill(desk, topic, len(seen))
+        fill(clients, topic, len(seen))
         seen += read(consumer, RECORDS // 2)
         mock.set_coordinator(group, coordinator)
         consumer.commit()
@@ -285,33 +289,35 @@ def test_moving_coordinator_causes_no_error(mock: MockCluster, desk: Desk, topic
     consumer.commit()
     assert values(seen) == list(range(4 * RECORDS))
     assert assigned == [2]
-    assert committed(desk, group, topic) == 4 * RECORDS
+    assert committed(clients, group, topic) == 4 * RECORDS
 
 
 @pytest.mark.fault("R13")
 def test_another_broker_becomes_coordinator_after_a_removal(
-    mock: MockCluster, desk: Desk, topic: str
+    mock: MockCluster, clients: Clients, topic: str
 ) -> None:
     group = f"group-of-{topic}"
     mock.set_coordinator(group, 3)
-    fill(desk, topic)
-    consumer = member(desk, group, topic)
+    fill(clients, topic)
+    consumer = member(clients, group, topic)
     seen = read(consumer, RECORDS)
     mock.stop(3)
     mock.set_coordinator(group, 2)
     consumer.commit()
-    fill(desk, topic, RECORDS)
+    fill(clients, topic, RECORDS)
     seen += read(consumer, RECORDS)
     consumer.commit()
     mock.start(3)
     assert values(seen) == list(range(2 * RECORDS))
-    assert committed(desk, group, topic) == 2 * RECORDS
+    assert committed(clients, group, topic) == 2 * RECORDS
 
 
 @pytest.mark.fault("R11")
-def test_two_members_share_and_one_takes_over(mock: MockCluster, desk: Desk, topic: str) -> None:
+def test_two_members_share_and_one_takes_over(
+    mock: MockCluster, clients: Clients, topic: str
+) -> None:
     group = f"group-of-{topic}"
-    consumers = [member(desk, group, topic), member(desk, group, topic)]
+    consumers = [member(clients, group, topic), member(clients, group, topic)]
     found: list[ConsumerRecord] = []
 
     def shared() -> bool:
@@ -320,7 +326,7 @@ def test_two_members_share_and_one_takes_over(mock: MockCluster, desk: Desk, top
         return [len(consumer.assignment()) for consumer in consumers] == [1, 1]
 
     wait_until(shared, "two members share two partitions")
-    with Load(desk.producer(linger_ms=5), topic, ahead=50) as load:
+    with Load(clients.producer(linger_ms=5), topic, ahead=50) as load:
         while load.acknowledged < 300:
             for consumer in consumers:
                 found += consumer.poll(0.05)

@@ -13,7 +13,7 @@ from kclient import Producer
 from kclient.common.broker_errors import error_for_code
 from kclient.common.errors import KafkaError
 from kclient.protocol.api_keys import ApiKey
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.foreign import FOREIGN_CLIENTS
 from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.load import Load, check_intact
@@ -57,8 +57,8 @@ def topic(shared: MockCluster) -> str:
 
 
 @pytest.fixture
-def steady(shared: MockCluster) -> Iterator[Desk]:
-    with Desk(shared.bootstrap_servers) as made:
+def steady(shared: MockCluster) -> Iterator[Clients]:
+    with Clients(shared.bootstrap_servers) as made:
         yield made
 
 
@@ -70,8 +70,8 @@ def mock() -> Iterator[MockCluster]:
 
 
 @pytest.fixture
-def desk(mock: MockCluster) -> Iterator[Desk]:
-    with Desk(mock.bootstrap_servers) as made:
+def clients(mock: MockCluster) -> Iterator[Clients]:
+    with Clients(mock.bootstrap_servers) as made:
         yield made
 
 
@@ -88,7 +88,7 @@ def numbers(mock: MockCluster, topic: str = TOPIC, partition: int = 0) -> list[i
 @pytest.mark.parametrize("idempotent", [True, False])
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec(
-    shared: MockCluster, steady: Desk, topic: str, codec: str, *, idempotent: bool
+    shared: MockCluster, steady: Clients, topic: str, codec: str, *, idempotent: bool
 ) -> None:
     producer = steady.producer(
         compression_type=codec, enable_idempotence=idempotent, batch_size=2_000, linger_ms=2
@@ -104,7 +104,7 @@ def test_every_codec(
 @pytest.mark.fault("W1", "W13")
 @pytest.mark.parametrize("code", RETRIED.values(), ids=RETRIED.keys())
 def test_retriable_error_is_not_raised(
-    shared: MockCluster, steady: Desk, topic: str, code: int
+    shared: MockCluster, steady: Clients, topic: str, code: int
 ) -> None:
     producer = steady.producer(linger_ms=0, retry_backoff_ms=20)
     for number in range(6):
@@ -117,7 +117,7 @@ def test_retriable_error_is_not_raised(
 
 @pytest.mark.parametrize("code", FINAL.values(), ids=FINAL.keys())
 def test_permanent_error_fails_only_its_own_batch(
-    shared: MockCluster, steady: Desk, topic: str, code: int
+    shared: MockCluster, steady: Clients, topic: str, code: int
 ) -> None:
     producer = steady.producer(linger_ms=0)
     for number in range(3):
@@ -133,13 +133,13 @@ def test_permanent_error_fails_only_its_own_batch(
 
 @pytest.mark.fault("W2")
 def test_order_is_kept_while_the_leader_moves_with_five_in_flight(
-    mock: MockCluster, desk: Desk
+    mock: MockCluster, clients: Clients
 ) -> None:
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 30)
     mock.set_leader(TOPIC, 0, 1)
     mock.track()
-    producer = desk.producer(linger_ms=0, batch_size=100, retry_backoff_ms=10)
+    producer = clients.producer(linger_ms=0, batch_size=100, retry_backoff_ms=10)
     producer.send(TOPIC, b"0", partition=0).result(10)
     futures = []
     for number in range(1, 301):
@@ -155,10 +155,10 @@ def test_order_is_kept_while_the_leader_moves_with_five_in_flight(
 
 
 @pytest.mark.campaign
-def test_high_latency_only_delays_acknowledgements(mock: MockCluster, desk: Desk) -> None:
+def test_high_latency_only_delays_acknowledgements(mock: MockCluster, clients: Clients) -> None:
     for broker in (1, 2, 3):
         mock.set_round_trip(broker, 200)
-    with Load(desk.producer(linger_ms=5), TOPIC) as load:
+    with Load(clients.producer(linger_ms=5), TOPIC) as load:
         load.await_more(3_000)
         sent = load.finish()
     check_intact(sent, stored(mock))
@@ -180,8 +180,8 @@ def test_records_fail_at_the_delivery_timeout(mock: MockCluster) -> None:
         assert producer.send(TOPIC, b"1", partition=0).result(10).offset == 0
 
 
-def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, desk: Desk) -> None:
-    producer = desk.producer(linger_ms=1, batch_size=500)
+def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, clients: Clients) -> None:
+    producer = clients.producer(linger_ms=1, batch_size=500)
     with Load(producer, TOPIC, ahead=200) as load:
         for broker in (1, 2, 3):
             load.await_more(300)
@@ -203,11 +203,13 @@ def test_brokers_go_and_come_back_one_after_the_other(mock: MockCluster, desk: D
 
 
 @pytest.mark.fault("C14")
-def test_unreachable_broker_delays_only_its_own_partitions(mock: MockCluster, desk: Desk) -> None:
+def test_unreachable_broker_delays_only_its_own_partitions(
+    mock: MockCluster, clients: Clients
+) -> None:
     for partition in range(PARTITIONS):
         mock.set_leader(TOPIC, partition, partition + 1)
     mock.advertise(2, "127.0.0.1", 1)
-    producer = desk.producer(linger_ms=0, retry_backoff_ms=20)
+    producer = clients.producer(linger_ms=0, retry_backoff_ms=20)
     stuck = producer.send(TOPIC, b"stuck", partition=1)
     for number in range(20):
         assert producer.send(TOPIC, b"%d" % number, partition=0).result(5).offset == number
@@ -218,9 +220,9 @@ def test_unreachable_broker_delays_only_its_own_partitions(mock: MockCluster, de
 
 
 @pytest.mark.fault("C14")
-def test_all_brokers_are_replaced_one_by_one(mock: MockCluster, desk: Desk) -> None:
+def test_all_brokers_are_replaced_one_by_one(mock: MockCluster, clients: Clients) -> None:
     """At the end only brokers that were not in the bootstrap list are reachable."""
-    producer = desk.producer(linger_ms=0, retry_backoff_ms=20, metadata_max_age_ms=500)
+    producer = clients.producer(linger_ms=0, retry_backoff_ms=20, metadata_max_age_ms=500)
     sent = 0
     for old, new in ((1, 4), (2, 5), (3, 6)):
         mock.add_broker(new)

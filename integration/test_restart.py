@@ -10,7 +10,7 @@ from integration.harness.discovery import chosen_versions
 from kclient import Consumer, ConsumerRecord, TopicPartition
 from tests.support.checks.waiting import wait_until
 from tests.support.clients.background_thread import BackgroundThread
-from tests.support.clients.desk import Desk, read
+from tests.support.clients.clients import Clients, read
 from tests.support.clients.foreign import FOREIGN_CLIENTS
 from tests.support.clients.foreign_record import ForeignRecord
 from tests.support.clients.load import Load, check_intact
@@ -59,15 +59,17 @@ class Reader(BackgroundThread):
                 self._consumer.commit()
 
 
-def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce], *, in_flight: int = 5) -> None:
+def live_through(
+    clients: Clients, topic: str, bounces: Sequence[Bounce], *, in_flight: int = 5
+) -> None:
     """Produce and consume while a broker goes away and comes back, and check all that was done."""
-    producer = desk.producer(
+    producer = clients.producer(
         acks="all",
         linger_ms=1,
         batch_size=1_000,
         max_in_flight_requests_per_connection=in_flight,
     )
-    consumer = desk.consumer(GROUP)
+    consumer = clients.consumer(GROUP)
     with Reader(consumer, topic) as reader:
         with Load(producer, topic) as load:
             for bounce in bounces:
@@ -80,24 +82,24 @@ def live_through(desk: Desk, topic: str, bounces: Sequence[Bounce], *, in_flight
         reader.await_records(len(sent))
     check_intact(sent, reader.found())
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    ends = desk.consumer().end_offsets(places)
+    ends = clients.consumer().end_offsets(places)
     assert sum(ends.values()) == len(sent)
-    committed = desk.admin().list_consumer_group_offsets(GROUP)
+    committed = clients.admin().list_consumer_group_offsets(GROUP)
     assert {one: at.offset for one, at in committed.items()} == ends
     # Other clients read the records at the reported offsets.
-    stored = FOREIGN_CLIENTS["confluent-kafka"](desk.bootstrap).read_all(topic)
+    stored = FOREIGN_CLIENTS["confluent-kafka"](clients.bootstrap).read_all(topic)
     check_intact(sent, stored)
     reported = sorted(load.placed)
     assert reported == sorted((one.partition, one.offset, one.value) for one in stored)
-    check_next_member(desk, topic, consumer)
+    check_next_member(clients, topic, consumer)
 
 
-def check_next_member(desk: Desk, topic: str, before: Consumer) -> None:
+def check_next_member(clients: Clients, topic: str, before: Consumer) -> None:
     """Check that the next member starts behind all records that were read."""
     before.close()
-    after = desk.consumer(GROUP)
+    after = clients.consumer(GROUP)
     after.subscribe(topic)
-    desk.producer().send(topic, b"next", partition=0).result(20)
+    clients.producer().send(topic, b"next", partition=0).result(20)
     assert [one.value for one in read(after, 1)] == [b"next"]
 
 
@@ -111,8 +113,8 @@ def test_records_survive_crashes_of_kafka(start_cluster: StartCluster, version: 
         node.kill()
         node.start()
 
-    with Desk(cluster.bootstrap()) as desk:
-        live_through(desk, desk.topic(partitions=PARTITIONS), [crash])
+    with Clients(cluster.bootstrap()) as clients:
+        live_through(clients, clients.topic(partitions=PARTITIONS), [crash])
 
 
 @pytest.mark.campaign
@@ -121,9 +123,9 @@ def test_records_survive_crashes_of_kafka(start_cluster: StartCluster, version: 
 def test_records_survive_restarts_of_kafka(start_cluster: StartCluster, version: str) -> None:
     """With one request in flight, because Kafka stores one batch per producer at shutdown."""
     cluster = start_cluster(version=version)
-    with Desk(cluster.bootstrap()) as desk:
-        topic = desk.topic(partitions=PARTITIONS)
-        live_through(desk, topic, [cluster.nodes[0].restart], in_flight=1)
+    with Clients(cluster.bootstrap()) as clients:
+        topic = clients.topic(partitions=PARTITIONS)
+        live_through(clients, topic, [cluster.nodes[0].restart], in_flight=1)
 
 
 @pytest.mark.campaign
@@ -137,9 +139,9 @@ def test_records_survive_crashes_of_the_companion_broker(tmp_path: Path) -> None
         brokers.append(BrokerProcess(tmp_path, listen=address))
 
     try:
-        with Desk(address) as desk:
-            topic = desk.topic(partitions=PARTITIONS)
-            live_through(desk, topic, [crash] * CRASHES)
+        with Clients(address) as clients:
+            topic = clients.topic(partitions=PARTITIONS)
+            live_through(clients, topic, [crash] * CRASHES)
         assert brokers[-1].terminate() == 0
     finally:
         for broker in brokers:

@@ -16,7 +16,7 @@ from kclient.spark.source.batch_reader import BatchReader
 from kclient.spark.source.limited_stream_reader import LimitedStreamReader
 from tests.support.checks.spark_query import EARLIEST, Query, numbers, parsed
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
 def read(kafka: RunningKafka, options: Mapping[str, str]) -> list[int]:
@@ -62,8 +62,8 @@ def test_committed_transactions_are_read(kafka: RunningKafka, topic: Callable[..
 
 def test_deleted_records_are_a_loss(kafka: RunningKafka, topic: Callable[..., str]) -> None:
     name = topic()
-    with Desk(kafka.bootstrap) as desk:
-        desk.fill(name, 10)
+    with Clients(kafka.bootstrap) as clients:
+        clients.fill(name, 10)
     admin = ForeignAdmin({"bootstrap.servers": kafka.bootstrap})
     for done in admin.delete_records([ForeignPartition(name, 0, 6)]).values():
         done.result(30)
@@ -78,17 +78,20 @@ def test_stream_over_new_partitions_and_a_recreated_topic(
     kafka: RunningKafka, topic: Callable[..., str]
 ) -> None:
     name = topic()
-    with Desk(kafka.bootstrap) as desk, AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
+    with (
+        Clients(kafka.bootstrap) as clients,
+        AdminClient(bootstrap_servers=kafka.bootstrap) as admin,
+    ):
         options = {"subscribe": name, **EARLIEST, "maxOffsetsPerTrigger": "4"}
-        query = Query(lambda: LimitedStreamReader(parsed(desk, options)))
-        desk.fill(name, 6)
+        query = Query(lambda: LimitedStreamReader(parsed(clients, options)))
+        clients.fill(name, 6)
         assert query.rest() == [[0, 1, 2, 3], [4, 5]]
         admin.create_partitions({name: 2})
-        desk.fill(name, 2, partition=1, start=6)
+        clients.fill(name, 2, partition=1, start=6)
         assert query.rest() == [[6, 7]]
         admin.delete_topics([name])
         admin.create_topics([NewTopic(name, num_partitions=2)])
-        desk.fill(name, 9)
+        clients.fill(name, 9)
         with pytest.raises(DataLossError, match="deleted and recreated"):
             query.batch()
         query.reader.stop()

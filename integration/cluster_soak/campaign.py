@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from integration.cluster_soak.availability import AvailabilityWatch
-from integration.cluster_soak.clients import Clients
+from integration.cluster_soak.clients import CampaignClients
 from integration.cluster_soak.event_thread import EventThread, Report
 from integration.cluster_soak.fleet import Fleet
 from integration.cluster_soak.inspection import Findings, inspect
@@ -93,7 +93,7 @@ class Campaign:
             recreated = RecreatedTopic(admin, RECREATED, RECREATED_PARTITIONS, REPLICAS)
             self._create_topics(admin, recreated, fleet)
             watch = ending.enter_context(AvailabilityWatch(fleet, TOPIC, MIN_IN_SYNC))
-            clients = ending.enter_context(Clients(fleet, self._directory, self._plan))
+            clients = ending.enter_context(CampaignClients(fleet, self._directory, self._plan))
             clients.await_work()
             self._report("every writer writes and every group reads")
             began = time.monotonic()
@@ -121,7 +121,11 @@ class Campaign:
         fleet.await_in_sync([TOPIC, TRANSACTIONS, RECREATED], REPLICAS)
 
     def _live(
-        self, fleet: Fleet, recreated: RecreatedTopic, clients: Clients, watch: AvailabilityWatch
+        self,
+        fleet: Fleet,
+        recreated: RecreatedTopic,
+        clients: CampaignClients,
+        watch: AvailabilityWatch,
     ) -> None:
         """Observes the clients until the events are over."""
         with EventThread(fleet, recreated, self._plan, self._report) as events:
@@ -131,7 +135,7 @@ class Campaign:
         self._events = events.counts
 
     def _outcome(
-        self, findings: Findings, clients: Clients, warm: float, seconds: float
+        self, findings: Findings, clients: CampaignClients, warm: float, seconds: float
     ) -> Outcome:
         faults = [
             *clients.faults,

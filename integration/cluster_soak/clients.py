@@ -27,7 +27,7 @@ from integration.soak.crowd import Crowd
 from kclient import TopicPartition
 from kclient.common.errors import KafkaError
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.group_member import Membership
 from tests.support.clients.writer import Writing
 from tests.support.processes.vital_signs import VitalSigns
@@ -38,7 +38,7 @@ _READY_S = 120.0
 _MAX_POLL_MS = 120_000
 
 
-class Clients:
+class CampaignClients:
     """Writers and groups on the main topic, transactions, a recreated topic and an admin client.
 
     The clients whose memory is watched, the writers and the members of the groups on the main
@@ -65,14 +65,14 @@ class Clients:
         self.signs = VitalSigns()
         self.faults: list[str] = []
         with ExitStack() as ending:
-            self._desk = ending.enter_context(Desk(bootstrap))
+            self._clients = ending.enter_context(Clients(bootstrap))
             self.writers = [
                 (one, self._writer(one, ending)) for one in writings(bootstrap, plan.rate)
             ]
             writing = recreated_writing(bootstrap, plan.rate)
             self.recreated = (writing, self._writer(writing, ending))
             self.crowds = {
-                name: ending.enter_context(Crowd(self._desk, TOPIC, name, cast, directory))
+                name: ending.enter_context(Crowd(self._clients, TOPIC, name, cast, directory))
                 for name, cast in plan.groups.items()
             }
             transactions = TransactionalWriter(
@@ -106,7 +106,7 @@ class Clients:
             self.guard(writer.name, writer.finish)
         self.guard(self.transactions.name, self.transactions.finish)
         places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-        ends = self._desk.consumer().end_offsets(places)
+        ends = self._clients.consumer().end_offsets(places)
         for name, crowd in self.crowds.items():
             self.guard(f"group {name}", partial(crowd.history.await_end, ends, _READY_S))
 
@@ -143,7 +143,7 @@ class Clients:
 
     def _reader(self, topic: str, isolation: str, ending: ExitStack) -> GroupReader:
         member = Membership(
-            self._desk.bootstrap,
+            self._clients.bootstrap,
             f"{topic}-readers",
             SESSION_MS,
             _MAX_POLL_MS,

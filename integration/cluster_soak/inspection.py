@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from integration.cluster_soak.availability import AvailabilityWatch, Span, Timeline, longest_stop
-from integration.cluster_soak.clients import Clients
+from integration.cluster_soak.clients import CampaignClients
 from integration.cluster_soak.group_reader import GroupReader
 from integration.cluster_soak.outcomes import Outcomes, read_outcomes, read_times
 from integration.cluster_soak.plan import (
@@ -83,7 +83,7 @@ class Findings:
 
 
 def inspect(
-    clients: Clients, watch: AvailabilityWatch, recreated: RecreatedTopic, span: Span
+    clients: CampaignClients, watch: AvailabilityWatch, recreated: RecreatedTopic, span: Span
 ) -> Findings:
     """Compares the topics' records with the outcomes that clients reported in the run's `span`."""
     found = Findings()
@@ -137,7 +137,7 @@ def _longest_stop(
 
 def _inspect_groups(
     found: Findings,
-    clients: Clients,
+    clients: CampaignClients,
     records: Sequence[ForeignRecord],
     watch: AvailabilityWatch,
     span: Span,
@@ -158,7 +158,9 @@ def _inspect_groups(
             found.faults.append(f"group {name} has read other records than the topic holds")
 
 
-def _inspect_transactions(found: Findings, clients: Clients, reader: ConfluentClient) -> None:
+def _inspect_transactions(
+    found: Findings, clients: CampaignClients, reader: ConfluentClient
+) -> None:
     written = reader.read_all(TRANSACTIONS, isolation="read_committed", timeout=_READ_S)
     outcomes = clients.transactions.outcomes
     found.transactions = Counter(outcomes)
@@ -183,7 +185,7 @@ def _inspect_transactions(found: Findings, clients: Clients, reader: ConfluentCl
 
 def _inspect_recreated(
     found: Findings,
-    clients: Clients,
+    clients: CampaignClients,
     held: tuple[Places, list[ForeignRecord]],
     recreated: RecreatedTopic,
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Self
 
 from integration.harness.go_member import FRANZ_GO, franz_go_member
 from kclient import TopicPartition
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.group_member import Membership
 from tests.support.processes.member_process import GroupHistory, MemberProcess
 
@@ -57,11 +57,13 @@ class Crowd:
         done: Counts of the events of its members.
     """
 
-    def __init__(self, desk: Desk, topic: str, group: str, cast: Cast, directory: Path) -> None:
-        self.history = GroupHistory(desk.admin(), topic, group, keep_reads=False)
+    def __init__(
+        self, clients: Clients, topic: str, group: str, cast: Cast, directory: Path
+    ) -> None:
+        self.history = GroupHistory(clients.admin(), topic, group, keep_reads=False)
         self.done: Counter[str] = Counter()
         self._membership = Membership(
-            desk.bootstrap,
+            clients.bootstrap,
             group,
             _SESSION_MS,
             cast.max_poll_ms,

@@ -13,7 +13,7 @@ from integration.soak.brokers import Brokers
 from integration.soak.crowd import Cast, Crowd
 from kclient import TopicPartition
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.writer import Writing
 from tests.support.processes.vital_signs import VitalSigns
 from tests.support.processes.writer_process import WriterProcess
@@ -100,9 +100,9 @@ class Soak:
         """
         self._brokers.create_topic(TOPIC, PARTITIONS)
         with ExitStack() as ending:
-            desk = ending.enter_context(Desk(self._brokers.bootstrap))
+            clients = ending.enter_context(Clients(self._brokers.bootstrap))
             auditor = ending.enter_context(Auditor(self._brokers.bootstrap, self._places))
-            self._start(desk, ending)
+            self._start(clients, ending)
             started = time.monotonic()
             kills = itertools.cycle(self._plan.kills)
             for number in range(1, self._plan.rounds + 1):
@@ -114,10 +114,10 @@ class Soak:
                 self._bounce(number, kill=next(kills))
             self._live(auditor, self._plan.between_s)
             self._log(f"all rounds done after {time.monotonic() - started:.0f} s; finishing")
-            self._finish(desk, auditor)
+            self._finish(clients, auditor)
         return self._outcome
 
-    def _start(self, desk: Desk, ending: ExitStack) -> None:
+    def _start(self, clients: Clients, ending: ExitStack) -> None:
         for number in range(self._plan.writers):
             writing = Writing(
                 self._brokers.bootstrap,
@@ -129,7 +129,7 @@ class Soak:
             writer = WriterProcess(writing, self._directory)
             self._writers.append(ending.enter_context(writer))
         for number, cast in enumerate(self._plan.groups):
-            crowd = Crowd(desk, TOPIC, f"group-{number}", cast, self._directory)
+            crowd = Crowd(clients, TOPIC, f"group-{number}", cast, self._directory)
             self._crowds.append(ending.enter_context(crowd))
         wait_until(self._all_work, "every writer writes and every group commits", _END_S)
 
@@ -217,12 +217,12 @@ class Soak:
 
         return has_progressed
 
-    def _finish(self, desk: Desk, auditor: Auditor) -> None:
+    def _finish(self, clients: Clients, auditor: Auditor) -> None:
         for crowd in self._crowds:
             crowd.settle()
         for writer in self._writers:
             writer.finish()
-        ends = desk.consumer().end_offsets(self._places)
+        ends = clients.consumer().end_offsets(self._places)
         auditor.await_end(ends, _END_S)
         for crowd in self._crowds:
             crowd.history.await_end(ends, _END_S)

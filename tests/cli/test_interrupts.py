@@ -11,7 +11,7 @@ import pytest
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 from tests.support.processes.python_process import ROOT, PythonProcess, command
 
 INTERRUPTED = 130
@@ -25,8 +25,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def desk(cluster: EmbeddedCluster) -> Iterator[Desk]:
-    with Desk(cluster.bootstrap_servers) as made:
+def clients(cluster: EmbeddedCluster) -> Iterator[Clients]:
+    with Clients(cluster.bootstrap_servers) as made:
         made.topic(name="orders")
         yield made
 
@@ -50,50 +50,50 @@ def interrupted(process: PythonProcess) -> list[str]:
 
 @pytest.mark.parametrize("group", [(), ("--group", "readers")])
 def test_consume_reports_what_it_printed(
-    desk: Desk, tmp_path: Path, group: tuple[str, ...]
+    clients: Clients, tmp_path: Path, group: tuple[str, ...]
 ) -> None:
-    desk.fill("orders", 3)
-    arguments = ("orders", "--from-beginning", *group, "-b", desk.bootstrap)
+    clients.fill("orders", 3)
+    arguments = ("orders", "--from-beginning", *group, "-b", clients.bootstrap)
     with command(tmp_path, "consume", *arguments) as process:
         process.wait_for("2\n")
         assert interrupted(process) == ["3 records", "kclient: interrupted"]
         assert process.stdout == "0\n1\n2\n"
     if group:
-        committed = desk.admin().list_consumer_group_offsets("readers")
+        committed = clients.admin().list_consumer_group_offsets("readers")
         assert committed[place("orders")].offset == 3
 
 
-def test_consume_leaves_its_group_at_sigterm(desk: Desk, tmp_path: Path) -> None:
-    desk.fill("orders", 3)
-    arguments = ("orders", "--from-beginning", "--group", "readers", "-b", desk.bootstrap)
+def test_consume_leaves_its_group_at_sigterm(clients: Clients, tmp_path: Path) -> None:
+    clients.fill("orders", 3)
+    arguments = ("orders", "--from-beginning", "--group", "readers", "-b", clients.bootstrap)
     with command(tmp_path, "consume", *arguments) as process:
         process.wait_for("2\n")
         process.terminate()
         process.end(TERMINATED)
         assert process.stderr.splitlines() == ["3 records", "kclient: terminated"]
-    group = desk.admin().describe_consumer_groups(["readers"])["readers"]
+    group = clients.admin().describe_consumer_groups(["readers"])["readers"]
     assert (group.state, group.members) == ("Empty", ())
-    assert desk.admin().list_consumer_group_offsets("readers")[place("orders")].offset == 3
+    assert clients.admin().list_consumer_group_offsets("readers")[place("orders")].offset == 3
 
 
 def test_consume_ends_at_ctrl_c_after_the_broker_was_killed(
-    cluster: EmbeddedCluster, desk: Desk, tmp_path: Path
+    cluster: EmbeddedCluster, clients: Clients, tmp_path: Path
 ) -> None:
-    desk.fill("orders", 3)
+    clients.fill("orders", 3)
     arguments = ("orders", "--from-beginning", "--group", "g", "--timeout", "1")
-    with command(tmp_path, "consume", *arguments, "-b", desk.bootstrap) as process:
+    with command(tmp_path, "consume", *arguments, "-b", clients.bootstrap) as process:
         process.wait_for("2\n")
         cluster.kill()
         assert interrupted(process) == ["3 records", "kclient: interrupted"]
 
 
 def test_a_second_interrupt_ends_the_closing(
-    cluster: EmbeddedCluster, desk: Desk, tmp_path: Path
+    cluster: EmbeddedCluster, clients: Clients, tmp_path: Path
 ) -> None:
-    desk.fill("orders", 3)
+    clients.fill("orders", 3)
     arguments = ("orders", "--from-beginning", "--group", "g", "--timeout", "600")
     with command(
-        tmp_path, "--log-level", "INFO", "consume", *arguments, "-b", desk.bootstrap
+        tmp_path, "--log-level", "INFO", "consume", *arguments, "-b", clients.bootstrap
     ) as process:
         process.wait_for("2\n")
         cluster.kill()
@@ -105,11 +105,11 @@ def test_a_second_interrupt_ends_the_closing(
         assert process.stderr.endswith("3 records\nkclient: interrupted\n")
 
 
-def test_produce_delivers_the_lines_that_were_typed(desk: Desk, tmp_path: Path) -> None:
+def test_produce_delivers_the_lines_that_were_typed(clients: Clients, tmp_path: Path) -> None:
     def end() -> int:
-        return desk.consumer().end_offsets([place("orders")])[place("orders")]
+        return clients.consumer().end_offsets([place("orders")])[place("orders")]
 
-    with command(tmp_path, "produce", "orders", "-b", desk.bootstrap) as process:
+    with command(tmp_path, "produce", "orders", "-b", clients.bootstrap) as process:
         process.enter(b"one\ntwo\nthree\n")
         wait_until(lambda: end() == 3, "the lines are written")
         assert interrupted(process) == ["3 of 3 records delivered", "kclient: interrupted"]

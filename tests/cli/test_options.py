@@ -14,15 +14,15 @@ from kclient.cli.demo import flights
 from kclient.cli.main import main
 from kclient.testing import EmbeddedCluster
 from tests.cli.waiting_commands import COMMANDS
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.processes.python_process import ROOT, command
 
 Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as made:
+def clients() -> Iterator[Clients]:
+    with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as made:
         yield made
 
 
@@ -69,20 +69,20 @@ def test_every_public_name_is_imported_when_it_is_used() -> None:
 
 
 def test_bootstrap_servers_are_read_from_the_environment(
-    desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    clients: Clients, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.topic(name="orders")
-    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", desk.bootstrap)
+    clients.topic(name="orders")
+    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", clients.bootstrap)
     assert main(["topics", "list"]) == 0
     assert capsys.readouterr().out == "orders\n"
 
 
 def test_bootstrap_option_overrides_the_environment(
-    desk: Desk, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    clients: Clients, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.topic(name="orders")
+    clients.topic(name="orders")
     monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", "no port")
-    assert main(["topics", "list", "--bootstrap-server", desk.bootstrap]) == 0
+    assert main(["topics", "list", "--bootstrap-server", clients.bootstrap]) == 0
     assert capsys.readouterr().out == "orders\n"
     assert main(["topics", "list"]) == 1
     assert "bootstrap.servers[0]: got 'no port'" in capsys.readouterr().err.replace("_", ".")
@@ -156,28 +156,28 @@ def test_options_are_named_as_they_were_given(
 # -- groups
 
 
-def test_a_group_that_does_not_exist(desk: Desk, capsys: Captured) -> None:
-    topic, group = desk.topic(), desk.group()
-    desk.fill(topic, 1)
-    consumer = desk.consumer(group)
+def test_a_group_that_does_not_exist(clients: Clients, capsys: Captured) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 1)
+    consumer = clients.consumer(group)
     consumer.subscribe(topic)
     while not consumer.poll():
         pass
     consumer.commit()
-    assert main(["groups", "describe", "nosuch", group, "-b", desk.bootstrap]) == 1
+    assert main(["groups", "describe", "nosuch", group, "-b", clients.bootstrap]) == 1
     shown = capsys.readouterr()
     assert shown.err == "kclient groups: group 'nosuch' does not exist\n"
     assert shown.out.startswith(f"group {group}  state Stable")
     consumer.close()
-    assert main(["groups", "describe", group, "-b", desk.bootstrap]) == 0
+    assert main(["groups", "describe", group, "-b", clients.bootstrap]) == 0
     assert capsys.readouterr().out.startswith(f"group {group}  state Empty")
 
 
-def test_a_topic_that_does_not_exist(desk: Desk, capsys: Captured) -> None:
+def test_a_topic_that_does_not_exist(clients: Clients, capsys: Captured) -> None:
     for group in ((), ("--group", "g")):
-        assert main(["consume", "nosuch", *group, "-b", desk.bootstrap]) == 1
+        assert main(["consume", "nosuch", *group, "-b", clients.bootstrap]) == 1
         assert "UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err
-    assert desk.admin().list_topics() == []
+    assert clients.admin().list_topics() == []
 
 
 # -- the demonstration

@@ -17,7 +17,7 @@ from kclient.cli.main import main
 from kclient.cli.record_format import NULL, escape, unescape
 from kclient.common.errors import InvalidArgumentError
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 from tests.support.processes.python_process import ROOT, command
 
 AWKWARD = [
@@ -35,16 +35,20 @@ AWKWARD = [
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as made:
+def clients() -> Iterator[Clients]:
+    with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as made:
         yield made
 
 
 def consumed(
-    capfdbinary: pytest.CaptureFixture[bytes], desk: Desk, topic: str, count: int, *options: str
+    capfdbinary: pytest.CaptureFixture[bytes],
+    clients: Clients,
+    topic: str,
+    count: int,
+    *options: str,
 ) -> list[bytes]:
     """Return the lines that the command prints."""
-    limits = ["--from-beginning", "--max-records", str(count), "-b", desk.bootstrap]
+    limits = ["--from-beginning", "--max-records", str(count), "-b", clients.bootstrap]
     assert main(["consume", topic, *limits, *options]) == 0
     shown = capfdbinary.readouterr()
     assert shown.err == b"%d records\n" % count
@@ -89,19 +93,19 @@ def test_invalid_escape_sequences_are_rejected(text: bytes) -> None:
         unescape(text)
 
 
-def test_text_lines(desk: Desk, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    topic = desk.topic()
-    producer = desk.producer()
+def test_text_lines(clients: Clients, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    topic = clients.topic()
+    producer = clients.producer()
     for data in AWKWARD:
         producer.send(topic, data, key=data, headers=[("a,b=c", data)], timestamp_ms=7)
     producer.flush()
-    lines = consumed(capfdbinary, desk, topic, len(AWKWARD))
+    lines = consumed(capfdbinary, clients, topic, len(AWKWARD))
     assert [unescape(line) for line in lines] == AWKWARD
-    lines = consumed(capfdbinary, desk, topic, len(AWKWARD), "--show", "key-value")
+    lines = consumed(capfdbinary, clients, topic, len(AWKWARD), "--show", "key-value")
     assert [[unescape(part) for part in line.split(b"\t")] for line in lines] == [
         [data, data] for data in AWKWARD
     ]
-    lines = consumed(capfdbinary, desk, topic, len(AWKWARD), "--show", "all")
+    lines = consumed(capfdbinary, clients, topic, len(AWKWARD), "--show", "all")
     for offset, (line, data) in enumerate(zip(lines, AWKWARD, strict=True)):
         place, timestamp, key, value, headers = line.split(b"\t")
         name, header = headers.split(b"=")
@@ -110,18 +114,18 @@ def test_text_lines(desk: Desk, capfdbinary: pytest.CaptureFixture[bytes]) -> No
         assert unescape(name) == b"a,b=c"
 
 
-def test_json_lines(desk: Desk, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_json_lines(clients: Clients, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     def parsed(shown: object) -> bytes | None:
         if isinstance(shown, dict):
             return base64.b64decode(shown["base64"])
         return shown.encode() if isinstance(shown, str) else None
 
-    topic = desk.topic()
-    producer = desk.producer()
+    topic = clients.topic()
+    producer = clients.producer()
     for data in AWKWARD:
         producer.send(topic, data, key=data, headers=[("h", data)], timestamp_ms=7)
     producer.flush()
-    lines = consumed(capfdbinary, desk, topic, len(AWKWARD), "--format", "json")
+    lines = consumed(capfdbinary, clients, topic, len(AWKWARD), "--format", "json")
     for offset, (line, data) in enumerate(zip(lines, AWKWARD, strict=True)):
         record = json.loads(line)
         assert parsed(record.pop("key")) == data
@@ -133,26 +137,26 @@ def test_json_lines(desk: Desk, capfdbinary: pytest.CaptureFixture[bytes]) -> No
 
 
 def test_a_topic_is_copied_through_text(
-    desk: Desk, tmp_path_factory: pytest.TempPathFactory
+    clients: Clients, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    source, target = desk.topic(), desk.topic()
-    producer = desk.producer()
+    source, target = clients.topic(), clients.topic()
+    producer = clients.producer()
     for data in AWKWARD:
         producer.send(source, data, key=data)
     producer.flush()
     limits = ("--from-beginning", "--max-records", str(len(AWKWARD)), "--show", "key-value")
     with command(
-        tmp_path_factory.mktemp("read"), "consume", source, *limits, "-b", desk.bootstrap
+        tmp_path_factory.mktemp("read"), "consume", source, *limits, "-b", clients.bootstrap
     ) as reading:
         reading.end()
     form = ("--escaped", "--key-separator", "\t")
     with command(
-        tmp_path_factory.mktemp("write"), "produce", target, *form, "-b", desk.bootstrap
+        tmp_path_factory.mktemp("write"), "produce", target, *form, "-b", clients.bootstrap
     ) as writing:
         writing.enter(reading.stdout.encode())
         writing.close_input()
         writing.end()
-    consumer = desk.consumer()
+    consumer = clients.consumer()
     consumer.assign([TopicPartition(target, 0)])
     copied: list[tuple[object, object]] = []
     while len(copied) < len(AWKWARD):
@@ -161,11 +165,11 @@ def test_a_topic_is_copied_through_text(
 
 
 @pytest.mark.parametrize("group", [[], ["--group", "readers"]])
-def test_closed_output_pipe_is_no_error(desk: Desk, group: list[str]) -> None:
-    topic = desk.topic()
-    desk.fill(topic, 50_000)
+def test_closed_output_pipe_is_no_error(clients: Clients, group: list[str]) -> None:
+    topic = clients.topic()
+    clients.fill(topic, 50_000)
     program = [sys.executable, "-m", "kclient", "consume", topic, "--from-beginning", *group]
-    pipe = f"{shlex.join([*program, '-b', desk.bootstrap])} | head -1; echo ${{PIPESTATUS[0]}}"
+    pipe = f"{shlex.join([*program, '-b', clients.bootstrap])} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", pipe], check=True, capture_output=True, text=True, cwd=ROOT
     )
@@ -173,7 +177,7 @@ def test_closed_output_pipe_is_no_error(desk: Desk, group: list[str]) -> None:
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
     if group:
-        committed = desk.admin().list_consumer_group_offsets("readers").get(place(topic))
+        committed = clients.admin().list_consumer_group_offsets("readers").get(place(topic))
         count = 0 if committed is None else committed.offset
         assert done.stderr == f"{count} records\n"
         assert count < 50_000

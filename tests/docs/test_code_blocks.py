@@ -12,7 +12,7 @@ import pytest
 
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import CodeBlock, code_blocks
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.processes.python_process import ROOT, command, script
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -38,10 +38,10 @@ def name_of(block: CodeBlock) -> str:
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     """The address of a broker with three records in the topic orders."""
-    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as desk:
-        desk.topic(name="orders")
-        desk.topic(name="orders-copy")
-        desk.fill("orders", 3)
+    with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as clients:
+        clients.topic(name="orders")
+        clients.topic(name="orders-copy")
+        clients.fill("orders", 3)
         yield cluster.bootstrap_servers
 
 

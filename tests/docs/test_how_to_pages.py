@@ -15,7 +15,7 @@ from kclient.common.errors import CommitFailedError
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.document_blocks import all_blocks, blocks
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 from tests.support.processes.python_process import ROOT, command, script
 
 PAGES = ROOT / "docs" / "how-to"
@@ -23,15 +23,15 @@ ADDRESS = "localhost:9092"
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as made:
+def clients() -> Iterator[Clients]:
+    with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as made:
         made.topic(name="orders")
         yield made
 
 
-def code_of(page: str, desk: Desk) -> list[str]:
+def code_of(page: str, clients: Clients) -> list[str]:
     found = all_blocks(PAGES / f"{page}.md", "python")
-    return [code.replace(ADDRESS, desk.bootstrap) for code in found]
+    return [code.replace(ADDRESS, clients.bootstrap) for code in found]
 
 
 def output_of(directory: Path, code: str) -> str:
@@ -40,13 +40,13 @@ def output_of(directory: Path, code: str) -> str:
         return process.stdout
 
 
-def committed(desk: Desk, group: str) -> int | None:
-    found = desk.admin().list_consumer_group_offsets(group).get(place("orders"))
+def committed(clients: Clients, group: str) -> int | None:
+    found = clients.admin().list_consumer_group_offsets(group).get(place("orders"))
     return None if found is None else found.offset
 
 
-def read(desk: Desk, topic: str, count: int) -> list[Any]:
-    consumer = desk.consumer()
+def read(clients: Clients, topic: str, count: int) -> list[Any]:
+    consumer = clients.consumer()
     consumer.assign([place(topic)])
     records: list[Any] = []
     while len(records) < count:
@@ -54,78 +54,78 @@ def read(desk: Desk, topic: str, count: int) -> list[Any]:
     return records
 
 
-def test_commit_by_hand(desk: Desk, tmp_path: Path) -> None:
-    desk.fill("orders", 3)
-    loop, *others = code_of("commit-by-hand", desk)
+def test_commit_by_hand(clients: Clients, tmp_path: Path) -> None:
+    clients.fill("orders", 3)
+    loop, *others = code_of("commit-by-hand", clients)
     with script(tmp_path, loop) as process:
         process.wait_for("0 2 b'2'\n")
-        wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
+        wait_until(lambda: committed(clients, "billing") == 3, "the offset is committed")
         process.interrupt()
         process.end(-signal.SIGINT)
     output_of(tmp_path, "\n".join(others))
-    assert committed(desk, "reports") == 3
+    assert committed(clients, "reports") == 3
 
 
-def test_serializers(desk: Desk, tmp_path: Path) -> None:
-    usual, own, dead_letters = code_of("serializers", desk)
+def test_serializers(clients: Clients, tmp_path: Path) -> None:
+    usual, own, dead_letters = code_of("serializers", clients)
     output_of(tmp_path, usual)
     output_of(tmp_path, own)
-    (price,) = read(desk, "prices", 1)
+    (price,) = read(clients, "prices", 1)
     assert json.loads(price.value) == {"currency": "EUR", "amount": "12.50"}
     assert (price.key, price.headers) == (b"book", [("content-type", b"application/json")])
-    producer = desk.producer()
+    producer = clients.producer()
     producer.send("orders", b"{", key=b"k", headers=[("h", b"1")]).result(20)
     producer.send("orders", b'"after"').result(20)
     with script(tmp_path, dead_letters) as process:
         process.wait_for("order after\n")
-        wait_until(lambda: committed(desk, "billing") == 3, "the offset is committed")
+        wait_until(lambda: committed(clients, "billing") == 3, "the offset is committed")
         process.interrupt()
         process.end(-signal.SIGINT)
         assert process.stdout == "order {'item': 'book'}\ndead letter orders-0 1\norder after\n"
-    (letter,) = read(desk, "orders-dead-letters", 1)
+    (letter,) = read(clients, "orders-dead-letters", 1)
     assert (letter.key, letter.value, letter.headers[0]) == (b"k", b"{", ("h", b"1"))
     assert letter.headers[1][0] == "error"
 
 
-def test_replay(desk: Desk, tmp_path: Path) -> None:
+def test_replay(clients: Clients, tmp_path: Path) -> None:
     two_hours_ms = 2 * 3_600_000
-    producer = desk.producer()
+    producer = clients.producer()
     now_ms = producer.send("orders", b"now").result(20).timestamp_ms
     old_ms = now_ms - two_hours_ms
     producer.send("prices", b"old", timestamp_ms=old_ms).result(20)
-    by_time, rewound, moved = code_of("replay", desk)
+    by_time, rewound, moved = code_of("replay", clients)
     assert output_of(tmp_path, by_time) == f"{now_ms} b'now'\n"
     assert output_of(tmp_path, by_time.replace('"orders"', '"prices"')) == ""
     assert output_of(tmp_path, rewound) == "1 records again\n"
     assert "offset=0" in output_of(tmp_path, moved)
-    assert committed(desk, "billing") == 0
-    member = desk.consumer("billing")
+    assert committed(clients, "billing") == 0
+    member = clients.consumer("billing")
     member.subscribe("orders")
     while not member.poll():
         pass
-    other = desk.consumer("billing")
+    other = clients.consumer("billing")
     other.assign([place("orders")])
     with pytest.raises(CommitFailedError):
         other.commit({place("orders"): 0})
 
 
-def test_graceful_stop(desk: Desk, tmp_path: Path) -> None:
-    desk.fill("orders", 2)
-    (code,) = code_of("graceful-stop", desk)
+def test_graceful_stop(clients: Clients, tmp_path: Path) -> None:
+    clients.fill("orders", 2)
+    (code,) = code_of("graceful-stop", clients)
     with script(tmp_path, code) as process:
         process.wait_for("b'1'\n")
         process.terminate()
         process.end()
         assert process.stdout == "b'0'\nb'1'\nstopped\n"
-    assert committed(desk, "billing") == 2
+    assert committed(clients, "billing") == 2
 
 
-def test_logging_and_metrics(desk: Desk, tmp_path: Path) -> None:
+def test_logging_and_metrics(clients: Clients, tmp_path: Path) -> None:
     page = (PAGES / "logging-and-metrics.md").read_text()
-    with script(tmp_path, "\n".join(code_of("logging-and-metrics", desk))) as process:
+    with script(tmp_path, "\n".join(code_of("logging-and-metrics", clients))) as process:
         process.end()
         shown = json.loads(process.stdout)
-    consumer = desk.consumer("g")
+    consumer = clients.consumer("g")
     consumer.subscribe("orders")
     consumer.poll()
     known = {"producer": shown, "consumer": consumer.metrics()}
@@ -139,24 +139,24 @@ def test_logging_and_metrics(desk: Desk, tmp_path: Path) -> None:
     assert all(value is None or not math.isnan(value) for value in shown.values())
 
 
-def test_migrate(desk: Desk, tmp_path: Path) -> None:
-    (code,) = code_of("migrate", desk)
+def test_migrate(clients: Clients, tmp_path: Path) -> None:
+    (code,) = code_of("migrate", clients)
     assert output_of(tmp_path, code) == "numbers-0@0\nnumbers-0@1\nnumbers-0@2\n[0, 1, 2]\n"
 
 
-def test_use_in_asyncio_code(desk: Desk, tmp_path: Path) -> None:
-    loop, main = code_of("use-in-asyncio-code", desk)
+def test_use_in_asyncio_code(clients: Clients, tmp_path: Path) -> None:
+    loop, main = code_of("use-in-asyncio-code", clients)
     assert output_of(tmp_path, main) == "orders 2 2\n"
     with script(tmp_path, loop) as process:
         process.wait_for("b'five'\n")
-        wait_until(lambda: committed(desk, "billing") == 5, "the offset is committed")
+        wait_until(lambda: committed(clients, "billing") == 5, "the offset is committed")
         process.interrupt()
         process.end(-signal.SIGINT)
 
 
-def test_connection_problems(desk: Desk, tmp_path: Path) -> None:
-    (code,) = code_of("connection-problems", desk)
-    assert output_of(tmp_path, code) == f"{desk.bootstrap} (id: 1)\n"
+def test_connection_problems(clients: Clients, tmp_path: Path) -> None:
+    (code,) = code_of("connection-problems", clients)
+    assert output_of(tmp_path, code) == f"{clients.bootstrap} (id: 1)\n"
 
 
 def test_broker_for_other_machines(tmp_path: Path) -> None:
@@ -171,6 +171,6 @@ def test_broker_for_other_machines(tmp_path: Path) -> None:
         broker.end()
 
 
-def test_send_fast(desk: Desk, tmp_path: Path) -> None:
-    code = "\n".join(code_of("send-fast", desk)) + "\nproducer.close()\n"
+def test_send_fast(clients: Clients, tmp_path: Path) -> None:
+    code = "\n".join(code_of("send-fast", clients)) + "\nproducer.close()\n"
     assert output_of(tmp_path, code) == "1000 records acknowledged\n"

@@ -13,7 +13,7 @@ import pytest
 from kclient.cli.main import main
 from tests.support.checks.document_blocks import blocks
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 from tests.support.processes.broker_process import BrokerProcess
 from tests.support.processes.python_process import ROOT, script
 
@@ -24,30 +24,33 @@ ADDRESS = "localhost:9092"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def clients(tmp_path: Path) -> Iterator[Clients]:
     """The broker of the README, at a free port."""
     (start,) = SHELL["Start a broker"]
     expected = "kclient broker --data-dir ./data --listen 127.0.0.1:9092"
     assert start.strip() == expected, "BrokerProcess runs something else"
-    with BrokerProcess(tmp_path / "data") as broker, Desk(broker.bootstrap) as made:
+    with BrokerProcess(tmp_path / "data") as broker, Clients(broker.bootstrap) as made:
         yield made
 
 
-def code_of(heading: str, desk: Desk) -> str:
+def code_of(heading: str, clients: Clients) -> str:
     (code,) = PYTHON[heading]
     assert ADDRESS in code
-    return code.replace(ADDRESS, desk.bootstrap)
+    return code.replace(ADDRESS, clients.bootstrap)
 
 
 def test_produce_consume_and_command_line(
-    desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clients: Clients,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with script(tmp_path, code_of("Produce", desk)) as produce:
+    with script(tmp_path, code_of("Produce", clients)) as produce:
         produce.end()
         assert produce.stdout.startswith("RecordMetadata(topic='orders', partition=0, offset=0,")
-    with script(tmp_path, code_of("Consume and commit", desk)) as consume:
+    with script(tmp_path, code_of("Consume and commit", clients)) as consume:
         consume.wait_for("customer-7 {'item': 'book', 'count': 2}\n")
-        admin = desk.admin()
+        admin = clients.admin()
         wait_until(
             lambda: place("orders") in admin.list_consumer_group_offsets("billing"),
             "the offset is committed",
@@ -55,7 +58,7 @@ def test_produce_consume_and_command_line(
         consume.interrupt()
         consume.end(-signal.SIGINT)
     assert admin.list_consumer_group_offsets("billing")[place("orders")].offset == 1
-    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", desk.bootstrap)
+    monkeypatch.setenv("KCLIENT_BOOTSTRAP_SERVERS", clients.bootstrap)
     (commands,) = SHELL["Command line"]
     for line in commands.splitlines():
         program, *arguments = shlex.split(line)
@@ -73,10 +76,10 @@ def test_test_of_the_readme_passes() -> None:
     names["test_an_order_is_read"]()
 
 
-def test_producer_accepts_the_dict_of_options(desk: Desk, tmp_path: Path) -> None:
+def test_producer_accepts_the_dict_of_options(clients: Clients, tmp_path: Path) -> None:
     call = re.search(r"`(Producer\(\{.*?\}\))`", README.read_text())
     assert call is not None
-    producer = call.group(1).replace(ADDRESS, desk.bootstrap)
+    producer = call.group(1).replace(ADDRESS, clients.bootstrap)
     sending = (
         f"with {producer} as producer:\n    print(producer.send('orders', b'v').result(20).offset)"
     )

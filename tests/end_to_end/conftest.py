@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +15,6 @@ def shared_cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def desk(shared_cluster: EmbeddedCluster) -> Iterator[Desk]:
-    with Desk(shared_cluster.bootstrap_servers) as made:
+def clients(shared_cluster: EmbeddedCluster) -> Iterator[Clients]:
+    with Clients(shared_cluster.bootstrap_servers) as made:
         yield made

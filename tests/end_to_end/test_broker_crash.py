@@ -6,7 +6,7 @@ import pytest
 
 from kclient import NewTopic
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.clients import Clients, place, read, values
 from tests.support.clients.load import Load, check_intact
 from tests.support.clients.own_client import OwnClient
 from tests.support.processes.broker_process import BrokerProcess
@@ -14,13 +14,16 @@ from tests.support.processes.broker_process import BrokerProcess
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_member_continues_at_its_position_after_broker_restart(tmp_path: Path, how: str) -> None:
-    with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
-        topic, group = desk.topic(), desk.group()
-        consumer = desk.consumer(group)
+    with (
+        EmbeddedCluster(data_dir=tmp_path) as cluster,
+        Clients(cluster.bootstrap_servers) as clients,
+    ):
+        topic, group = clients.topic(), clients.group()
+        consumer = clients.consumer(group)
         consumer.subscribe(topic)
         seen = []
         for start in range(0, 300, 100):
-            desk.fill(topic, 100, start=start)
+            clients.fill(topic, 100, start=start)
             seen += read(consumer, 50)
             consumer.commit()
             seen += read(consumer, 30)
@@ -30,35 +33,38 @@ def test_member_continues_at_its_position_after_broker_restart(tmp_path: Path, h
             seen += read(consumer, 20)
         assert values(seen) == list(range(300))
         consumer.commit()
-        assert desk.admin().list_consumer_group_offsets(group)[place(topic)].offset == 300
+        assert clients.admin().list_consumer_group_offsets(group)[place(topic)].offset == 300
         consumer.close()
-        desk.fill(topic, 1, start=300)
-        successor = desk.consumer(group)
+        clients.fill(topic, 1, start=300)
+        successor = clients.consumer(group)
         successor.subscribe(topic)
         assert values(read(successor, 1)) == [300]
 
 
 @pytest.mark.fault("R13")
 def test_a_commit_waits_for_the_broker_to_come_back(tmp_path: Path) -> None:
-    with EmbeddedCluster(data_dir=tmp_path) as cluster, Desk(cluster.bootstrap_servers) as desk:
-        topic, group = desk.topic(), desk.group()
-        consumer = desk.consumer(group)
+    with (
+        EmbeddedCluster(data_dir=tmp_path) as cluster,
+        Clients(cluster.bootstrap_servers) as clients,
+    ):
+        topic, group = clients.topic(), clients.group()
+        consumer = clients.consumer(group)
         consumer.subscribe(topic)
-        desk.fill(topic, 10)
+        clients.fill(topic, 10)
         read(consumer, 10)
         cluster.kill()
         cluster.start()
         consumer.commit()
-        assert desk.admin().list_consumer_group_offsets(group)[place(topic)].offset == 10
+        assert clients.admin().list_consumer_group_offsets(group)[place(topic)].offset == 10
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 def test_a_producer_loses_and_doubles_nothing(tmp_path: Path, codec: str) -> None:
     with BrokerProcess(tmp_path) as first:
         address = first.bootstrap
-        with Desk(address) as desk:
-            desk.admin().create_topics([NewTopic("t", num_partitions=3)])
-            producer = desk.producer(
+        with Clients(address) as clients:
+            clients.admin().create_topics([NewTopic("t", num_partitions=3)])
+            producer = clients.producer(
                 acks="all", linger_ms=1, batch_size=1_000, compression_type=codec
             )
             with Load(producer, "t") as load:

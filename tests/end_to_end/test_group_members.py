@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kclient import TopicPartition
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.group_member import MOST, Membership
 from tests.support.clients.load import Load, check_intact
 from tests.support.processes.member_process import GroupHistory, MemberProcess
@@ -19,33 +19,33 @@ SESSION_MS = 3_000
 class Group:
     """Starts members and keeps their history."""
 
-    def __init__(self, desk: Desk, directory: Path, ending: ExitStack) -> None:
-        self.topic = desk.topic(PARTITIONS)
-        self.name = desk.group()
-        self.history = GroupHistory(desk.admin(), self.topic, self.name)
-        self._desk = desk
+    def __init__(self, clients: Clients, directory: Path, ending: ExitStack) -> None:
+        self.topic = clients.topic(PARTITIONS)
+        self.name = clients.group()
+        self.history = GroupHistory(clients.admin(), self.topic, self.name)
+        self._clients = clients
         self._directory = directory
         self._ending = ending
 
     def start(self, name: str) -> MemberProcess:
-        membership = Membership(self._desk.bootstrap, self.name, SESSION_MS)
+        membership = Membership(self._clients.bootstrap, self.name, SESSION_MS)
         member = MemberProcess(membership, self.topic, self._directory / name)
         self.history.members.append(self._ending.enter_context(member))
         return member
 
 
 @pytest.fixture
-def group(desk: Desk, tmp_path: Path) -> Iterator[Group]:
+def group(clients: Clients, tmp_path: Path) -> Iterator[Group]:
     with ExitStack() as ending:
-        yield Group(desk, tmp_path, ending)
+        yield Group(clients, tmp_path, ending)
 
 
 @pytest.mark.campaign
 @pytest.mark.fault("R11", "R22")
 @pytest.mark.fault("R22")
-def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:
+def test_members_join_leave_close_and_die(clients: Clients, group: Group) -> None:
     history = group.history
-    producer = desk.producer(linger_ms=10)
+    producer = clients.producer(linger_ms=10)
     with Load(producer, group.topic, ahead=30) as load:
         first = group.start("first")
         history.await_sharing([first], PARTITIONS)
@@ -63,7 +63,7 @@ def test_members_join_leave_close_and_die(desk: Desk, group: Group) -> None:
         fourth.kill()
         history.await_sharing([first], PARTITIONS)
         sent = load.finish()
-    ends = desk.consumer().end_offsets(
+    ends = clients.consumer().end_offsets(
         [TopicPartition(group.topic, number) for number in range(PARTITIONS)]
     )
     history.await_end(ends)

@@ -9,7 +9,7 @@ import pytest
 from kclient import Consumer, NewTopic, TopicPartition
 from kclient.common.errors import CommitFailedError, KafkaError
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place, poll_until, read, values
+from tests.support.clients.clients import Clients, place, poll_until, read, values
 from tests.support.clients.foreign_record import Patience
 
 
@@ -26,8 +26,8 @@ class Diary:
         return lambda given: self.entries.append((what, {one.partition for one in given}))
 
 
-def member(desk: Desk, group: str, topic: str, diary: Diary, **options: Any) -> Consumer:
-    consumer = desk.consumer(group, **{"heartbeat_interval_ms": 200, **options})
+def member(clients: Clients, group: str, topic: str, diary: Diary, **options: Any) -> Consumer:
+    consumer = clients.consumer(group, **{"heartbeat_interval_ms": 200, **options})
     consumer.subscribe(topic, **diary.callbacks())
     return consumer
 
@@ -50,16 +50,16 @@ def share(*consumers: Consumer, partitions: int) -> None:
             consumer.poll(0.05)
 
 
-def test_two_members_share_and_one_inherits(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=4), desk.group()
+def test_two_members_share_and_one_inherits(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=4), clients.group()
     diaries = [Diary(), Diary()]
-    first = member(desk, group, topic, diaries[0])
+    first = member(clients, group, topic, diaries[0])
     share(first, partitions=4)
-    second = member(desk, group, topic, diaries[1])
+    second = member(clients, group, topic, diaries[1])
     share(first, second, partitions=4)
     assert (numbers(first), numbers(second)) in (({0, 1}, {2, 3}), ({2, 3}, {0, 1}))
     for number in range(4):
-        desk.fill(topic, 100, number)
+        clients.fill(topic, 100, number)
     by_first, by_second = read(first, 200), read(second, 200)
     assert {one.partition for one in by_first} == numbers(first)
     assert {one.partition for one in by_second} == numbers(second)
@@ -74,28 +74,28 @@ def test_two_members_share_and_one_inherits(desk: Desk) -> None:
     assert diaries[1].entries == [("assigned", half), ("revoked", half)]
 
 
-def test_close_leaves_at_once(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=2), desk.group()
-    first, second = (member(desk, group, topic, Diary()) for _ in range(2))
+def test_close_leaves_at_once(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
+    first, second = (member(clients, group, topic, Diary()) for _ in range(2))
     share(first, second, partitions=2)
     began = time.monotonic()
     second.close()
     share(first, partitions=2)
     # The session lasts 45 s: only a member that says goodbye is gone sooner.
     assert time.monotonic() - began < 10
-    described = desk.admin().describe_consumer_groups([group])[group]
+    described = clients.admin().describe_consumer_groups([group])[group]
     assert [len(one.assignment) for one in described.members] == [2]
     first.close()
-    assert desk.admin().describe_consumer_groups([group])[group].state == "Empty"
+    assert clients.admin().describe_consumer_groups([group])[group].state == "Empty"
 
 
 @pytest.mark.fault("R21")
-def test_close_does_not_wait_for_a_rebalance_that_hangs(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=2), desk.group()
-    busy = member(desk, group, topic, Diary())
+def test_close_does_not_wait_for_a_rebalance_that_hangs(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
+    busy = member(clients, group, topic, Diary())
     share(busy, partitions=2)
-    newcomer = member(desk, group, topic, Diary())
-    admin = desk.admin()
+    newcomer = member(clients, group, topic, Diary())
+    admin = clients.admin()
 
     def joining() -> bool:
         newcomer.poll(0.05)
@@ -111,125 +111,127 @@ def test_close_does_not_wait_for_a_rebalance_that_hangs(desk: Desk) -> None:
     share(busy, partitions=2)
 
 
-def test_unsubscribe_leaves_at_once(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=2), desk.group()
+def test_unsubscribe_leaves_at_once(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
     diary = Diary()
-    first = member(desk, group, topic, diary)
+    first = member(clients, group, topic, diary)
     share(first, partitions=2)
     first.unsubscribe()
     assert first.assignment() == set()
     assert diary.entries == [("assigned", {0, 1}), ("revoked", {0, 1})]
-    admin = desk.admin()
+    admin = clients.admin()
     wait_until(lambda: not admin.describe_consumer_groups([group])[group].members, "it is gone", 5)
     first.subscribe(topic)
     share(first, partitions=2)
 
 
 @pytest.mark.fault("R12")
-def test_fenced_member_loses_partitions_and_rejoins(desk: Desk) -> None:
-    topic, group = desk.topic(), desk.group()
-    desk.fill(topic, 20)
+def test_fenced_member_loses_partitions_and_rejoins(clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 20)
     diary = Diary()
-    slow = member(desk, group, topic, diary, max_poll_interval_ms=500, max_poll_records=10)
+    slow = member(clients, group, topic, diary, max_poll_interval_ms=500, max_poll_records=10)
     assert values(read(slow, 10)) == list(range(10))
-    other = member(desk, group, topic, Diary())
+    other = member(clients, group, topic, Diary())
     # It does not poll, so the group continues without it.
     assert values(read(other, 20)) == list(range(20))
     with pytest.raises(CommitFailedError):
         slow.commit()
     other.commit()
     other.close()
-    desk.fill(topic, 5, start=20)
+    clients.fill(topic, 5, start=20)
     assert values(read(slow, 5)) == list(range(20, 25))
     assert diary.entries == [("assigned", {0}), ("lost", {0}), ("assigned", {0})]
 
 
 @pytest.mark.fault("R15")
-def test_a_static_member_comes_back_without_a_rebalance(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=4), desk.group()
+def test_a_static_member_comes_back_without_a_rebalance(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=4), clients.group()
     witness = Diary()
-    stays = member(desk, group, topic, witness, group_instance_id="stays")
-    goes = member(desk, group, topic, Diary(), group_instance_id="goes")
+    stays = member(clients, group, topic, witness, group_instance_id="stays")
+    goes = member(clients, group, topic, Diary(), group_instance_id="goes")
     share(stays, goes, partitions=4)
     before, had = list(witness.entries), numbers(goes)
-    identifier = group_member_id(desk, group, "goes")
+    identifier = group_member_id(clients, group, "goes")
     goes.close()
-    back = member(desk, group, topic, Diary(), group_instance_id="goes")
+    back = member(clients, group, topic, Diary(), group_instance_id="goes")
     poll_until(back, back.assignment, "the static member has its partitions")
     assert numbers(back) == had
-    assert group_member_id(desk, group, "goes") != identifier
+    assert group_member_id(clients, group, "goes") != identifier
     for number in range(4):
-        desk.fill(topic, 10, number)
+        clients.fill(topic, 10, number)
     assert {one.partition for one in read(back, 20)} == had
     assert {one.partition for one in read(stays, 20)} == {0, 1, 2, 3} - had
     assert witness.entries == before
 
 
-def group_member_id(desk: Desk, group: str, name: str) -> str:
-    described = desk.admin().describe_consumer_groups([group])[group]
+def group_member_id(clients: Clients, group: str, name: str) -> str:
+    described = clients.admin().describe_consumer_groups([group])[group]
     return next(one.member_id for one in described.members if one.group_instance_id == name)
 
 
 @pytest.mark.fault("R20")
-def test_pattern_subscription_includes_new_topic(desk: Desk) -> None:
-    group = desk.group()
+def test_pattern_subscription_includes_new_topic(clients: Clients) -> None:
+    group = clients.group()
     stem = f"stem-{group}"
-    consumer = desk.consumer(group, metadata_max_age_ms=200)
+    consumer = clients.consumer(group, metadata_max_age_ms=200)
     consumer.subscribe(pattern=f"{stem}-[0-9]+")
-    desk.topic(name=f"{stem}-1")
-    desk.topic(name=f"{stem}-x")
+    clients.topic(name=f"{stem}-1")
+    clients.topic(name=f"{stem}-x")
     poll_until(consumer, consumer.assignment, "the first topic")
     assert consumer.assignment() == {place(f"{stem}-1")}
-    desk.topic(partitions=2, name=f"{stem}-2")
+    clients.topic(partitions=2, name=f"{stem}-2")
     poll_until(consumer, lambda: len(consumer.assignment()) == 3, "the second topic")
-    desk.fill(f"{stem}-2", 10, partition=1)
+    clients.fill(f"{stem}-2", 10, partition=1)
     assert values(read(consumer, 10)) == list(range(10))
     assert consumer.subscription() == {f"{stem}-1", f"{stem}-2"}
 
 
 @pytest.mark.fault("R20")
-def test_added_partitions_trigger_rebalance(desk: Desk) -> None:
-    topic, group = desk.topic(), desk.group()
-    consumer = member(desk, group, topic, Diary(), metadata_max_age_ms=200)
+def test_added_partitions_trigger_rebalance(clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    consumer = member(clients, group, topic, Diary(), metadata_max_age_ms=200)
     share(consumer, partitions=1)
-    desk.admin().create_partitions({topic: 3})
+    clients.admin().create_partitions({topic: 3})
     share(consumer, partitions=3)
 
 
-def test_a_subscribed_topic_may_come_to_exist_later(desk: Desk) -> None:
-    name = f"later-{desk.group()}"
-    consumer = desk.consumer(desk.group(), metadata_max_age_ms=200, allow_auto_create_topics=False)
+def test_a_subscribed_topic_may_come_to_exist_later(clients: Clients) -> None:
+    name = f"later-{clients.group()}"
+    consumer = clients.consumer(
+        clients.group(), metadata_max_age_ms=200, allow_auto_create_topics=False
+    )
     consumer.subscribe(name)
     assert len(consumer.poll(0.1)) == 0
-    desk.admin().create_topics([NewTopic(name, 2)])
-    desk.fill(name, 5)
+    clients.admin().create_topics([NewTopic(name, 2)])
+    clients.fill(name, 5)
     assert values(read(consumer, 5)) == list(range(5))
 
 
 @pytest.mark.fault("R11")
-def test_a_commit_before_partitions_go_spares_the_next_owner(desk: Desk) -> None:
-    topic, group = desk.topic(partitions=2), desk.group()
+def test_a_commit_before_partitions_go_spares_the_next_owner(clients: Clients) -> None:
+    topic, group = clients.topic(partitions=2), clients.group()
     for number in range(2):
-        desk.fill(topic, 50, number)
-    first = desk.consumer(group, heartbeat_interval_ms=200)
+        clients.fill(topic, 50, number)
+    first = clients.consumer(group, heartbeat_interval_ms=200)
     first.subscribe(topic, on_revoked=lambda _: first.commit())
     seen = read(first, 100)
-    second = desk.consumer(group)
+    second = clients.consumer(group)
     second.subscribe(topic)
     share(first, second, partitions=2)
     for number in range(2):
-        desk.fill(topic, 1, number, start=50)
+        clients.fill(topic, 1, number, start=50)
     more = read(first, 1) + read(second, 1)
     assert [one.offset for one in more] == [50, 50]
     assert len(seen) == 100
 
 
-def test_a_group_is_named_by_its_errors(desk: Desk) -> None:
-    topic, group = desk.topic(), desk.group()
-    other = desk.consumer(group, partition_assignment_strategy="roundrobin")
+def test_a_group_is_named_by_its_errors(clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    other = clients.consumer(group, partition_assignment_strategy="roundrobin")
     other.subscribe(topic)
     poll_until(other, other.assignment, "an assignment")
-    other = desk.consumer(group, partition_assignment_strategy="range")
+    other = clients.consumer(group, partition_assignment_strategy="range")
     other.subscribe(topic)
     with pytest.raises(
         KafkaError, match=f"INCONSISTENT_GROUP_PROTOCOL: joining group {group!r} with range"
@@ -237,12 +239,12 @@ def test_a_group_is_named_by_its_errors(desk: Desk) -> None:
         read(other, 1)
 
 
-def test_assigned_partitions_need_no_group(desk: Desk) -> None:
-    topic, group = desk.topic(), desk.group()
-    desk.fill(topic, 10)
-    alone = desk.consumer(group)
+def test_assigned_partitions_need_no_group(clients: Clients) -> None:
+    topic, group = clients.topic(), clients.group()
+    clients.fill(topic, 10)
+    alone = clients.consumer(group)
     alone.assign([TopicPartition(topic, 0)])
     read(alone, 4)
     alone.commit()
-    assert desk.admin().describe_consumer_groups([group])[group].state == "Empty"
-    assert values(read(member(desk, group, topic, Diary()), 6)) == list(range(4, 10))
+    assert clients.admin().describe_consumer_groups([group])[group].state == "Empty"
+    assert values(read(member(clients, group, topic, Diary()), 6)) == list(range(4, 10))

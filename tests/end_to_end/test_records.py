@@ -14,7 +14,7 @@ from kclient.serialization import (
     string_deserializer,
     string_serializer,
 )
-from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.clients import Clients, place, read, values
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 Headers = list[tuple[str, bytes | None]]
@@ -38,24 +38,24 @@ def send_rows(producer: Producer, topic: str) -> None:
     assert [future.result(20).offset for future in futures] == list(range(len(ROWS)))
 
 
-def assigned(desk: Desk, topic: str, **options: Any) -> Consumer:
-    consumer = desk.consumer(**options)
+def assigned(clients: Clients, topic: str, **options: Any) -> Consumer:
+    consumer = clients.consumer(**options)
     consumer.assign([place(topic)])
     return consumer
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_record_keeps_all_it_has(desk: Desk, codec: str) -> None:
-    topic = desk.topic()
-    send_rows(desk.producer(compression_type=codec), topic)
-    found = read(assigned(desk, topic), len(ROWS))
+def test_a_record_keeps_all_it_has(clients: Clients, codec: str) -> None:
+    topic = clients.topic()
+    send_rows(clients.producer(compression_type=codec), topic)
+    found = read(assigned(clients, topic), len(ROWS))
     assert [(one.key, one.value, list(one.headers), one.timestamp_ms) for one in found] == ROWS
     assert {one.timestamp_type for one in found} == {TimestampType.CREATE_TIME}
     assert [one.offset for one in found] == list(range(len(ROWS)))
     assert {(one.topic, one.partition) for one in found} == {place(topic)}
 
 
-def many(desk: Desk, topic: str, producer: Producer) -> None:
+def many(clients: Clients, topic: str, producer: Producer) -> None:
     """Fill three partitions by each of the producer's ways."""
     keys = [b"key-%d" % (number % 11) if number % 4 else None for number in range(3_000)]
     rows = [b"%d " % number * (number % 30) if number % 7 else None for number in range(3_000)]
@@ -66,11 +66,11 @@ def many(desk: Desk, topic: str, producer: Producer) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_columns_hold_what_records_hold(desk: Desk, codec: str) -> None:
-    topic = desk.topic(partitions=3)
-    many(desk, topic, desk.producer(compression_type=codec, batch_size=5_000))
+def test_columns_hold_what_records_hold(clients: Clients, codec: str) -> None:
+    topic = clients.topic(partitions=3)
+    many(clients, topic, clients.producer(compression_type=codec, batch_size=5_000))
     everywhere = [place(topic, number) for number in range(3)]
-    by_record, by_column = desk.consumer(), desk.consumer()
+    by_record, by_column = clients.consumer(), clients.consumer()
     by_record.assign(everywhere)
     by_column.assign(everywhere)
     records = sorted(read(by_record, 3_300), key=lambda one: (*one.topic_partition, one.offset))
@@ -98,52 +98,54 @@ def test_columns_hold_what_records_hold(desk: Desk, codec: str) -> None:
     ]
 
 
-def test_serializers_and_deserializers(desk: Desk) -> None:
-    topic = desk.topic()
-    producer = desk.producer(key_serializer=string_serializer, value_serializer=json_serializer)
+def test_serializers_and_deserializers(clients: Clients) -> None:
+    topic = clients.topic()
+    producer = clients.producer(key_serializer=string_serializer, value_serializer=json_serializer)
     sent = [("ключ", {"a": [1, None]}), (None, "text"), ("k", 1.5)]
     for key, value in sent:
         producer.send(topic, value, key)
     producer.flush(20)
     consumer = assigned(
-        desk, topic, key_deserializer=string_deserializer, value_deserializer=json_deserializer
+        clients, topic, key_deserializer=string_deserializer, value_deserializer=json_deserializer
     )
     assert [(one.key, one.value) for one in read(consumer, 3)] == sent
 
 
-def test_send_times_are_the_producers_clock_unless_the_topic_says_otherwise(desk: Desk) -> None:
-    topic = desk.topic()
-    at = desk.producer().send(topic, b"v").result(20).timestamp_ms
-    assert read(assigned(desk, topic), 1)[0].timestamp_ms == at
+def test_send_times_are_the_producers_clock_unless_the_topic_says_otherwise(
+    clients: Clients,
+) -> None:
+    topic = clients.topic()
+    at = clients.producer().send(topic, b"v").result(20).timestamp_ms
+    assert read(assigned(clients, topic), 1)[0].timestamp_ms == at
 
 
 @pytest.mark.parametrize(
     ("time_ms", "offset"), [(0, 0), (100, 0), (101, 1), (150, 1), (200, 1), (300, 2), (301, None)]
 )
-def test_offsets_for_times(desk: Desk, time_ms: int, offset: int | None) -> None:
-    topic = desk.topic()
-    producer = desk.producer()
+def test_offsets_for_times(clients: Clients, time_ms: int, offset: int | None) -> None:
+    topic = clients.topic()
+    producer = clients.producer()
     for timestamp in (100, 200, 300):
         producer.send(topic, b"v", partition=0, timestamp_ms=timestamp).result(20)
-    found = desk.consumer().offsets_for_times({place(topic): time_ms})[place(topic)]
+    found = clients.consumer().offsets_for_times({place(topic): time_ms})[place(topic)]
     assert (found.offset if found else None) == offset
     if found and offset is not None:
         assert found.timestamp_ms == (100, 200, 300)[offset]
 
 
-def test_a_large_record_passes_small_fetches(desk: Desk) -> None:
-    topic = desk.topic()
+def test_a_large_record_passes_small_fetches(clients: Clients) -> None:
+    topic = clients.topic()
     value = bytes(900_000)
-    desk.producer().send(topic, value).result(20)
-    consumer = assigned(desk, topic, fetch_max_bytes=1_000, max_partition_fetch_bytes=1_000)
+    clients.producer().send(topic, value).result(20)
+    consumer = assigned(clients, topic, fetch_max_bytes=1_000, max_partition_fetch_bytes=1_000)
     assert read(consumer, 1)[0].value == value
 
 
 @pytest.mark.parametrize("how", ["records", "columns"])
-def test_poll_returns_at_most_max_records(desk: Desk, how: str) -> None:
-    topic = desk.topic()
-    desk.fill(topic, 1_000)
-    consumer = assigned(desk, topic)
+def test_poll_returns_at_most_max_records(clients: Clients, how: str) -> None:
+    topic = clients.topic()
+    clients.fill(topic, 1_000)
+    consumer = assigned(clients, topic)
     counts: list[int] = []
     take: Callable[[], int] = (
         (lambda: len(consumer.poll(5.0, 300)))
@@ -157,10 +159,10 @@ def test_poll_returns_at_most_max_records(desk: Desk, how: str) -> None:
     assert len(consumer.poll(0)) == 0
 
 
-def test_records_of_a_partition_stay_in_order_through_small_batches(desk: Desk) -> None:
-    topic = desk.topic()
-    producer = desk.producer(batch_size=200, linger_ms=0)
+def test_records_of_a_partition_stay_in_order_through_small_batches(clients: Clients) -> None:
+    topic = clients.topic()
+    producer = clients.producer(batch_size=200, linger_ms=0)
     for number in range(5_000):
         producer.send(topic, b"%d" % number)
     producer.flush(20)
-    assert values(read(assigned(desk, topic), 5_000)) == list(range(5_000))
+    assert values(read(assigned(clients, topic), 5_000)) == list(range(5_000))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kclient.testing import EmbeddedCluster, FaultProxy
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +29,14 @@ def proxy(cluster: EmbeddedCluster) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture
-def desk(proxy: FaultProxy) -> Iterator[Desk]:
+def clients(proxy: FaultProxy) -> Iterator[Clients]:
     """Clients behind the proxy."""
-    with Desk(proxy.bootstrap_servers) as made:
+    with Clients(proxy.bootstrap_servers) as made:
         yield made
 
 
 @pytest.fixture
-def straight(cluster: EmbeddedCluster) -> Iterator[Desk]:
+def straight(cluster: EmbeddedCluster) -> Iterator[Clients]:
     """Clients that see no faults of the network."""
-    with Desk(cluster.bootstrap_servers) as made:
+    with Clients(cluster.bootstrap_servers) as made:
         yield made

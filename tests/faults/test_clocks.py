@@ -12,7 +12,7 @@ from kclient.common.errors import KafkaTimeoutError
 from kclient.common.runtime import Runtime
 from kclient.network.system_runtime import system_runtime
 from kclient.testing import EmbeddedCluster, FaultProxy
-from tests.support.clients.desk import Desk, read, values
+from tests.support.clients.clients import Clients, read, values
 
 HOUR_MS = 3_600_000
 # A broker refuses what claims to be more than an hour ahead.
@@ -53,7 +53,7 @@ def producer(cluster: EmbeddedCluster, runtime: Runtime) -> Iterator[Producer]:
 
 
 @pytest.fixture
-def consumer(cluster: EmbeddedCluster, runtime: Runtime, straight: Desk) -> Iterator[Consumer]:
+def consumer(cluster: EmbeddedCluster, runtime: Runtime, straight: Clients) -> Iterator[Consumer]:
     with Consumer(
         bootstrap_servers=cluster.bootstrap_servers,
         runtime=runtime,
@@ -68,7 +68,7 @@ def consumer(cluster: EmbeddedCluster, runtime: Runtime, straight: Desk) -> Iter
 
 @pytest.mark.fault("C20")
 def test_a_wall_clock_that_jumps_moves_timestamps_and_nothing_else(
-    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Desk
+    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Clients
 ) -> None:
     topic = straight.topic()
     lost: list[TopicPartition] = []
@@ -106,7 +106,7 @@ def test_a_timeout_takes_its_time_whatever_the_wall_clock_says(
 
 @pytest.mark.fault("C20", "R14")
 def test_clients_continue_after_long_suspension(
-    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Desk
+    clock: JumpingClock, producer: Producer, consumer: Consumer, straight: Clients
 ) -> None:
     topic = straight.topic()
     lost: list[TopicPartition] = []

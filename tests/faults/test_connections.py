@@ -12,7 +12,7 @@ from kclient.protocol.messages.produce import ProduceRequest
 from kclient.record import RecordBatch
 from kclient.testing import ApiKey, Direction, EmbeddedCluster, Ending, FaultProxy
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.clients import Clients, place, read, values
 
 BRISK = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
 # The group waits for a member whose response was lost before it got its id, until its session ends.
@@ -23,7 +23,7 @@ IMPATIENT = {
 }
 
 
-def log_of(straight: Desk, topic: str, partition: int = 0) -> list[int]:
+def log_of(straight: Clients, topic: str, partition: int = 0) -> list[int]:
     """Return everything that a partition holds."""
     consumer = straight.consumer()
     where = TopicPartition(topic, partition)
@@ -47,10 +47,10 @@ def numbers(count: int, start: int = 0) -> list[bytes]:
 
 @pytest.mark.fault("C5", "W3", "W4")
 def test_a_produce_whose_peer_is_silently_gone_is_sent_again_and_doubles_nothing(
-    desk: Desk, straight: Desk, proxy: FaultProxy
+    clients: Clients, straight: Clients, proxy: FaultProxy
 ) -> None:
-    topic = desk.topic()
-    producer = desk.producer(**BRISK)
+    topic = clients.topic()
+    producer = clients.producer(**BRISK)
     producer.send(topic, b"0").result(10)
     lost = proxy.drop_response(ApiKey.PRODUCE, Ending.SILENCE)
     left_open = proxy.connections
@@ -66,12 +66,12 @@ def test_a_produce_whose_peer_is_silently_gone_is_sent_again_and_doubles_nothing
 @pytest.mark.fault("C5")
 @pytest.mark.parametrize("api", [ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT])
 def test_consumer_recovers_from_half_open_connection(
-    desk: Desk, straight: Desk, proxy: FaultProxy, api: ApiKey
+    clients: Clients, straight: Clients, proxy: FaultProxy, api: ApiKey
 ) -> None:
     topic = straight.topic()
     straight.fill(topic, 50)
-    consumer = desk.consumer(
-        desk.group(), **BRISK, fetch_max_wait_ms=100, heartbeat_interval_ms=100
+    consumer = clients.consumer(
+        clients.group(), **BRISK, fetch_max_wait_ms=100, heartbeat_interval_ms=100
     )
     consumer.subscribe([topic])
     seen = values(read(consumer, 10))
@@ -93,9 +93,9 @@ def test_consumer_recovers_from_half_open_connection(
 
 @pytest.mark.fault("C5")
 def test_calls_whose_peer_is_silently_gone_are_repeated_within_their_time(
-    desk: Desk, proxy: FaultProxy
+    clients: Clients, proxy: FaultProxy
 ) -> None:
-    admin = desk.admin()
+    admin = clients.admin()
     admin.list_topics()
     proxy.kill_connections(Ending.SILENCE)
     started = time.monotonic()
@@ -113,11 +113,11 @@ def test_calls_whose_peer_is_silently_gone_are_repeated_within_their_time(
     [(0, Ending.RESET), (2, Ending.CLOSE), (7, Ending.RESET), (120, Ending.CLOSE)],
 )
 def test_a_fetch_that_breaks_off_delivers_nothing_and_is_repeated(
-    desk: Desk, straight: Desk, proxy: FaultProxy, after: int, ending: Ending
+    clients: Clients, straight: Clients, proxy: FaultProxy, after: int, ending: Ending
 ) -> None:
     topic = straight.topic()
     straight.fill(topic, 300)
-    consumer = desk.consumer(reconnect_backoff_ms=20, max_partition_fetch_bytes=1000)
+    consumer = clients.consumer(reconnect_backoff_ms=20, max_partition_fetch_bytes=1000)
     consumer.assign([place(topic)])
     cut = proxy.cut(after, ending, api=ApiKey.FETCH, direction=Direction.TO_CLIENT, times=3)
     seen: list[int] = []
@@ -143,14 +143,17 @@ def test_a_fetch_that_breaks_off_delivers_nothing_and_is_repeated(
     ],
 )
 def test_request_with_truncated_response_is_retried(
-    straight: Desk, cluster: EmbeddedCluster, api: ApiKey, ending: Ending
+    straight: Clients, cluster: EmbeddedCluster, api: ApiKey, ending: Ending
 ) -> None:
     topic = straight.topic()
-    with FaultProxy(cluster.bootstrap_servers) as proxy, Desk(proxy.bootstrap_servers) as desk:
+    with (
+        FaultProxy(cluster.bootstrap_servers) as proxy,
+        Clients(proxy.bootstrap_servers) as clients,
+    ):
         cut = proxy.cut(6, ending, api=api, direction=Direction.TO_CLIENT, times=2)
-        producer = desk.producer(reconnect_backoff_ms=20)
+        producer = clients.producer(reconnect_backoff_ms=20)
         producer.send(topic, b"0", partition=0).result(10)
-        consumer = desk.consumer(desk.group(), **IMPATIENT)
+        consumer = clients.consumer(clients.group(), **IMPATIENT)
         consumer.subscribe([topic])
         assert values(read(consumer, 1)) == [0]
         consumer.commit()
@@ -182,10 +185,10 @@ def sequences(frames: Iterable[bytes]) -> list[tuple[int, int, int, int]]:
     ],
 )
 def test_a_produce_that_was_cut_is_sent_again_as_the_same_batch(
-    desk: Desk, straight: Desk, proxy: FaultProxy, after: int | None, ending: Ending
+    clients: Clients, straight: Clients, proxy: FaultProxy, after: int | None, ending: Ending
 ) -> None:
-    topic = desk.topic()
-    producer = desk.producer(reconnect_backoff_ms=20)
+    topic = clients.topic()
+    producer = clients.producer(reconnect_backoff_ms=20)
     producer.send(topic, b"0").result(10)
     sent: list[bytes] = []
     to_broker = Direction.TO_BROKER
@@ -207,14 +210,14 @@ def test_a_produce_that_was_cut_is_sent_again_as_the_same_batch(
 # --- bytes in odd pieces
 
 
-def exchange(desk: Desk, straight: Desk, codec: str) -> None:
+def exchange(clients: Clients, straight: Clients, codec: str) -> None:
     topic = straight.topic()
     sent = [b"%d" % number * 7 for number in range(40)]
-    producer = desk.producer(compression_type=codec)
+    producer = clients.producer(compression_type=codec)
     for value in sent:
         producer.send(topic, value, b"key", headers=[("h", b"x")], partition=0)
     producer.flush(20)
-    consumer = desk.consumer(desk.group())
+    consumer = clients.consumer(clients.group())
     consumer.subscribe([topic])
     found = read(consumer, len(sent))
     assert [record.value for record in found] == sent
@@ -225,27 +228,27 @@ def exchange(desk: Desk, straight: Desk, codec: str) -> None:
 @pytest.mark.fault("C8")
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_a_byte_at_a_time_both_ways_changes_nothing(
-    desk: Desk, straight: Desk, proxy: FaultProxy, codec: str
+    clients: Clients, straight: Clients, proxy: FaultProxy, codec: str
 ) -> None:
     proxy.chunk(1)
-    exchange(desk, straight, codec)
+    exchange(clients, straight, codec)
 
 
 @pytest.mark.fault("C8")
 @pytest.mark.parametrize("size", [2, 3, 5, 64])
 def test_odd_pieces_change_nothing(
-    desk: Desk, straight: Desk, proxy: FaultProxy, size: int
+    clients: Clients, straight: Clients, proxy: FaultProxy, size: int
 ) -> None:
     proxy.chunk(size)
-    exchange(desk, straight, "lz4")
+    exchange(clients, straight, "lz4")
 
 
 @pytest.mark.fault("C9")
-def test_slow_response_misses_request_timeout(desk: Desk, proxy: FaultProxy) -> None:
-    admin = desk.admin()
+def test_slow_response_misses_request_timeout(clients: Clients, proxy: FaultProxy) -> None:
+    admin = clients.admin()
     admin.list_topics()
     drips = proxy.chunk(1, gap=0.05, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
-    producer = desk.producer(**BRISK, max_block_ms=1500)
+    producer = clients.producer(**BRISK, max_block_ms=1500)
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match="no response to METADATA within 700 ms"):
         producer.send("unheard-of", b"v")
@@ -261,13 +264,13 @@ def test_slow_response_misses_request_timeout(desk: Desk, proxy: FaultProxy) -> 
 @pytest.mark.fault("C11")
 @pytest.mark.parametrize("ending", [Ending.CLOSE, Ending.RESET])
 def test_a_broker_that_hangs_up_while_a_request_is_on_its_way_is_not_noticed(
-    desk: Desk, straight: Desk, proxy: FaultProxy, ending: Ending
+    clients: Clients, straight: Clients, proxy: FaultProxy, ending: Ending
 ) -> None:
     topic = straight.topic()
-    producer = desk.producer()
-    consumer = desk.consumer(desk.group())
+    producer = clients.producer()
+    consumer = clients.consumer(clients.group())
     consumer.subscribe([topic])
-    admin = desk.admin()
+    admin = clients.admin()
     slowest = 0.0
     for round_ in range(8):
         proxy.cut(0, ending, api=ApiKey.PRODUCE, direction=Direction.TO_BROKER)
@@ -285,8 +288,8 @@ def test_a_broker_that_hangs_up_while_a_request_is_on_its_way_is_not_noticed(
 @pytest.mark.fault("C11")
 def test_connections_that_the_broker_finds_idle_come_back_by_themselves() -> None:
     idle = {"connections.max.idle.ms": 150}
-    with EmbeddedCluster(config=idle) as cluster, Desk(cluster.bootstrap_servers) as desk:
-        producer = desk.producer()
+    with EmbeddedCluster(config=idle) as cluster, Clients(cluster.bootstrap_servers) as clients:
+        producer = clients.producer()
         for round_ in range(12):
             started = time.monotonic()
             assert producer.send("t", b"v").result(10).offset == round_
@@ -304,15 +307,15 @@ def pause(seconds: float) -> None:
 
 @pytest.mark.fault("P11", "W4")
 def test_late_response_is_not_matched_with_another_request(
-    desk: Desk, straight: Desk, proxy: FaultProxy, cluster: EmbeddedCluster
+    clients: Clients, straight: Clients, proxy: FaultProxy, cluster: EmbeddedCluster
 ) -> None:
-    topic = desk.topic()
+    topic = clients.topic()
     ends: list[tuple[int, object]] = []
 
     def reported(number: int) -> Callable[[object, object], None]:
         return lambda metadata, error: ends.append((number, error))
 
-    producer = desk.producer(**BRISK)
+    producer = clients.producer(**BRISK)
     producer.send(topic, b"0", on_delivery=reported(0)).result(10)
     late = cluster.faults.delay(ApiKey.PRODUCE, 1.0, response_only=True, times=2)
     futures = [producer.send(topic, b"1", on_delivery=reported(1))]
@@ -326,10 +329,10 @@ def test_late_response_is_not_matched_with_another_request(
 
 @pytest.mark.fault("P11")
 def test_a_request_that_times_out_takes_its_connection_with_it(
-    desk: Desk, proxy: FaultProxy
+    clients: Clients, proxy: FaultProxy
 ) -> None:
-    producer = desk.producer(**BRISK)
-    producer.send(desk.topic(), b"0").result(10)
+    producer = clients.producer(**BRISK)
+    producer.send(clients.topic(), b"0").result(10)
     before = proxy.accepted
     proxy.drop(api=ApiKey.PRODUCE, direction=Direction.TO_CLIENT)
     open_before = proxy.connections

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kclient.testing import FaultProxy
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.fault("C19")
 def test_clients_without_a_descriptor_left_say_so_and_recover(
-    straight: Desk, proxy: FaultProxy
+    straight: Clients, proxy: FaultProxy
 ) -> None:
     straight.topic(name="scarce")
     with subprocess.Popen(

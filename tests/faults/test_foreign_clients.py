@@ -3,14 +3,14 @@
 import pytest
 
 from kclient.testing import ApiKey, Direction, EmbeddedCluster, FaultProxy
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.clients.foreign import FOREIGN_CLIENTS
 from tests.support.clients.foreign_record import ForeignRecord
 
 
 @pytest.mark.parametrize("name", FOREIGN_CLIENTS)
 def test_foreign_clients_stay_behind_the_proxy_and_feel_its_faults(
-    cluster: EmbeddedCluster, straight: Desk, proxy: FaultProxy, name: str
+    cluster: EmbeddedCluster, straight: Clients, proxy: FaultProxy, name: str
 ) -> None:
     topic = straight.topic()
     client = FOREIGN_CLIENTS[name](proxy.bootstrap_servers)

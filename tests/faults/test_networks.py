@@ -13,7 +13,7 @@ from kclient import Consumer, NewTopic, Producer
 from kclient.common.errors import KafkaTimeoutError
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kclient.testing import ApiKey, EmbeddedCluster, FaultProxy
-from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.clients import Clients, place, read, values
 
 PARTITIONS = 3
 
@@ -47,16 +47,16 @@ class Relay:
 @pytest.mark.campaign
 @pytest.mark.fault("C10", "R13", "W3")
 def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
-    desk: Desk, straight: Desk, proxy: FaultProxy
+    clients: Clients, straight: Clients, proxy: FaultProxy
 ) -> None:
     topics = [straight.topic(PARTITIONS) for _ in range(3)]
     proxy.limit_lifetime(0.5, 1.5)
     with ExitStack() as stack:
         for source, target in itertools.pairwise(topics):
-            consumer = desk.consumer(desk.group(), reconnect_backoff_ms=10)
-            producer = desk.producer(reconnect_backoff_ms=10)
+            consumer = clients.consumer(clients.group(), reconnect_backoff_ms=10)
+            producer = clients.producer(reconnect_backoff_ms=10)
             stack.callback(Relay(consumer, producer, source, target).stop)
-        first = desk.producer(reconnect_backoff_ms=10)
+        first = clients.producer(reconnect_backoff_ms=10)
         started, sent = time.monotonic(), 0
         while time.monotonic() - started < 5:
             first.send_many(
@@ -81,10 +81,12 @@ def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
 
 @pytest.mark.campaign
 @pytest.mark.fault("C13")
-def test_a_bad_network_only_takes_longer(desk: Desk, straight: Desk, proxy: FaultProxy) -> None:
+def test_a_bad_network_only_takes_longer(
+    clients: Clients, straight: Clients, proxy: FaultProxy
+) -> None:
     topic = straight.topic(PARTITIONS)
-    producer = desk.producer(linger_ms=20)
-    consumer = desk.consumer(desk.group())
+    producer = clients.producer(linger_ms=20)
+    consumer = clients.consumer(clients.group())
     producer.partitions_for(topic)
     proxy.delay(0.1, jitter=0.05)
     proxy.limit_rate(125_000)
@@ -110,12 +112,12 @@ def test_a_bad_network_only_takes_longer(desk: Desk, straight: Desk, proxy: Faul
 
 @pytest.mark.fault("C13", "R14")
 def test_a_stall_shorter_than_the_session_costs_no_membership(
-    desk: Desk, straight: Desk, proxy: FaultProxy
+    clients: Clients, straight: Clients, proxy: FaultProxy
 ) -> None:
     topic = straight.topic()
     straight.fill(topic, 10)
     lost: list[object] = []
-    consumer = desk.consumer(desk.group(), session_timeout_ms=6000, heartbeat_interval_ms=200)
+    consumer = clients.consumer(clients.group(), session_timeout_ms=6000, heartbeat_interval_ms=200)
     consumer.subscribe([topic], on_lost=lost.extend, on_revoked=lost.extend)
     assert values(read(consumer, 10)) == list(range(10))
     generation = consumer.group_metadata().generation_id
@@ -147,10 +149,10 @@ def used_seconds() -> Callable[[], float]:
 
 @pytest.mark.fault("C12")
 def test_clients_wait_quietly_for_a_cluster_that_is_away(used_seconds: Callable[[], float]) -> None:
-    with EmbeddedCluster() as cluster, Desk(cluster.bootstrap_servers) as desk:
-        topic = desk.topic()
-        producer = desk.producer()
-        consumer = desk.consumer(desk.group())
+    with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as clients:
+        topic = clients.topic()
+        producer = clients.producer()
+        consumer = clients.consumer(clients.group())
         consumer.subscribe([topic])
         producer.send(topic, b"0").result(10)
         assert values(read(consumer, 1)) == [0]
@@ -178,20 +180,20 @@ def test_an_advertised_address_that_leads_nowhere_is_named(cluster: EmbeddedClus
 
     cluster.faults.edit(ApiKey.METADATA, advertise_nothing)
     reported = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
-    with Desk(cluster.bootstrap_servers) as desk:
+    with Clients(cluster.bootstrap_servers) as clients:
         with pytest.raises(KafkaTimeoutError, match=reported):
-            desk.admin().create_topics([NewTopic("t")], timeout=1.0)
-        producer = desk.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
+            clients.admin().create_topics([NewTopic("t")], timeout=1.0)
+        producer = clients.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
         with pytest.raises(KafkaTimeoutError, match=reported):
             producer.send("t", b"v").result(10)
-        consumer = desk.consumer(default_api_timeout_ms=1000)
+        consumer = clients.consumer(default_api_timeout_ms=1000)
         with pytest.raises(KafkaTimeoutError, match=reported):
             consumer.end_offsets([place("t")])
 
 
 @pytest.mark.fault("C14")
 def test_brokers_that_can_be_reached_serve_though_another_cannot(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     topic = straight.topic(2)
 
@@ -204,13 +206,13 @@ def test_brokers_that_can_be_reached_serve_though_another_cannot(
                     partition.leader_id = 9
 
     cluster.faults.edit(ApiKey.METADATA, add_a_dead_one)
-    with Desk(cluster.bootstrap_servers) as desk:
-        producer = desk.producer()
+    with Clients(cluster.bootstrap_servers) as clients:
+        producer = clients.producer()
         stuck = producer.send(topic, b"1", partition=1)
         for number in range(20):
             assert producer.send(topic, b"%d" % number, partition=0).result(10).offset == number
         assert not stuck.done()
-        consumer = desk.consumer()
+        consumer = clients.consumer()
         consumer.assign([place(topic, 0), place(topic, 1)])
         assert values(read(consumer, 20)) == list(range(20))
         cluster.faults.heal()

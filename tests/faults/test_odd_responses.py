@@ -21,7 +21,7 @@ from kclient.protocol.messages.produce import ProduceResponse
 from kclient.record import read_batches
 from kclient.testing import ApiKey, EmbeddedCluster
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place, read, values
+from tests.support.clients.clients import Clients, place, read, values
 from tests.support.clients.wire import Wire
 
 UNKNOWN_CODE = 9999
@@ -32,7 +32,7 @@ UNKNOWN_CODE = 9999
 
 @pytest.mark.fault("P4", "W14")
 def test_an_unknown_code_fails_the_records_it_is_about_and_no_others(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     topic = straight.topic(2)
 
@@ -54,7 +54,7 @@ def test_an_unknown_code_fails_the_records_it_is_about_and_no_others(
 
 @pytest.mark.fault("P4")
 def test_an_unknown_code_of_one_item_leaves_the_others_alone(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     def spoil(response: CreateTopicsResponse) -> None:
         for topic in response.topics:
@@ -69,7 +69,7 @@ def test_an_unknown_code_of_one_item_leaves_the_others_alone(
 
 @pytest.mark.fault("P4")
 def test_unknown_fetch_error_is_reported_and_backed_off(
-    cluster: EmbeddedCluster, straight: Desk, caplog: pytest.LogCaptureFixture
+    cluster: EmbeddedCluster, straight: Clients, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = straight.topic(2)
     for partition in range(2):
@@ -123,7 +123,7 @@ def missing(response: FetchResponse) -> None:
 @pytest.mark.fault("P10")
 @pytest.mark.parametrize("change", [twice, unasked, missing])
 def test_a_fetch_with_odd_partitions_delivers_each_record_once(
-    cluster: EmbeddedCluster, straight: Desk, change: Callable[[FetchResponse], None]
+    cluster: EmbeddedCluster, straight: Clients, change: Callable[[FetchResponse], None]
 ) -> None:
     topic = straight.topic(2)
     for partition in range(2):
@@ -147,7 +147,7 @@ def without_partitions(response: ListOffsetsResponse) -> None:
 
 @pytest.mark.fault("P10")
 def test_offsets_missing_in_response_are_requested_again(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     topic = straight.topic()
     straight.fill(topic, 3)
@@ -166,7 +166,7 @@ def test_offsets_missing_in_response_are_requested_again(
 
 
 @pytest.mark.fault("P10", "R7")
-def test_commit_missing_in_response_fails(cluster: EmbeddedCluster, straight: Desk) -> None:
+def test_commit_missing_in_response_fails(cluster: EmbeddedCluster, straight: Clients) -> None:
     topic = straight.topic()
     straight.fill(topic, 3)
     consumer = straight.consumer(straight.group(), default_api_timeout_ms=2000)
@@ -189,12 +189,12 @@ def test_commit_missing_in_response_fails(cluster: EmbeddedCluster, straight: De
 
 @pytest.mark.fault("P10", "R7")
 def test_position_missing_in_response_is_fetched_again(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     topic = straight.topic()
     straight.fill(topic, 5)
     group = straight.group()
-    with Desk(cluster.bootstrap_servers) as first:
+    with Clients(cluster.bootstrap_servers) as first:
         before = first.consumer(group)
         before.assign([place(topic)])
         before.seek(place(topic), 3)
@@ -214,7 +214,7 @@ def test_position_missing_in_response_is_fetched_again(
 @pytest.mark.fault("P10", "W3", "W14")
 @pytest.mark.parametrize("odd", ["missing", "twice", "unasked"])
 def test_produce_response_with_odd_partitions_completes_each_record_once(
-    cluster: EmbeddedCluster, straight: Desk, odd: str
+    cluster: EmbeddedCluster, straight: Clients, odd: str
 ) -> None:
     topic = straight.topic(2)
     producer = straight.producer(linger_ms=50, request_timeout_ms=1000)
@@ -260,7 +260,7 @@ def test_produce_response_with_odd_partitions_completes_each_record_once(
 
 @pytest.mark.fault("P9")
 def test_an_hour_of_silence_is_kept_no_longer_than_the_caller_waits(
-    cluster: EmbeddedCluster, straight: Desk
+    cluster: EmbeddedCluster, straight: Clients
 ) -> None:
     def throttle(response: MetadataResponse) -> None:
         response.throttle_time_ms = 3_600_000
@@ -297,7 +297,7 @@ def seconds_until_timeout(call: Callable[[], object]) -> float:
 
 
 @pytest.mark.fault("P9")
-def test_negative_silence_is_ignored(cluster: EmbeddedCluster, straight: Desk) -> None:
+def test_negative_silence_is_ignored(cluster: EmbeddedCluster, straight: Clients) -> None:
     def throttle(response: MetadataResponse) -> None:
         response.throttle_time_ms = -3_600_000
 
@@ -336,7 +336,7 @@ def no_leader(response: MetadataResponse) -> None:
 @pytest.mark.fault("P12")
 @pytest.mark.parametrize("change", [no_brokers, no_topic, no_partitions, no_leader])
 def test_metadata_that_goes_back_costs_no_sequence(
-    cluster: EmbeddedCluster, straight: Desk, change: Callable[[MetadataResponse], None]
+    cluster: EmbeddedCluster, straight: Clients, change: Callable[[MetadataResponse], None]
 ) -> None:
     topic = straight.topic()
     producer = straight.producer(metadata_max_age_ms=50, retry_backoff_ms=20, linger_ms=0)

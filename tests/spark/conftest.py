@@ -13,7 +13,7 @@ from kclient.spark.common.installed_spark import REGISTRATION
 from kclient.spark.environment.local_session import plan_local_session
 from kclient.spark.environment.machine import LocalMachine
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 _ROOT = Path(__file__).parents[2]
 # Before 4.3 PySpark's own driver side leaves sockets of RDD jobs to the garbage collector.
@@ -83,6 +83,6 @@ def spark(
 
 
 @pytest.fixture
-def desk(spark_cluster: EmbeddedCluster) -> Iterator[Desk]:
-    with Desk(spark_cluster.bootstrap_servers) as made:
+def clients(spark_cluster: EmbeddedCluster) -> Iterator[Clients]:
+    with Clients(spark_cluster.bootstrap_servers) as made:
         yield made

@@ -11,7 +11,7 @@ from kclient.errors import ConfigError, IllegalStateError
 from kclient.spark.common import installed_spark
 from kclient.spark.common.errors import UnsupportedSparkVersionError
 from kclient.spark.reader_lag import group_lag, lag
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 
 
 class Progress:
@@ -69,21 +69,23 @@ def test_query_without_kafka_offsets_fails() -> None:
         of(source(7, 9))
 
 
-def test_old_spark_needs_conf_for_the_lag(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+def test_old_spark_needs_conf_for_the_lag(
+    monkeypatch: pytest.MonkeyPatch, clients: Clients
+) -> None:
     monkeypatch.setattr(installed_spark, "spark_version", lambda: "4.1.4")
-    topic = desk.topic()
-    desk.fill(topic, 12)
+    topic = clients.topic()
+    clients.fill(topic, 12)
     with pytest.raises(UnsupportedSparkVersionError, match=r"without conf: got Spark 4.1.4, .*4.2"):
         of(source({topic: {"0": 5}}))
-    conf: dict[str, object] = {"bootstrap.servers": desk.bootstrap}
+    conf: dict[str, object] = {"bootstrap.servers": clients.bootstrap}
     assert of(source({topic: {"0": 5}}), conf=conf) == {place(topic): 7}
 
 
-def test_group_lag_from_committed_offsets(desk: Desk) -> None:
-    topic, group = desk.topic(2), desk.group()
-    desk.fill(topic, 5)
-    conf: dict[str, object] = {"bootstrap.servers": desk.bootstrap, "fetch.max.wait.ms": 10}
+def test_group_lag_from_committed_offsets(clients: Clients) -> None:
+    topic, group = clients.topic(2), clients.group()
+    clients.fill(topic, 5)
+    conf: dict[str, object] = {"bootstrap.servers": clients.bootstrap, "fetch.max.wait.ms": 10}
     assert group_lag(conf, group) == {}
     assert str(group_lag(conf, group)) == "0 behind (no partitions)"
-    desk.consumer(group).commit({place(topic): 3})
+    clients.consumer(group).commit({place(topic): 3})
     assert group_lag(conf, group) == {place(topic): 2}

@@ -29,7 +29,7 @@ from kclient.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kclient.testing import Direction, EmbeddedCluster, Ending, FaultProxy, FaultRule
 from kclient.testing.fault_link import FaultLink
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import read
+from tests.support.clients.clients import read
 from tests.support.clients.wire import Wire, batch, fetch_request, joined, records_of
 
 

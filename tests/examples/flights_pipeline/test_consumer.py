@@ -13,7 +13,7 @@ from examples.flights_pipeline.result_table import ResultTable
 from examples.flights_pipeline.topics import PARTITIONS, check_topics, create_topics
 from kclient.errors import ConfigError
 from kclient.testing import EmbeddedCluster
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 
 Send = Callable[[Iterable[tuple[str, int]]], None]
 UA = Cell("2013-01-01", "UA", "EWR")
@@ -26,22 +26,22 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 @pytest.fixture
-def desk(cluster: EmbeddedCluster) -> Iterator[Desk]:
-    with Desk(cluster.bootstrap_servers) as made:
+def clients(cluster: EmbeddedCluster) -> Iterator[Clients]:
+    with Clients(cluster.bootstrap_servers) as made:
         yield made
 
 
 @pytest.fixture
-def settings(desk: Desk) -> PipelineSettings:
-    made = PipelineSettings(prefix=f"{desk.group()}-")
-    create_topics(desk.bootstrap, made)
+def settings(clients: Clients) -> PipelineSettings:
+    made = PipelineSettings(prefix=f"{clients.group()}-")
+    create_topics(clients.bootstrap, made)
     return made
 
 
 @pytest.fixture
-def send(desk: Desk, settings: PipelineSettings) -> Send:
+def send(clients: Clients, settings: PipelineSettings) -> Send:
     def send(records: Iterable[tuple[str, int]]) -> None:
-        producer = desk.producer()
+        producer = clients.producer()
         for key, flights in records:
             value = {"flights": flights, "cancelled": 0, "late": 0, "delay_sum": 0}
             producer.send(settings.statistics_topic, json.dumps(value).encode(), key=key.encode())
@@ -56,43 +56,43 @@ def table(tmp_path: Path) -> Iterator[ResultTable]:
         yield made
 
 
-def committed(desk: Desk, settings: PipelineSettings) -> dict[int, int]:
-    found = desk.admin().list_consumer_group_offsets(settings.group)
+def committed(clients: Clients, settings: PipelineSettings) -> dict[int, int]:
+    found = clients.admin().list_consumer_group_offsets(settings.group)
     return {partition.partition: where.offset for partition, where in found.items()}
 
 
-def ends(desk: Desk, settings: PipelineSettings) -> dict[int, int]:
+def ends(clients: Clients, settings: PipelineSettings) -> dict[int, int]:
     places = [place(settings.statistics_topic, number) for number in range(PARTITIONS)]
-    found = desk.consumer().end_offsets(places)
+    found = clients.consumer().end_offsets(places)
     return {one.partition: offset for one, offset in found.items()}
 
 
 def test_all_records_are_read_and_the_last_value_is_stored(
-    desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
+    clients: Clients, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
     keys = [f"2013-01-{day:02} UA EWR" for day in range(1, 31)]
     send((key, 1) for key in keys)
     send([(keys[0], 40), (keys[0], 46)])
 
-    count = collect(desk.bootstrap, settings.statistics_topic, settings.group, table)
+    count = collect(clients.bootstrap, settings.statistics_topic, settings.group, table)
 
     assert count == 32
     assert len(table) == 30
     assert table.statistics()[UA] == Figures(46, 0, 0, 0, None, None)
     assert sum(each.flights for each in table.statistics().values()) == 46 + 29
-    assert committed(desk, settings) == {
-        partition: end for partition, end in ends(desk, settings).items() if end
+    assert committed(clients, settings) == {
+        partition: end for partition, end in ends(clients, settings).items() if end
     }
 
 
 def test_next_run_continues_from_the_commit(
-    desk: Desk, settings: PipelineSettings, send: Send, table: ResultTable
+    clients: Clients, settings: PipelineSettings, send: Send, table: ResultTable
 ) -> None:
     send([("2013-01-01 UA EWR", 1)])
-    assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 1
+    assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 1
     send([("2013-01-01 UA EWR", 2), ("2013-01-02 UA EWR", 3)])
 
-    assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 2
+    assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 2
 
     assert [each.flights for each in table.statistics().values()] == [2, 3]
 
@@ -110,34 +110,34 @@ class MortalTable(ResultTable):
 
 
 def test_uncommitted_records_are_read_again_and_count_once(
-    desk: Desk, settings: PipelineSettings, send: Send, tmp_path: Path
+    clients: Clients, settings: PipelineSettings, send: Send, tmp_path: Path
 ) -> None:
     send((f"2013-01-{day:02} UA EWR", day) for day in range(1, 11))
     file = tmp_path / "mortal.sqlite"
     with MortalTable(file) as mortal, pytest.raises(PowerLostError):
-        collect(desk.bootstrap, settings.statistics_topic, settings.group, mortal)
-    assert committed(desk, settings) == {}
+        collect(clients.bootstrap, settings.statistics_topic, settings.group, mortal)
+    assert committed(clients, settings) == {}
 
     with ResultTable(file) as table:
         assert len(table) > 0  # the records were stored
-        assert collect(desk.bootstrap, settings.statistics_topic, settings.group, table) == 10
+        assert collect(clients.bootstrap, settings.statistics_topic, settings.group, table) == 10
         found = sorted(each.flights for each in table.statistics().values())
 
     assert found == list(range(1, 11))
 
 
-def test_existing_topics_fail(desk: Desk, settings: PipelineSettings) -> None:
-    check_topics(desk.bootstrap, PipelineSettings(prefix="new-"))
+def test_existing_topics_fail(clients: Clients, settings: PipelineSettings) -> None:
+    check_topics(clients.bootstrap, PipelineSettings(prefix="new-"))
 
     with pytest.raises(ConfigError) as caught:
-        check_topics(desk.bootstrap, settings)
+        check_topics(clients.bootstrap, settings)
 
     names = [settings.statistics_topic, settings.flights_topic]
     assert f"topics: got {', '.join(names)}, expected none of them" in str(caught.value)
     assert f"another --prefix, or kclient topics delete {' '.join(names)}" in str(caught.value)
 
 
-def test_statistics_topic_is_compacted(desk: Desk, settings: PipelineSettings) -> None:
-    configs = desk.admin().describe_topic_configs(settings.statistics_topic)
+def test_statistics_topic_is_compacted(clients: Clients, settings: PipelineSettings) -> None:
+    configs = clients.admin().describe_topic_configs(settings.statistics_topic)
 
     assert configs["cleanup.policy"].value == "compact"

@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kclient.spark.source.schema import spark_schema
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
 @pytest.fixture
-def read(spark: SparkSession, desk: Desk) -> "Reading":
-    return Reading(spark, desk.bootstrap)
+def read(spark: SparkSession, clients: Clients) -> "Reading":
+    return Reading(spark, clients.bootstrap)
 
 
 class Reading:
@@ -36,10 +36,10 @@ def numbers(frame: DataFrame) -> list[int]:
     return sorted(int(row.value) for row in frame.select("value").collect())
 
 
-def test_topic_is_read_as_a_table(read: Reading, desk: Desk) -> None:
-    topic = desk.topic(2)
-    desk.fill(topic, 300)
-    producer = desk.producer()
+def test_topic_is_read_as_a_table(read: Reading, clients: Clients) -> None:
+    topic = clients.topic(2)
+    clients.fill(topic, 300)
+    producer = clients.producer()
     sent = producer.send(
         topic, b"v", b"k", partition=1, timestamp_ms=1_700_000_000_123, headers=[("h", b"1")]
     ).result(20)
@@ -57,10 +57,10 @@ def test_topic_is_read_as_a_table(read: Reading, desk: Desk) -> None:
     assert numbers(frame.where("partition = 0")) == list(range(300))
 
 
-def test_offset_range_is_split_into_tasks(read: Reading, desk: Desk) -> None:
-    topic = desk.topic(2)
-    desk.fill(topic, 100)
-    desk.fill(topic, 50, partition=1, start=100)
+def test_offset_range_is_split_into_tasks(read: Reading, clients: Clients) -> None:
+    topic = clients.topic(2)
+    clients.fill(topic, 100)
+    clients.fill(topic, 50, partition=1, start=100)
     frame = read(
         {
             "subscribe": topic,
@@ -74,10 +74,10 @@ def test_offset_range_is_split_into_tasks(read: Reading, desk: Desk) -> None:
     assert read({"subscribe": topic, "maxRecordsPerPartition": 40}).rdd.getNumPartitions() == 5
 
 
-def test_subscribe_pattern_and_assign(read: Reading, desk: Desk) -> None:
-    names = [desk.topic(2, f"batch-pattern-{letter}") for letter in "ab"]
+def test_subscribe_pattern_and_assign(read: Reading, clients: Clients) -> None:
+    names = [clients.topic(2, f"batch-pattern-{letter}") for letter in "ab"]
     for start, name in enumerate(names):
-        desk.fill(name, 3, partition=1, start=start * 10)
+        clients.fill(name, 3, partition=1, start=start * 10)
     assert numbers(read({"subscribePattern": "batch-pattern-.*"})) == [0, 1, 2, 10, 11, 12]
     assert numbers(read({"assign": json.dumps({names[1]: [1]})})) == [10, 11, 12]
     assert read({"assign": json.dumps({names[1]: [0]})}).count() == 0
@@ -96,9 +96,9 @@ def test_unknown_topic_is_named(read: Reading) -> None:
 
 
 def test_secrets_are_not_in_the_query_plan(
-    read: Reading, desk: Desk, capsys: pytest.CaptureFixture[str]
+    read: Reading, clients: Clients, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    topic = desk.topic()
+    topic = clients.topic()
     frame = read({"subscribe": topic, "kafka.client.id": "hunter2"})
     frame.explain(extended=True)
     assert "hunter2" not in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.checks.document_blocks import code_blocks
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 from tests.support.processes.python_process import ROOT
 
 PAGES = [
@@ -19,12 +19,12 @@ BROKERS = re.compile(r"(?:localhost|broker-\d):9092(?:,broker-\d:9092)*")
 CHECKPOINT = "/data/checkpoints"
 
 
-def prepared_names(spark: SparkSession, desk: Desk) -> dict[str, Any]:
+def prepared_names(spark: SparkSession, clients: Clients) -> dict[str, Any]:
     """Return the names that the pages use without a definition: a session, a table, a stream."""
-    desk.fill("orders", 3)
+    clients.fill("orders", 3)
     stream = (
         spark.readStream.format("kclient")
-        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("kafka.bootstrap.servers", clients.bootstrap)
         .option("subscribe", "orders")
         .option("startingOffsets", "earliest")
         .load()
@@ -36,10 +36,16 @@ def prepared_names(spark: SparkSession, desk: Desk) -> dict[str, Any]:
 @pytest.mark.timeout(400)  # minutes on a busy machine, seconds on a quiet one
 @pytest.mark.parametrize("page", PAGES)
 def test_spark_blocks_run_as_pasted(
-    page: str, spark: SparkSession, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    spark: SparkSession,
+    clients: Clients,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for topic in {"orders", "totals", "copies"} - {one.name for one in desk.admin().list_topics()}:
-        desk.topic(name=topic)
+    for topic in {"orders", "totals", "copies"} - {
+        one.name for one in clients.admin().list_topics()
+    }:
+        clients.topic(name=topic)
     blocks = [
         block
         for block in code_blocks(ROOT / page)
@@ -47,14 +53,14 @@ def test_spark_blocks_run_as_pasted(
     ]
     assert blocks
     monkeypatch.chdir(tmp_path)
-    names = prepared_names(spark, desk)
+    names = prepared_names(spark, clients)
     try:
         if any("lag(query" in block.code for block in blocks):
             query = names["stream"].writeStream.format("memory").queryName("shown").start()
             query.processAllAvailable()
             names["query"] = query
         for block in blocks:
-            code = BROKERS.sub(desk.bootstrap, block.code)
+            code = BROKERS.sub(clients.bootstrap, block.code)
             exec(code.replace(CHECKPOINT, str(tmp_path)), names)  # noqa: S102 (our own pages)
             for query in spark.streams.active:
                 query.processAllAvailable()

@@ -15,7 +15,7 @@ from kclient.spark import (
     write_partitions,
 )
 from kclient.spark.common.installed_spark import supports
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 
 LIMITED = supports("admission-control")
 
@@ -26,8 +26,8 @@ def run_by(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pa
     return lambda program: monkeypatch.setattr(spark.sparkContext, "pythonExec", str(program))
 
 
-def test_suitable_workers_have_no_problems(spark: SparkSession, desk: Desk) -> None:
-    report = check_environment(spark, desk.bootstrap, tasks=3)
+def test_suitable_workers_have_no_problems(spark: SparkSession, clients: Clients) -> None:
+    report = check_environment(spark, clients.bootstrap, tasks=3)
     assert len(report.workers) == 3
     assert {worker.executable for worker in report.workers} == {sys.executable}
     assert {str(worker) for worker in report.workers} == {str(report.driver)}
@@ -75,18 +75,18 @@ def test_missing_interpreter_is_reported(
         check_environment(spark, tasks=1)
 
 
-def test_lag_of_a_stream(spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
-    topic, group = desk.topic(2), desk.group()
-    desk.fill(topic, 6)
-    stream = spark.readStream.format("kclient").option("kafka.bootstrap.servers", desk.bootstrap)
+def test_lag_of_a_stream(spark: SparkSession, clients: Clients, tmp_path: Path) -> None:
+    topic, group = clients.topic(2), clients.group()
+    clients.fill(topic, 6)
+    stream = spark.readStream.format("kclient").option("kafka.bootstrap.servers", clients.bootstrap)
     stream.options(subscribe=topic, startingOffsets="earliest", groupId=group)
     if LIMITED:
         stream.option("maxOffsetsPerTrigger", 4)
     writer = stream.load().writeStream.format("noop").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     assert query.awaitTermination(60)
-    desk.fill(topic, 3, partition=1)
-    conf = {"bootstrap.servers": desk.bootstrap}
+    clients.fill(topic, 3, partition=1)
+    conf = {"bootstrap.servers": clients.bootstrap}
     assert lag(query, conf) == {place(topic): 0, place(topic, 1): 3}
     if LIMITED:
         assert lag(query) == {place(topic): 0, place(topic, 1): 0}

@@ -18,7 +18,7 @@ from kclient.spark import foreach_partition_sink
 from kclient.spark.sink.producer_cache import worker_cache
 from kclient.spark.sink.producer_settings import ProducerSettings
 from tests.spark.session.arrivals import numbers, records
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 
 ROWS = 2_000
 PARTITIONS = 4
@@ -30,8 +30,8 @@ def numbered(spark: SparkSession) -> DataFrame:
     return ids.select(F.col("id").cast("string").alias("value"))
 
 
-def conf(desk: Desk, **more: object) -> dict[str, object]:
-    return {"bootstrap.servers": desk.bootstrap, **more}
+def conf(clients: Clients, **more: object) -> dict[str, object]:
+    return {"bootstrap.servers": clients.bootstrap, **more}
 
 
 def is_first_attempt_at(partition: int) -> bool:
@@ -40,8 +40,8 @@ def is_first_attempt_at(partition: int) -> bool:
     return context.partitionId() == partition and context.attemptNumber() == 0
 
 
-def test_rows_arrive_with_key_headers_and_partition(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(3)
+def test_rows_arrive_with_key_headers_and_partition(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(3)
     rows = spark.range(0, 100, 1, 4).select(
         F.col("id").cast("string").cast("binary").alias("k"),
         F.col("id").cast("string").alias("v"),
@@ -49,9 +49,9 @@ def test_rows_arrive_with_key_headers_and_partition(spark: SparkSession, desk: D
         (F.col("id") % 3).cast("int").alias("partition"),
     )
 
-    rows.foreachPartition(foreach_partition_sink(conf(desk), topic=topic, key="k", value="v"))
+    rows.foreachPartition(foreach_partition_sink(conf(clients), topic=topic, key="k", value="v"))
 
-    found = records(desk, topic, 3)
+    found = records(clients, topic, 3)
     assert sorted(int(record.value or b"-1") for record in found) == list(range(100))
     for record in found:
         assert record.key == record.value
@@ -59,9 +59,11 @@ def test_rows_arrive_with_key_headers_and_partition(spark: SparkSession, desk: D
         assert record.partition == int(record.value or b"-1") % 3
 
 
-def test_workers_reuse_their_producer(spark: SparkSession, desk: Desk, tmp_path: Path) -> None:
-    topic = desk.topic(2)
-    settings = conf(desk)
+def test_workers_reuse_their_producer(
+    spark: SparkSession, clients: Clients, tmp_path: Path
+) -> None:
+    topic = clients.topic(2)
+    settings = conf(clients)
     sink = foreach_partition_sink(settings, topic=topic)
     seen = tmp_path / "seen"
 
@@ -78,7 +80,7 @@ def test_workers_reuse_their_producer(spark: SparkSession, desk: Desk, tmp_path:
     workers = {line.split()[0] for line in lines}
     # Earlier tests may leave more workers in Spark's pool than there are slots.
     assert len(set(lines)) == len(workers) < len(lines)
-    assert numbers(desk, topic, 2) == dict.fromkeys(range(ROWS), 2)
+    assert numbers(clients, topic, 2) == dict.fromkeys(range(ROWS), 2)
 
 
 def fail_after(sink: Callable[[Iterator[Row]], None]) -> Callable[[Iterator[Row]], None]:
@@ -102,20 +104,20 @@ def exit_after(sink: Callable[[Iterator[Row]], None]) -> Callable[[Iterator[Row]
 @pytest.mark.parametrize("end", [fail_after, exit_after])
 def test_retry_after_a_complete_write_repeats_all_rows(
     spark: SparkSession,
-    desk: Desk,
+    clients: Clients,
     end: Callable[[Callable[[Iterator[Row]], None]], Callable[[Iterator[Row]], None]],
 ) -> None:
-    topic = desk.topic(2)
+    topic = clients.topic(2)
 
-    numbered(spark).foreachPartition(end(foreach_partition_sink(conf(desk), topic=topic)))
+    numbered(spark).foreachPartition(end(foreach_partition_sink(conf(clients), topic=topic)))
 
     expected = {number: 2 if 500 <= number < 1_000 else 1 for number in range(ROWS)}
-    assert numbers(desk, topic, 2) == expected
+    assert numbers(clients, topic, 2) == expected
 
 
-def test_killed_worker_loses_no_rows(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(2)
-    sink = foreach_partition_sink(conf(desk), topic=topic)
+def test_killed_worker_loses_no_rows(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(2)
+    sink = foreach_partition_sink(conf(clients), topic=topic)
 
     def write(rows: Iterator[Row]) -> None:
         if is_first_attempt_at(1):
@@ -127,12 +129,12 @@ def test_killed_worker_loses_no_rows(spark: SparkSession, desk: Desk) -> None:
     numbered(spark).foreachPartition(write)
 
     expected = {number: 2 if 500 <= number < 700 else 1 for number in range(ROWS)}
-    assert numbers(desk, topic, 2) == expected
+    assert numbers(clients, topic, 2) == expected
 
 
-def test_failed_row_computation_is_retried(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(2)
-    sink = foreach_partition_sink(conf(desk), topic=topic)
+def test_failed_row_computation_is_retried(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(2)
+    sink = foreach_partition_sink(conf(clients), topic=topic)
 
     def interrupted(rows: Iterator[Row]) -> Iterator[Row]:
         yield from islice(rows, 300)
@@ -143,17 +145,19 @@ def test_failed_row_computation_is_retried(spark: SparkSession, desk: Desk) -> N
 
     numbered(spark).foreachPartition(write)
 
-    found = numbers(desk, topic, 2)
+    found = numbers(clients, topic, 2)
     assert set(found) == set(range(ROWS))
     assert {number for number, count in found.items() if count > 1} <= set(range(500, 800))
     assert max(found.values()) <= 2
 
 
-def test_rejected_row_fails_the_job_with_row_and_cause(spark: SparkSession, desk: Desk) -> None:
-    desk.admin().create_topics(
+def test_rejected_row_fails_the_job_with_row_and_cause(
+    spark: SparkSession, clients: Clients
+) -> None:
+    clients.admin().create_topics(
         [NewTopic("narrow", num_partitions=1, configs={"max.message.bytes": "1000"})]
     )
-    sink = foreach_partition_sink(conf(desk, client_id="hunter2"), topic="narrow")
+    sink = foreach_partition_sink(conf(clients, client_id="hunter2"), topic="narrow")
     rows = spark.range(0, 10, 1, 1).select(
         F.when(F.col("id") == 7, F.repeat(F.lit("x"), 5_000)).otherwise("y").alias("value")
     )
@@ -171,10 +175,10 @@ def test_rejected_row_fails_the_job_with_row_and_cause(spark: SparkSession, desk
 
 
 def test_large_partition_uses_bounded_memory(
-    spark: SparkSession, desk: Desk, tmp_path: Path
+    spark: SparkSession, clients: Clients, tmp_path: Path
 ) -> None:
-    topic = desk.topic(1)
-    sink = foreach_partition_sink(conf(desk, buffer_memory=4_000_000), topic=topic)
+    topic = clients.topic(1)
+    sink = foreach_partition_sink(conf(clients, buffer_memory=4_000_000), topic=topic)
     growth = tmp_path / "growth"
 
     def peak() -> int:
@@ -191,6 +195,6 @@ def test_large_partition_uses_bounded_memory(
     ).foreachPartition(write)
 
     assert int(growth.read_text()) < 60_000_000  # of 150 MB, including Spark's own batches
-    with desk.consumer() as consumer:
+    with clients.consumer() as consumer:
         ends = consumer.end_offsets([place(topic)])
     assert list(ends.values()) == [1_500]

@@ -14,7 +14,7 @@ from kclient import TopicPartition
 from kclient.spark.common.installed_spark import supports
 from kclient.testing import EmbeddedCluster
 from tests.support.checks.waiting import wait_until
-from tests.support.clients.desk import Desk, place
+from tests.support.clients.clients import Clients, place
 
 LIMITED = supports("admission-control")
 
@@ -22,9 +22,9 @@ LIMITED = supports("admission-control")
 class Streams:
     """Starts queries that collect their rows, and stops them with the test."""
 
-    def __init__(self, spark: SparkSession, desk: Desk, home: Path) -> None:
+    def __init__(self, spark: SparkSession, clients: Clients, home: Path) -> None:
         self._spark = spark
-        self._desk = desk
+        self._clients = clients
         self._home = home
         self.batches: list[list[int]] = []
         self.queries: list[StreamingQuery] = []
@@ -32,7 +32,7 @@ class Streams:
     def start(self, options: dict[str, object], *, name: str = "", now: bool = False) -> Any:
         """Start a query; one with the same name continues from its checkpoint."""
         reader = self._spark.readStream.format("kclient")
-        reader.option("kafka.bootstrap.servers", self._desk.bootstrap)
+        reader.option("kafka.bootstrap.servers", self._clients.bootstrap)
         for key, value in options.items():
             reader.option(key, value)  # type: ignore[arg-type]  # as users do, of any type
         writer = reader.load().writeStream.foreachBatch(self._collect)
@@ -55,16 +55,16 @@ class Streams:
 
 
 @pytest.fixture
-def streams(spark: SparkSession, desk: Desk, tmp_path: Path) -> Iterator[Streams]:
-    made = Streams(spark, desk, tmp_path)
+def streams(spark: SparkSession, clients: Clients, tmp_path: Path) -> Iterator[Streams]:
+    made = Streams(spark, clients, tmp_path)
     yield made
     for query in made.queries:
         query.stop()
 
 
-def test_stream_continues_from_its_checkpoint(streams: Streams, desk: Desk) -> None:
-    topic, group = desk.topic(2), desk.group()
-    desk.fill(topic, 30)
+def test_stream_continues_from_its_checkpoint(streams: Streams, clients: Clients) -> None:
+    topic, group = clients.topic(2), clients.group()
+    clients.fill(topic, 30)
     options: dict[str, object] = {
         "subscribe": topic,
         "startingOffsets": "earliest",
@@ -75,25 +75,25 @@ def test_stream_continues_from_its_checkpoint(streams: Streams, desk: Desk) -> N
         found = streams.finish(options)
         assert [len(batch) for batch in found] == [20, 10]
         # Spark calls commit one micro-batch late.
-        committed = desk.admin().list_consumer_group_offsets(group)
+        committed = clients.admin().list_consumer_group_offsets(group)
         assert committed[place(topic)].offset == 20
     else:
         assert [len(batch) for batch in streams.finish(options)] == [30]
-    desk.admin().create_partitions({topic: 3})
-    desk.fill(topic, 5, partition=2, start=30)
+    clients.admin().create_partitions({topic: 3})
+    clients.fill(topic, 5, partition=2, start=30)
     assert streams.finish(options) == [[30, 31, 32, 33, 34]]
     assert streams.rows() == list(range(35))
 
 
 def test_records_sent_while_the_stream_is_down_are_read(
-    streams: Streams, desk: Desk, tmp_path: Path
+    streams: Streams, clients: Clients, tmp_path: Path
 ) -> None:
-    topic = desk.topic()
-    desk.fill(topic, 5)
+    topic = clients.topic()
+    clients.fill(topic, 5)
     query = streams.start({"subscribe": topic})
     wait_until((tmp_path / "query" / "offsets" / "0").exists, "the start is in the checkpoint", 60)
     query.stop()
-    desk.fill(topic, 10, start=5)
+    clients.fill(topic, 10, start=5)
     query = streams.start({"subscribe": topic, "kafka.client.id": "hunter2"})
     wait_until(lambda: len(streams.rows()) >= 10, "ten rows", 60)
     assert streams.rows() == list(range(5, 15))
@@ -117,13 +117,13 @@ def failure(run: Callable[[], object]) -> str:
 
 
 def test_data_loss_fails_the_stream_with_its_count(
-    streams: Streams, desk: Desk, spark_cluster: EmbeddedCluster
+    streams: Streams, clients: Clients, spark_cluster: EmbeddedCluster
 ) -> None:
-    topic = desk.topic()
-    desk.fill(topic, 5)
+    topic = clients.topic()
+    clients.fill(topic, 5)
     options: dict[str, object] = {"subscribe": topic, "startingOffsets": "earliest"}
     assert streams.finish(options) == [[0, 1, 2, 3, 4]]
-    desk.fill(topic, 5, start=5)
+    clients.fill(topic, 5, start=5)
     replicas = spark_cluster.broker.services.replica_manager
     replicas.partition(TopicPartition(topic, 0)).delete_records(8)
     text = failure(lambda: streams.finish(options))

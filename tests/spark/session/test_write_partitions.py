@@ -13,29 +13,31 @@ from pyspark.sql import functions as F
 from kclient.common.errors import ConfigError
 from kclient.spark import write_partitions
 from tests.spark.session.arrivals import numbers, records
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
-def test_rows_are_counted_by_spark_partition(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(3)
+def test_rows_are_counted_by_spark_partition(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(3)
     rows = spark.range(0, 1_000, 1, 4).where("id < 500 or id >= 760")  # partition 2 has none
 
     report = write_partitions(
         rows.select(F.col("id").cast("string").alias("some.value"), (F.col("id") * 2).alias("n")),
-        {"bootstrap.servers": desk.bootstrap},
+        {"bootstrap.servers": clients.bootstrap},
         topic,
         value="some.value",
     )
 
     written = [*range(500), *range(760, 1_000)]
-    assert numbers(desk, topic, 3) == dict.fromkeys(written, 1)
+    assert numbers(clients, topic, 3) == dict.fromkeys(written, 1)
     assert report.partitions == {0: 250, 1: 250, 2: 0, 3: 240}
     assert report.rows == len(written)
     assert report.bytes == sum(len(str(number)) for number in written)
 
 
-def test_topic_key_headers_and_partition_come_from_columns(spark: SparkSession, desk: Desk) -> None:
-    topics = [desk.topic(2), desk.topic(2)]
+def test_topic_key_headers_and_partition_come_from_columns(
+    spark: SparkSession, clients: Clients
+) -> None:
+    topics = [clients.topic(2), clients.topic(2)]
     rows = spark.range(0, 40, 1, 2).select(
         F.when(F.col("id") % 2 == 0, topics[0]).otherwise(topics[1]).alias("topic"),
         F.col("id").cast("string").alias("key"),
@@ -47,10 +49,10 @@ def test_topic_key_headers_and_partition_come_from_columns(spark: SparkSession, 
         F.when(F.col("id") < 30, (F.col("id") % 3 % 2).cast("int")).alias("partition"),
     )
 
-    report = write_partitions(rows, {"bootstrap.servers": desk.bootstrap})
+    report = write_partitions(rows, {"bootstrap.servers": clients.bootstrap})
 
     for parity, topic in enumerate(topics):
-        found = {int(record.key or b"-1"): record for record in records(desk, topic, 2)}
+        found = {int(record.key or b"-1"): record for record in records(clients, topic, 2)}
         assert set(found) == set(range(parity, 40, 2))
         for number, record in found.items():
             assert record.value == (b"%d" % number if number >= 4 else None)
@@ -59,8 +61,8 @@ def test_topic_key_headers_and_partition_come_from_columns(spark: SparkSession, 
     assert report.partitions == {0: 20, 1: 20}
 
 
-def test_retried_rows_are_counted_once(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(2)
+def test_retried_rows_are_counted_once(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(2)
 
     def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -74,24 +76,26 @@ def test_retried_rows_are_counted_once(spark: SparkSession, desk: Desk) -> None:
     try:
         rows = spark.range(0, 1_000, 1, 2).select(F.col("id").cast("string").alias("value"))
         report = write_partitions(
-            rows.mapInArrow(fail_once, "value string"), {"bootstrap.servers": desk.bootstrap}, topic
+            rows.mapInArrow(fail_once, "value string"),
+            {"bootstrap.servers": clients.bootstrap},
+            topic,
         )
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
-    found = numbers(desk, topic, 2)
+    found = numbers(clients, topic, 2)
     assert set(found) == set(range(1_000))
     assert {number for number, count in found.items() if count > 1} <= set(range(500))
     assert report.partitions == {0: 500, 1: 500}
 
 
-def test_row_without_topic_is_named(spark: SparkSession, desk: Desk) -> None:
+def test_row_without_topic_is_named(spark: SparkSession, clients: Clients) -> None:
     rows = spark.range(0, 10, 1, 1).select(
         F.lit("v").alias("value"), F.when(F.col("id") != 6, "topic").alias("topic")
     )
 
     with pytest.raises(PySparkException, match="column 'topic', row 6: got null, expected a topic"):
-        write_partitions(rows, {"bootstrap.servers": desk.bootstrap})
+        write_partitions(rows, {"bootstrap.servers": clients.bootstrap})
 
 
 def test_unsuitable_columns_fail_without_a_task(spark: SparkSession) -> None:

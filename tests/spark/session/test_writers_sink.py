@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 
 from kclient.spark import foreach_batch_sink
 from tests.spark.session.arrivals import numbers, records
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
-def written(df: DataFrame, desk: Desk, **options: Any) -> None:
+def written(df: DataFrame, clients: Clients, **options: Any) -> None:
     writer = df.write.format("kclient").mode("append")
-    writer.option("kafka.bootstrap.servers", desk.bootstrap).options(**options).save()
+    writer.option("kafka.bootstrap.servers", clients.bootstrap).options(**options).save()
 
 
 def numbered(spark: SparkSession, count: int = 1_000) -> DataFrame:
     return spark.range(0, count, 1, 4).select(F.col("id").cast("string").alias("value"))
 
 
-def test_table_is_written_with_all_columns(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(3)
+def test_table_is_written_with_all_columns(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(3)
     rows = spark.range(0, 90, 1, 2).select(
         F.lit("elsewhere").alias("topic"),
         F.col("id").cast("string").cast("binary").alias("key"),
@@ -36,9 +36,9 @@ def test_table_is_written_with_all_columns(spark: SparkSession, desk: Desk) -> N
         F.current_timestamp().alias("timestamp"),
     )
 
-    written(rows, desk, topic=topic)
+    written(rows, clients, topic=topic)
 
-    found = records(desk, topic, 3)
+    found = records(clients, topic, 3)
     assert sorted(int(record.value or b"-1") for record in found) == list(range(90))
     for record in found:
         assert record.key == record.value
@@ -46,8 +46,8 @@ def test_table_is_written_with_all_columns(spark: SparkSession, desk: Desk) -> N
         assert record.partition == int(record.value or b"-1") % 3
 
 
-def test_retried_task_writes_all_its_rows_again(spark: SparkSession, desk: Desk) -> None:
-    topic = desk.topic(2)
+def test_retried_task_writes_all_its_rows_again(spark: SparkSession, clients: Clients) -> None:
+    topic = clients.topic(2)
 
     def die_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -56,9 +56,9 @@ def test_retried_task_writes_all_its_rows_again(spark: SparkSession, desk: Desk)
         if context.attemptNumber() == 0 and context.partitionId() == 2:
             raise OSError("after the last row")
 
-    written(numbered(spark).mapInArrow(die_once, "value string"), desk, topic=topic)
+    written(numbered(spark).mapInArrow(die_once, "value string"), clients, topic=topic)
 
-    found = numbers(desk, topic, 2)
+    found = numbers(clients, topic, 2)
     assert set(found) == set(range(1_000))
     assert {number for number, count in found.items() if count > 1} <= set(range(500, 750))
 
@@ -94,11 +94,11 @@ def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
     )
 
 
-def test_stream_is_written(stream: DataFrame, desk: Desk, tmp_path: Path) -> None:
-    topic = desk.topic(2)
+def test_stream_is_written(stream: DataFrame, clients: Clients, tmp_path: Path) -> None:
+    topic = clients.topic(2)
     query = (
         stream.writeStream.format("kclient")
-        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("kafka.bootstrap.servers", clients.bootstrap)
         .option("topic", topic)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
@@ -106,18 +106,18 @@ def test_stream_is_written(stream: DataFrame, desk: Desk, tmp_path: Path) -> Non
     )
 
     assert query.awaitTermination(90)
-    assert numbers(desk, topic, 2) == dict.fromkeys(range(20), 1)
+    assert numbers(clients, topic, 2) == dict.fromkeys(range(20), 1)
 
 
 def test_complete_mode_sends_the_whole_result_again(
-    stream: DataFrame, desk: Desk, tmp_path: Path
+    stream: DataFrame, clients: Clients, tmp_path: Path
 ) -> None:
-    topic = desk.topic(1)
+    topic = clients.topic(1)
     counted = stream.groupBy().count().select(F.col("count").cast("string").alias("value"))
     query = (
         counted.writeStream.format("kclient")
         .outputMode("complete")
-        .option("kafka.bootstrap.servers", desk.bootstrap)
+        .option("kafka.bootstrap.servers", clients.bootstrap)
         .option("topic", topic)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
@@ -125,14 +125,14 @@ def test_complete_mode_sends_the_whole_result_again(
     )
 
     assert query.awaitTermination(90)
-    assert numbers(desk, topic, 1) == {10: 1, 20: 1}
+    assert numbers(clients, topic, 1) == {10: 1, 20: 1}
 
 
 def test_foreach_batch_writes_batches_and_names_them_in_errors(
-    stream: DataFrame, desk: Desk, tmp_path: Path
+    stream: DataFrame, clients: Clients, tmp_path: Path
 ) -> None:
-    topic = desk.topic(2)
-    settings = {"bootstrap.servers": desk.bootstrap}
+    topic = clients.topic(2)
+    settings = {"bootstrap.servers": clients.bootstrap}
     sink = foreach_batch_sink(settings, topic=topic, value="a.line")
 
     def write(df: DataFrame, batch_id: int) -> None:
@@ -152,5 +152,5 @@ def test_foreach_batch_writes_batches_and_names_them_in_errors(
         query.awaitTermination(90)
     assert "batch 1, Spark partition 0, attempt 2" in str(caught.value)
     # Spark chooses the order of the two files.
-    found = numbers(desk, topic, 2)
+    found = numbers(clients, topic, 2)
     assert found in [dict.fromkeys(range(start, start + 10), 1) for start in (0, 10)]

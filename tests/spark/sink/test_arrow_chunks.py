@@ -10,7 +10,7 @@ from kclient.spark.sink.arrow_chunks import arrow_chunks
 from kclient.spark.sink.column_plan import ColumnPlan
 from kclient.spark.sink.write_errors import WriteFailedError
 from tests.spark.sink.fake_producer import FakeProducer
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -119,7 +119,7 @@ def test_rejected_batch_fails_with_row_and_cause() -> None:
     ],
 )
 def test_rejected_row_is_numbered_within_the_spark_partition(
-    desk: Desk, column: dict[str, Any], plan: ColumnPlan, text: str
+    clients: Clients, column: dict[str, Any], plan: ColumnPlan, text: str
 ) -> None:
     three = batch(value=pa.array(["a"] * 3), partition=pa.array([0] * 3, pa.int32()))
     three = three.append_column("topic", pa.array(["t"] * 3))
@@ -127,7 +127,7 @@ def test_rejected_row_is_numbered_within_the_spark_partition(
     bad = batch(**{"value": pa.array(["a", "b"]), **column})
 
     with pytest.raises(WriteFailedError) as caught:
-        [list(chunk.send(desk.producer())) for chunk in arrow_chunks([three, bad], plan)]
+        [list(chunk.send(clients.producer())) for chunk in arrow_chunks([three, bad], plan)]
 
     assert str(caught.value).startswith(text)
     assert caught.value.first_row == caught.value.last_row == 4

@@ -10,7 +10,7 @@ from kclient.spark.sink.column_plan import ColumnSelection
 from kclient.spark.sink.row_chunks import row_chunks
 from kclient.spark.sink.write_errors import WriteFailedError
 from tests.spark.sink.fake_producer import FakeProducer
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 
 def sent(rows: list[Any], selection: ColumnSelection) -> FakeProducer:
@@ -121,12 +121,12 @@ def test_unsuitable_value_fails_without_showing_it(bad: Row, text: str) -> None:
     assert (caught.value.first_row, caught.value.last_row) == (70, 70)
 
 
-def test_too_large_row_is_named(desk: Desk) -> None:
+def test_too_large_row_is_named(clients: Clients) -> None:
     rows = [Row(value="small")] * 70 + [Row(value="x" * 2_000_000), Row(value="y")]
     chunks = row_chunks(iter(rows), ColumnSelection(topic="t"))
 
     with pytest.raises(WriteFailedError, match=r"^topic 't', row 70: record: got 2\d{6} bytes"):
-        [list(chunk.send(desk.producer())) for chunk in chunks]
+        [list(chunk.send(clients.producer())) for chunk in chunks]
 
 
 def test_values_other_than_rows_fail() -> None:

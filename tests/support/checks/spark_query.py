@@ -7,7 +7,7 @@ from typing import Any
 from kclient.spark.options.source_options import SourceOptions
 from kclient.spark.source.stream_reader import StreamReader, UnlimitedStreamReader
 from tests.support.checks.travelled import travelled
-from tests.support.clients.desk import Desk
+from tests.support.clients.clients import Clients
 
 EARLIEST = {"startingOffsets": "earliest"}
 
@@ -77,12 +77,12 @@ class Query:
 Stream = Callable[[Options], Query]
 
 
-def queries(desk: Desk, kind: type[StreamReader]) -> Iterator[Stream]:
+def queries(clients: Clients, kind: type[StreamReader]) -> Iterator[Stream]:
     """Yield a function that creates queries, and stop them at the end."""
     made: list[Query] = []
 
     def make(options: Options) -> Query:
-        made.append(Query(lambda: kind(parsed(desk, options))))
+        made.append(Query(lambda: kind(parsed(clients, options))))
         return made[-1]
 
     yield make
@@ -95,7 +95,7 @@ def numbers(batches: Iterator[Any]) -> list[int]:
     return [int(value) for batch in batches for value in batch.column("value").to_pylist()]
 
 
-def parsed(desk: Desk, options: Options) -> SourceOptions:
-    """Return options for a stream from the desk's cluster."""
-    servers = {"kafka.bootstrap.servers": desk.bootstrap}
+def parsed(clients: Clients, options: Options) -> SourceOptions:
+    """Return options for a stream from the cluster of `clients`."""
+    servers = {"kafka.bootstrap.servers": clients.bootstrap}
     return SourceOptions.parse({**servers, **options}, streaming=True)

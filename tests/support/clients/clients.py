@@ -12,7 +12,7 @@ from tests.support.clients.foreign_record import Patience
 _numbers = count(1)
 
 
-class Desk:
+class Clients:
     """Creates clients and topics; the end of the block closes the clients."""
 
     def __init__(self, bootstrap: str) -> None:
