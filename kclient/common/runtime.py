@@ -13,7 +13,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kclient.common.waiting import Steps
 
 from kclient.common.files import Files
 
@@ -251,6 +254,13 @@ class Tasks(Protocol):
 
         `step` blocks only in `Poller.poll` and `Condition.wait`. An exception of `step` ends the
         loop and is logged; a step whose loop must continue handles its own errors.
+        """
+        ...
+
+    def run(self, name: str, steps: "Steps[None]") -> Task:
+        """Perform the waits of a loop in steps, in a thread of its own, until the loop returns.
+
+        An exception ends the loop and is logged; a loop that must continue handles its own errors.
         """
         ...
 

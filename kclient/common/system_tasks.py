@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from kclient.common.runtime import Condition, Lock, Task
 from kclient.common.system_condition import SystemCondition
+from kclient.common.waiting import Steps, perform
 
 _log = logging.getLogger(__name__)
 
@@ -44,12 +45,15 @@ class SystemClock:
     wall_ns = staticmethod(time.time_ns)
 
 
-class ThreadTask:
-    """Daemon thread that calls a step function in a loop."""
+_CLOCK = SystemClock()
 
-    def __init__(self, name: str, step: Callable[[], bool]) -> None:
+
+class ThreadTask:
+    """Daemon thread that runs a loop."""
+
+    def __init__(self, name: str, loop: Callable[[], None]) -> None:
         self.name = name
-        self._step = step
+        self._loop = loop
         self._state = SystemCondition()  # guards: _ended
         self._ended = False
         # Daemon: a client that was not closed must not prevent the interpreter's exit.
@@ -58,8 +62,7 @@ class ThreadTask:
 
     def _run(self) -> None:
         try:
-            while self._step():
-                pass
+            self._loop()
         except Exception:  # noqa: BLE001 (the top of a thread: there is no caller)
             _log.exception("%s ended by an unexpected error", self.name)
         finally:
@@ -93,7 +96,16 @@ class SystemTasks:
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         """Call `step` in a thread of its own until it returns False."""
-        return ThreadTask(name, step)
+
+        def loop() -> None:
+            while step():
+                pass
+
+        return ThreadTask(name, loop)
+
+    def run(self, name: str, steps: Steps[None]) -> Task:
+        """Perform the waits of a loop in a thread of its own, until the loop returns."""
+        return ThreadTask(name, lambda: perform(steps, _CLOCK))
 
     def condition(self) -> Condition:
         """Return a condition with a re-entrant lock of its own."""

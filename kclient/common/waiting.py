@@ -2,7 +2,9 @@
 
 A call that waits for brokers or for other threads is a generator. Where it cannot continue it
 yields a `Wait`, and it is resumed when the wait has ended, at its deadline or earlier. It then
-checks again what it waited for. `run_steps` drives a call in the calling thread; a driver for an
+checks again what it waited for. A loop of a background task is a generator like that.
+
+`run_steps` drives a call in the calling thread, and `perform` the loop of a task; a driver for an
 event loop awaits the same waits.
 """
 
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from kclient.common.interrupts import deferred_sigint
-from kclient.common.runtime import Clock, Condition
+from kclient.common.runtime import Clock, Condition, Task
 
 T = TypeVar("T")
 
@@ -78,22 +80,47 @@ class ConditionWait:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class TaskWait:
+    """A wait for the end of a task.
+
+    Attributes:
+        task: The task.
+        until_ms: Deadline in the clock's milliseconds; infinity waits without limit.
+    """
+
+    task: Task
+    until_ms: float
+
+    def block(self, clock: Clock) -> None:
+        """Join the task."""
+        left_ms = self.until_ms - clock.monotonic_ms()
+        self.task.join(None if math.isinf(left_ms) else max(0.0, left_ms) / 1000.0)
+
+
+def perform(steps: Steps[T], clock: Clock) -> T:
+    """Perform the waits of a call or of a loop in the calling thread; return its result.
+
+    An exception of a wait is raised in the steps where they yielded the wait.
+    """
+    try:
+        wait = next(steps)
+        while True:
+            try:
+                wait.block(clock)
+            except BaseException as error:  # noqa: BLE001 (raised again by the steps)
+                wait = steps.throw(error)
+            else:
+                wait = next(steps)
+    except StopIteration as returned:
+        result: T = returned.value
+        return result
+
+
 def run_steps(steps: Steps[T], clock: Clock) -> T:
     """Run a call in the calling thread, waiting where it asks to; return its result.
 
-    SIGINT takes effect in the waits and at the end, see `deferred_sigint`. An exception of a wait
-    is raised in the call where it yielded the wait.
+    SIGINT takes effect in the waits and at the end, see `deferred_sigint`.
     """
     with deferred_sigint():
-        try:
-            wait = next(steps)
-            while True:
-                try:
-                    wait.block(clock)
-                except BaseException as error:  # noqa: BLE001 (raised again by the steps)
-                    wait = steps.throw(error)
-                else:
-                    wait = next(steps)
-        except StopIteration as returned:
-            result: T = returned.value
-            return result
+        return perform(steps, clock)

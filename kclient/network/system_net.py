@@ -120,6 +120,15 @@ class SystemPoller:
         # Sources without interest: the selectors module has no empty interest.
         self._unwatched: dict[int, object] = {}
 
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `poll` would return at once.
+
+        An event loop watches it instead of blocking in `poll`. -1 where the system has neither
+        epoll nor kqueue nor /dev/poll: a loop must watch each socket there.
+        """
+        find = getattr(self._selector, "fileno", None)
+        return -1 if find is None else int(find())
+
     def register(self, source: StreamSocket | Listener, events: int, data: object) -> None:
         """Watch `source` for `events`, a sum of READABLE and WRITABLE; 0 watches for nothing."""
         if data is None:

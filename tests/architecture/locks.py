@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kclient.common.runtime import Condition, Lock, Task, Tasks
+from kclient.common.waiting import Steps
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "contributing" / "locks.md"
@@ -187,6 +188,9 @@ class RecordingTasks:
 
     def spawn(self, name: str, step: Callable[[], bool]) -> Task:
         return self._tasks.spawn(name, step)
+
+    def run(self, name: str, steps: Steps[None]) -> Task:
+        return self._tasks.run(name, steps)
 
     def condition(self) -> Condition:
         return RecordedCondition(self._tasks.condition(), caller_name(), self._order)

@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import select
 import socket
 import threading
 import time
@@ -158,6 +159,17 @@ def test_wakeup_ends_poll_of_another_thread(poller: SystemPoller) -> None:
     waiting.join(10)
     assert not waiting.is_alive()
     assert time.monotonic() - began < 10
+
+
+def test_descriptor_of_poller_is_readable_while_poll_would_return(poller: SystemPoller) -> None:
+    def readable() -> bool:
+        return bool(select.select([poller.fileno()], [], [], 0)[0])
+
+    assert not readable()
+    poller.wakeup()
+    assert readable()
+    poller.poll(0)
+    assert not readable()
 
 
 def test_many_wakeups_end_one_poll(poller: SystemPoller) -> None:
