@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from kclient.admin import cluster_calls, group_calls, topic_calls
 from kclient.admin.admin_config import AdminOptions, parse_admin_config
+from kclient.admin.admin_core import AdminCall, AdminCore
 from kclient.admin.admin_types import (
     ClusterDescription,
     ConfigEntry,
@@ -27,28 +27,20 @@ from kclient.admin.arguments import (
     check_total_counts,
     milliseconds,
 )
-from kclient.admin.requester import Requester
-from kclient.client.exponential_backoff import ExponentialBackoff
-from kclient.client.metadata import Metadata
-from kclient.client.network_client_builder import build_network_client
 from kclient.common.config_def import merged
 from kclient.common.errors import (
     ClosedError,
     ForkedClientError,
-    KafkaTimeoutError,
 )
 from kclient.common.event_loop import refuse_in_event_loop
 from kclient.common.interrupts import deferred_sigint
-from kclient.common.log_context import LogContext
 from kclient.common.process_bound import ProcessBound
 from kclient.common.runtime import Runtime
 from kclient.common.types import NewTopic, OffsetAndMetadata, TopicPartition, check_topic_name
-from kclient.common.waiting import ConditionWait, Steps, run_steps
+from kclient.common.waiting import run_steps
 from kclient.network.system_runtime import system_runtime
 
 T = TypeVar("T")
-
-_CLIENT_ID = "kclient-admin"
 
 
 class AdminClient(ProcessBound):
@@ -77,33 +69,9 @@ class AdminClient(ProcessBound):
         runtime: Runtime | None = None,
         **options: Unpack[AdminOptions],
     ) -> None:
-        values = parse_admin_config(merged(config, options))
         self._runtime = runtime if runtime is not None else system_runtime()
         self._process_id = self._runtime.tasks.process_id()
-        self._timeout_ms: float = values["default_api_timeout_ms"]
-        backoff_ms, backoff_max_ms = values["retry_backoff_ms"], values["retry_backoff_max_ms"]
-        log_context = LogContext("AdminClient", {"clientId": values["client_id"] or _CLIENT_ID})
-        metadata = Metadata(
-            self._runtime,
-            refresh_backoff_ms=backoff_ms,
-            refresh_backoff_max_ms=backoff_max_ms,
-            max_age_ms=values["metadata_max_age_ms"],
-            log_context=log_context,
-        )
-        connect = partial(
-            build_network_client,
-            values,
-            self._runtime,
-            metadata,
-            client_id=_CLIENT_ID,
-            log_context=log_context,
-        )
-        backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, self._runtime.random.random)
-        self._requester = Requester(connect, metadata, self._runtime.clock, backoff)
-        # guards: _in_call, _closed. The call that runs has exclusive use of _requester.
-        self._turn = self._runtime.tasks.condition()
-        self._in_call = False
-        self._closed = False
+        self._core = AdminCore(parse_admin_config(merged(config, options)), self._runtime)
 
     # -- topics ----------------------------------------------------------------------------
 
@@ -127,8 +95,8 @@ class AdminClient(ProcessBound):
         return self._call(
             "create_topics",
             timeout,
-            lambda end: topic_calls.create_topics(
-                self._requester, wanted, end, validate_only=validate_only
+            lambda requester, end: topic_calls.create_topics(
+                requester, wanted, end, validate_only=validate_only
             ),
         )
 
@@ -142,7 +110,7 @@ class AdminClient(ProcessBound):
         self._call(
             "delete_topics",
             timeout,
-            lambda end: topic_calls.delete_topics(self._requester, checked, end),
+            lambda requester, end: topic_calls.delete_topics(requester, checked, end),
         )
 
     def list_topics(
@@ -152,8 +120,8 @@ class AdminClient(ProcessBound):
         return self._call(
             "list_topics",
             timeout,
-            lambda end: topic_calls.list_topics(
-                self._requester, end, include_internal=include_internal
+            lambda requester, end: topic_calls.list_topics(
+                requester, end, include_internal=include_internal
             ),
         )
 
@@ -169,7 +137,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_topics",
             timeout,
-            lambda end: topic_calls.describe_topics(self._requester, checked, end),
+            lambda requester, end: topic_calls.describe_topics(requester, checked, end),
         )
 
     def create_partitions(
@@ -188,8 +156,8 @@ class AdminClient(ProcessBound):
         self._call(
             "create_partitions",
             timeout,
-            lambda end: topic_calls.create_partitions(
-                self._requester, total_counts, end, validate_only=validate_only
+            lambda requester, end: topic_calls.create_partitions(
+                requester, total_counts, end, validate_only=validate_only
             ),
         )
 
@@ -200,7 +168,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_cluster",
             timeout,
-            lambda end: cluster_calls.describe_cluster(self._requester, end),
+            cluster_calls.describe_cluster,
         )
 
     def describe_topic_configs(
@@ -211,8 +179,8 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_topic_configs",
             timeout,
-            lambda end: cluster_calls.describe_configs(
-                self._requester, cluster_calls.TOPIC, topic, end
+            lambda requester, end: cluster_calls.describe_configs(
+                requester, cluster_calls.TOPIC, topic, end
             ),
         )
 
@@ -224,8 +192,8 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_broker_configs",
             timeout,
-            lambda end: cluster_calls.describe_configs(
-                self._requester, cluster_calls.BROKER, str(broker_id), end
+            lambda requester, end: cluster_calls.describe_configs(
+                requester, cluster_calls.BROKER, str(broker_id), end
             ),
         )
 
@@ -239,7 +207,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "list_groups",
             timeout,
-            lambda end: group_calls.list_groups(self._requester, wanted, end),
+            lambda requester, end: group_calls.list_groups(requester, wanted, end),
         )
 
     def describe_consumer_groups(
@@ -254,7 +222,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "describe_consumer_groups",
             timeout,
-            lambda end: group_calls.describe_groups(self._requester, wanted, end),
+            lambda requester, end: group_calls.describe_groups(requester, wanted, end),
         )
 
     def list_consumer_group_offsets(
@@ -277,7 +245,7 @@ class AdminClient(ProcessBound):
         return self._call(
             "list_consumer_group_offsets",
             timeout,
-            lambda end: group_calls.list_offsets(self._requester, group_id, wanted, end),
+            lambda requester, end: group_calls.list_offsets(requester, group_id, wanted, end),
         )
 
     def delete_consumer_groups(
@@ -293,7 +261,7 @@ class AdminClient(ProcessBound):
         self._call(
             "delete_consumer_groups",
             timeout,
-            lambda end: group_calls.delete_groups(self._requester, wanted, end),
+            lambda requester, end: group_calls.delete_groups(requester, wanted, end),
         )
 
     # -- lifecycle ------------------------------------------------------------------------------
@@ -301,15 +269,10 @@ class AdminClient(ProcessBound):
     def close(self) -> None:
         """Close every connection, after the call that runs, if any; idempotent."""
         if self._is_foreign():
-            self._closed = True  # the connections belong to the parent process
+            self._core.abandon()
             return
         with deferred_sigint():
-            with self._turn:
-                self._closed = True
-                busy = self._in_call
-                self._turn.notify_all()
-            if not busy:  # otherwise the running call closes them when it ends
-                self._requester.close()
+            self._core.close()
 
     def __enter__(self) -> Self:
         """Return the client; the end of the block closes it.
@@ -317,7 +280,7 @@ class AdminClient(ProcessBound):
         Raises:
             ClosedError: The client is closed.
         """
-        if self._closed:
+        if self._core.is_closed:
             raise ClosedError("admin client: closed")
         return self
 
@@ -331,48 +294,20 @@ class AdminClient(ProcessBound):
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         # At interpreter exit modules may be gone, hence the argument `warn`.
-        if getattr(self, "_closed", True) or self._is_foreign():
+        core: AdminCore | None = getattr(self, "_core", None)
+        if core is None or core.is_closed or self._is_foreign():
             return
         warn(f"{self!r} was never closed", ResourceWarning, stacklevel=2, source=self)
 
-    def _call(self, name: str, timeout: float | None, steps: Callable[[float], Steps[T]]) -> T:
-        timeout_ms = self._timeout_ms if timeout is None else milliseconds(timeout)
+    def _call(self, name: str, timeout: float | None, call: AdminCall[T]) -> T:
+        timeout_ms = self._core.timeout_ms if timeout is None else milliseconds(timeout)
         if self._is_foreign():
             raise ForkedClientError(
                 f"admin client: created in process {self._process_id}; create a new one after fork"
             )
         refuse_in_event_loop(name, f"admin.{name}, …")
-        clock = self._runtime.clock
-        return run_steps(self._in_turn(steps, clock.monotonic_ms() + timeout_ms), clock)
+        return run_steps(self._core.call(call, timeout_ms), self._runtime.clock)
 
     def _is_foreign(self) -> bool:
         """Return whether this process was forked from the one that created the client."""
         return self._runtime.tasks.process_id() != self._process_id
-
-    def _in_turn(self, steps: Callable[[float], Steps[T]], deadline_ms: float) -> Steps[T]:
-        """Run a call once no other call runs."""
-        while not self._begin_call():
-            if self._runtime.clock.monotonic_ms() >= deadline_ms:
-                raise KafkaTimeoutError("admin client: a call of another thread is still running")
-            yield ConditionWait(self._turn, lambda: self._closed or not self._in_call, deadline_ms)
-        try:
-            return (yield from self._requester.run(steps(deadline_ms)))
-        finally:
-            self._end_call()
-
-    def _begin_call(self) -> bool:
-        with self._turn:
-            if self._closed:
-                raise ClosedError("admin client: closed")
-            if self._in_call:
-                return False
-            self._in_call = True
-            return True
-
-    def _end_call(self) -> None:
-        with self._turn:
-            self._in_call = False
-            is_closed = self._closed
-            self._turn.notify()
-        if is_closed:
-            self._requester.close()

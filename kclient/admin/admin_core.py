@@ -1,0 +1,112 @@
+"""Core of the admin client: its calls in steps, one at a time (Kafka: KafkaAdminClient)."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from kclient.admin.requester import Requester
+from kclient.client.exponential_backoff import ExponentialBackoff
+from kclient.client.metadata import Metadata
+from kclient.client.network_client_builder import build_network_client
+from kclient.common.errors import ClosedError, KafkaTimeoutError
+from kclient.common.log_context import LogContext
+from kclient.common.runtime import Runtime
+from kclient.common.waiting import ConditionWait, Steps
+
+T = TypeVar("T")
+
+AdminCall = Callable[[Requester, float], Steps[T]]
+"""A call with its requester and its deadline (ms), as the functions of `topic_calls`."""
+
+_CLIENT_ID = "kclient-admin"
+
+
+class AdminCore:
+    """Runs calls of an admin client, one at a time, in steps that a driver performs.
+
+    Attributes:
+        is_closed: Whether calls are refused.
+        timeout_ms: Default timeout of a call, ``default.api.timeout.ms``.
+    """
+
+    def __init__(self, values: dict[str, Any], runtime: Runtime) -> None:
+        """Create the core, without a connection.
+
+        Args:
+            values: Parsed configuration.
+            runtime: Clock, sockets and conditions.
+        """
+        self.timeout_ms: float = values["default_api_timeout_ms"]
+        self._clock = runtime.clock
+        backoff_ms, backoff_max_ms = values["retry_backoff_ms"], values["retry_backoff_max_ms"]
+        log_context = LogContext("AdminClient", {"clientId": values["client_id"] or _CLIENT_ID})
+        metadata = Metadata(
+            runtime,
+            refresh_backoff_ms=backoff_ms,
+            refresh_backoff_max_ms=backoff_max_ms,
+            max_age_ms=values["metadata_max_age_ms"],
+            log_context=log_context,
+        )
+        connect = partial(
+            build_network_client,
+            values,
+            runtime,
+            metadata,
+            client_id=_CLIENT_ID,
+            log_context=log_context,
+        )
+        backoff = ExponentialBackoff(backoff_ms, backoff_max_ms, runtime.random.random)
+        self._requester = Requester(connect, metadata, runtime.clock, backoff)
+        # guards: _in_call, is_closed. The call that runs has exclusive use of _requester.
+        self._turn = runtime.tasks.condition()
+        self._in_call = False
+        self.is_closed = False
+
+    def call(self, call: AdminCall[T], timeout_ms: float) -> Steps[T]:
+        """Run a call once no other call runs.
+
+        Raises:
+            ClosedError: The client is closed.
+            KafkaTimeoutError: The timeout expired.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while not self._begin_call():
+            if self._clock.monotonic_ms() >= deadline_ms:
+                raise KafkaTimeoutError("admin client: a call of another thread is still running")
+            yield ConditionWait(
+                self._turn, lambda: self.is_closed or not self._in_call, deadline_ms
+            )
+        try:
+            return (yield from self._requester.run(call(self._requester, deadline_ms)))
+        finally:
+            self._end_call()
+
+    def close(self) -> None:
+        """Close every connection, after the call that runs, if any; idempotent."""
+        with self._turn:
+            self.is_closed = True
+            busy = self._in_call
+            self._turn.notify_all()
+        if not busy:  # otherwise the running call closes them when it ends
+            self._requester.close()
+
+    def abandon(self) -> None:
+        """Refuse calls; the connections belong to the parent of this process."""
+        self.is_closed = True
+
+    def _begin_call(self) -> bool:
+        with self._turn:
+            if self.is_closed:
+                raise ClosedError("admin client: closed")
+            if self._in_call:
+                return False
+            self._in_call = True
+            return True
+
+    def _end_call(self) -> None:
+        with self._turn:
+            self._in_call = False
+            is_closed = self.is_closed
+            self._turn.notify()
+        if is_closed:
+            self._requester.close()
