@@ -8,6 +8,7 @@ import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -504,8 +505,9 @@ CASES = {name: case for chapter in CHAPTERS for name, case in chapter.cases.item
 IN_SCOPE = [name for name, case in CASES.items() if not case.not_yet]
 
 
+@cache
 def shown_cases() -> dict[str, list[str]]:
-    """Return the tests that say they show a case, as ``file::name``, by its id."""
+    """Return the tests marked with each case, as ``file::name``, by its id."""
     shown: dict[str, list[str]] = defaultdict(list)
     for directory in ("tests", "integration"):
         for path in sorted((ROOT / directory).rglob("*.py")):

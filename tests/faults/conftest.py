@@ -6,6 +6,7 @@ import pytest
 
 from kclient.testing import EmbeddedCluster, FaultProxy
 from tests.support.clients.clients import Clients
+from tests.support.virtual.virtual_cluster import VirtualCluster
 
 
 @pytest.fixture(scope="module")
@@ -39,4 +40,11 @@ def clients(proxy: FaultProxy) -> Iterator[Clients]:
 def straight(cluster: EmbeddedCluster) -> Iterator[Clients]:
     """Clients that see no faults of the network."""
     with Clients(cluster.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def simulation() -> Iterator[VirtualCluster]:
+    """Broker, proxy and clients in virtual time."""
+    with VirtualCluster() as made:
         yield made

@@ -38,9 +38,9 @@ def new_client_is_refused(servers: str) -> None:
 def main(servers: str) -> None:
     usual, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     with (
-        Producer(bootstrap_servers=servers, max_block_ms=700, linger_ms=0) as producer,
+        Producer(bootstrap_servers=servers, max_block_ms=250, linger_ms=0) as producer,
         Consumer(
-            bootstrap_servers=servers, default_api_timeout_ms=700, enable_auto_commit=False
+            bootstrap_servers=servers, default_api_timeout_ms=250, enable_auto_commit=False
         ) as consumer,
         AdminClient(bootstrap_servers=servers) as admin,
     ):
@@ -59,7 +59,7 @@ def main(servers: str) -> None:
         for ask in (
             lambda: producer.send("unheard-of", b"v"),
             lambda: consumer.end_offsets([where]),
-            lambda: admin.list_topics(timeout=0.7),
+            lambda: admin.list_topics(timeout=0.25),
         ):
             try:
                 ask()

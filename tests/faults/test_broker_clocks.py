@@ -223,7 +223,7 @@ def test_offsets_of_an_empty_group_expire_by_the_wall_clock(
 
 @pytest.mark.fault("C20")
 @pytest.mark.parametrize("days", [400, -400])
-def test_a_batch_that_is_sent_again_after_a_jump_is_appended_once(
+def test_batch_repeated_after_clock_jump_is_appended_once(
     clients: Shop, world: VirtualWorld, broker: VirtualBroker, shop: VirtualProcess, days: int
 ) -> None:
     clients.create({"retention.ms": "-1", "message.timestamp.after.max.ms": str(500 * DAY_MS)})
@@ -357,7 +357,7 @@ class Work:
 @pytest.mark.parametrize("stops_clock", [True, False])
 @pytest.mark.parametrize("name", ["laptop", "broker"])
 @pytest.mark.parametrize("seconds", [4, 90])
-def test_a_suspended_machine_loses_and_doubles_nothing(
+def test_suspended_machine_loses_and_duplicates_no_record(
     clients: Shop,
     world: VirtualWorld,
     broker: VirtualBroker,

@@ -1,6 +1,5 @@
-"""Connections that break in the middle of things, over real sockets."""
+"""Connections that break during requests, over real sockets and in virtual time."""
 
-import time
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -10,13 +9,13 @@ from kclient.common.errors import KafkaTimeoutError
 from kclient.protocol.headers import decode_request_header
 from kclient.protocol.messages.produce import ProduceRequest
 from kclient.record import RecordBatch
-from kclient.testing import ApiKey, Direction, EmbeddedCluster, Ending, FaultProxy
-from tests.support.checks.waiting import wait_until
+from kclient.testing import ApiKey, Direction, Ending, FaultProxy
 from tests.support.clients.clients import Clients, place, read, values
+from tests.support.virtual.virtual_cluster import VirtualCluster
 
-BRISK = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
+SHORT_TIMEOUTS = {"request_timeout_ms": 700, "reconnect_backoff_ms": 20}
 # The group waits for a member whose response was lost before it got its id, until its session ends.
-IMPATIENT = {
+SHORT_SESSION = {
     "reconnect_backoff_ms": 20,
     "session_timeout_ms": 6000,
     "heartbeat_interval_ms": 300,
@@ -46,43 +45,41 @@ def numbers(count: int, start: int = 0) -> list[bytes]:
 
 
 @pytest.mark.fault("C5", "W3", "W4")
-def test_a_produce_whose_peer_is_silently_gone_is_sent_again_and_doubles_nothing(
-    clients: Clients, straight: Clients, proxy: FaultProxy
+def test_produce_on_half_open_connection_is_repeated_without_duplicates(
+    simulation: VirtualCluster,
 ) -> None:
-    topic = clients.topic()
-    producer = clients.producer(**BRISK)
+    proxy = simulation.proxy
+    topic = simulation.clients.topic()
+    producer = simulation.clients.producer(**SHORT_TIMEOUTS)
     producer.send(topic, b"0").result(10)
     lost = proxy.drop_response(ApiKey.PRODUCE, Ending.SILENCE)
     left_open = proxy.connections
-    started = time.monotonic()
+    started = simulation.now
     assert producer.send(topic, b"1").result(10).offset == 1
     assert lost.hits == 1
-    assert 0.65 <= time.monotonic() - started <= 5
-    wait_until(lambda: proxy.connections <= left_open, "the half-open connection is closed")
+    assert 0.7 <= simulation.now - started <= 0.9
+    simulation.wait_until(lambda: proxy.connections <= left_open)
     producer.send(topic, b"2").result(10)
-    assert log_of(straight, topic) == [0, 1, 2]
+    assert log_of(simulation.straight, topic) == [0, 1, 2]
 
 
 @pytest.mark.fault("C5")
 @pytest.mark.parametrize("api", [ApiKey.FETCH, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT])
 def test_consumer_recovers_from_half_open_connection(
-    clients: Clients, straight: Clients, proxy: FaultProxy, api: ApiKey
+    simulation: VirtualCluster, api: ApiKey
 ) -> None:
+    clients, straight = simulation.clients, simulation.straight
     topic = straight.topic()
     straight.fill(topic, 50)
     consumer = clients.consumer(
-        clients.group(), **BRISK, fetch_max_wait_ms=100, heartbeat_interval_ms=100
+        clients.group(), **SHORT_TIMEOUTS, fetch_max_wait_ms=100, heartbeat_interval_ms=100
     )
     consumer.subscribe([topic])
     seen = values(read(consumer, 10))
-    lost = proxy.drop_response(api, Ending.SILENCE)
-
-    def struck() -> bool:
-        seen.extend(values(list(consumer.poll(0.05))))
+    lost = simulation.proxy.drop_response(api, Ending.SILENCE)
+    while not lost.hits:
+        seen += values(consumer.poll(0.05))
         consumer.commit()
-        return lost.hits > 0
-
-    wait_until(struck, "a connection is half-open")
     straight.fill(topic, 50, start=50)
     while len(seen) < 100:
         seen += values(read(consumer, 1))
@@ -92,16 +89,14 @@ def test_consumer_recovers_from_half_open_connection(
 
 
 @pytest.mark.fault("C5")
-def test_calls_whose_peer_is_silently_gone_are_repeated_within_their_time(
-    clients: Clients, proxy: FaultProxy
-) -> None:
-    admin = clients.admin()
+def test_call_on_half_open_connection_ends_at_its_timeout(simulation: VirtualCluster) -> None:
+    admin = simulation.clients.admin()
     admin.list_topics()
-    proxy.kill_connections(Ending.SILENCE)
-    started = time.monotonic()
+    simulation.proxy.kill_connections(Ending.SILENCE)
+    started = simulation.now
     with pytest.raises(KafkaTimeoutError):
         admin.list_topics(timeout=0.5)
-    assert time.monotonic() - started < 2.0
+    assert 0.5 <= simulation.now - started < 0.51
 
 
 # --- cut in the middle
@@ -112,7 +107,7 @@ def test_calls_whose_peer_is_silently_gone_are_repeated_within_their_time(
     ("after", "ending"),
     [(0, Ending.RESET), (2, Ending.CLOSE), (7, Ending.RESET), (120, Ending.CLOSE)],
 )
-def test_a_fetch_that_breaks_off_delivers_nothing_and_is_repeated(
+def test_truncated_fetch_response_delivers_nothing_and_is_repeated(
     clients: Clients, straight: Clients, proxy: FaultProxy, after: int, ending: Ending
 ) -> None:
     topic = straight.topic()
@@ -143,22 +138,19 @@ def test_a_fetch_that_breaks_off_delivers_nothing_and_is_repeated(
     ],
 )
 def test_request_with_truncated_response_is_retried(
-    straight: Clients, cluster: EmbeddedCluster, api: ApiKey, ending: Ending
+    simulation: VirtualCluster, api: ApiKey, ending: Ending
 ) -> None:
-    topic = straight.topic()
-    with (
-        FaultProxy(cluster.bootstrap_servers) as proxy,
-        Clients(proxy.bootstrap_servers) as clients,
-    ):
-        cut = proxy.cut(6, ending, api=api, direction=Direction.TO_CLIENT, times=2)
-        producer = clients.producer(reconnect_backoff_ms=20)
-        producer.send(topic, b"0", partition=0).result(10)
-        consumer = clients.consumer(clients.group(), **IMPATIENT)
-        consumer.subscribe([topic])
-        assert values(read(consumer, 1)) == [0]
-        consumer.commit()
-        assert committed(consumer, topic) == 1
-        assert cut.hits >= 1
+    clients = simulation.clients
+    topic = simulation.straight.topic()
+    cut = simulation.proxy.cut(6, ending, api=api, direction=Direction.TO_CLIENT, times=2)
+    producer = clients.producer(reconnect_backoff_ms=20)
+    producer.send(topic, b"0", partition=0).result(10)
+    consumer = clients.consumer(clients.group(), **SHORT_SESSION)
+    consumer.subscribe([topic])
+    assert values(read(consumer, 1)) == [0]
+    consumer.commit()
+    assert committed(consumer, topic) == 1
+    assert cut.hits >= 1
 
 
 def sequences(frames: Iterable[bytes]) -> list[tuple[int, int, int, int]]:
@@ -184,7 +176,7 @@ def sequences(frames: Iterable[bytes]) -> list[tuple[int, int, int, int]]:
         (None, Ending.RESET),
     ],
 )
-def test_a_produce_that_was_cut_is_sent_again_as_the_same_batch(
+def test_truncated_produce_request_is_repeated_as_the_same_batch(
     clients: Clients, straight: Clients, proxy: FaultProxy, after: int | None, ending: Ending
 ) -> None:
     topic = clients.topic()
@@ -207,7 +199,7 @@ def test_a_produce_that_was_cut_is_sent_again_as_the_same_batch(
     assert log_of(straight, topic) == [0, 1, 2, 3]
 
 
-# --- bytes in odd pieces
+# --- frames in pieces
 
 
 def exchange(clients: Clients, straight: Clients, codec: str) -> None:
@@ -227,7 +219,7 @@ def exchange(clients: Clients, straight: Clients, codec: str) -> None:
 
 @pytest.mark.fault("C8")
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_a_byte_at_a_time_both_ways_changes_nothing(
+def test_frames_in_single_bytes_are_parsed(
     clients: Clients, straight: Clients, proxy: FaultProxy, codec: str
 ) -> None:
     proxy.chunk(1)
@@ -236,7 +228,7 @@ def test_a_byte_at_a_time_both_ways_changes_nothing(
 
 @pytest.mark.fault("C8")
 @pytest.mark.parametrize("size", [2, 3, 5, 64])
-def test_odd_pieces_change_nothing(
+def test_frames_in_small_pieces_are_parsed(
     clients: Clients, straight: Clients, proxy: FaultProxy, size: int
 ) -> None:
     proxy.chunk(size)
@@ -244,18 +236,18 @@ def test_odd_pieces_change_nothing(
 
 
 @pytest.mark.fault("C9")
-def test_slow_response_misses_request_timeout(clients: Clients, proxy: FaultProxy) -> None:
-    admin = clients.admin()
-    admin.list_topics()
-    drips = proxy.chunk(1, gap=0.05, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
-    producer = clients.producer(**BRISK, max_block_ms=1500)
-    started = time.monotonic()
+def test_slow_response_misses_request_timeout(simulation: VirtualCluster) -> None:
+    clients, proxy = simulation.clients, simulation.proxy
+    clients.admin().list_topics()
+    pieces = proxy.chunk(1, gap=0.05, api=ApiKey.METADATA, direction=Direction.TO_CLIENT)
+    producer = clients.producer(**SHORT_TIMEOUTS, max_block_ms=1500)
+    started = simulation.now
     with pytest.raises(KafkaTimeoutError, match="no response to METADATA within 700 ms"):
-        producer.send("unheard-of", b"v")
-    assert time.monotonic() - started < 3.0
-    assert drips.hits >= 2
+        producer.send("unknown", b"v")
+    assert 1.5 <= simulation.now - started < 1.51
+    assert pieces.hits >= 2
     proxy.heal()
-    producer.send("unheard-of", b"v").result(10)
+    producer.send("unknown", b"v").result(10)
 
 
 # --- idle connections
@@ -263,79 +255,71 @@ def test_slow_response_misses_request_timeout(clients: Clients, proxy: FaultProx
 
 @pytest.mark.fault("C11")
 @pytest.mark.parametrize("ending", [Ending.CLOSE, Ending.RESET])
-def test_a_broker_that_hangs_up_while_a_request_is_on_its_way_is_not_noticed(
-    clients: Clients, straight: Clients, proxy: FaultProxy, ending: Ending
+def test_calls_succeed_when_broker_closes_during_request(
+    simulation: VirtualCluster, ending: Ending
 ) -> None:
-    topic = straight.topic()
+    clients, proxy = simulation.clients, simulation.proxy
+    topic = simulation.straight.topic()
     producer = clients.producer()
     consumer = clients.consumer(clients.group())
     consumer.subscribe([topic])
     admin = clients.admin()
     slowest = 0.0
     for round_ in range(8):
-        proxy.cut(0, ending, api=ApiKey.PRODUCE, direction=Direction.TO_BROKER)
-        proxy.cut(0, ending, api=ApiKey.FETCH, direction=Direction.TO_BROKER)
-        proxy.cut(0, ending, api=ApiKey.METADATA, direction=Direction.TO_BROKER)
-        started = time.monotonic()
+        for api in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA):
+            proxy.cut(0, ending, api=api, direction=Direction.TO_BROKER)
+        started = simulation.now
         producer.send(topic, b"%d" % round_).result(10)
         assert values(read(consumer, 1)) == [round_]
         admin.list_topics()
-        slowest = max(slowest, time.monotonic() - started)
-    assert slowest < 4.0
-    assert log_of(straight, topic) == list(range(8))
+        slowest = max(slowest, simulation.now - started)
+    assert slowest < 2.0
+    assert log_of(simulation.straight, topic) == list(range(8))
 
 
 @pytest.mark.fault("C11")
-def test_connections_that_the_broker_finds_idle_come_back_by_themselves() -> None:
+def test_connections_closed_as_idle_are_reopened() -> None:
     idle = {"connections.max.idle.ms": 150}
-    with EmbeddedCluster(config=idle) as cluster, Clients(cluster.bootstrap_servers) as clients:
-        producer = clients.producer()
-        for round_ in range(12):
-            started = time.monotonic()
+    with VirtualCluster(config=idle) as simulation:
+        producer = simulation.straight.producer()
+        for round_ in range(30):
+            started = simulation.now
             assert producer.send("t", b"v").result(10).offset == round_
-            assert time.monotonic() - started < 3.0
-            pause(0.12 + 0.01 * round_)  # around the broker's patience, so that both race
-
-
-def pause(seconds: float) -> None:
-    started = time.monotonic()
-    wait_until(lambda: time.monotonic() - started > seconds, "the pause")
+            assert simulation.now - started < 1.0
+            simulation.sleep(0.12 + 0.002 * round_)  # around the broker's limit, so that both race
 
 
 # --- late responses
 
 
 @pytest.mark.fault("P11", "W4")
-def test_late_response_is_not_matched_with_another_request(
-    clients: Clients, straight: Clients, proxy: FaultProxy, cluster: EmbeddedCluster
-) -> None:
-    topic = clients.topic()
+def test_late_response_is_not_matched_with_another_request(simulation: VirtualCluster) -> None:
+    topic = simulation.clients.topic()
     ends: list[tuple[int, object]] = []
 
     def reported(number: int) -> Callable[[object, object], None]:
         return lambda metadata, error: ends.append((number, error))
 
-    producer = clients.producer(**BRISK)
+    producer = simulation.clients.producer(**SHORT_TIMEOUTS)
     producer.send(topic, b"0", on_delivery=reported(0)).result(10)
-    late = cluster.faults.delay(ApiKey.PRODUCE, 1.0, response_only=True, times=2)
+    late = simulation.faults.delay(ApiKey.PRODUCE, 1.0, response_only=True, times=2)
     futures = [producer.send(topic, b"1", on_delivery=reported(1))]
-    wait_until(lambda: late.hits, "the first is with the broker")
+    simulation.wait_until(lambda: late.hits > 0)
     futures.append(producer.send(topic, b"2", on_delivery=reported(2)))
     assert [future.result(10).offset for future in futures] == [1, 2]
-    wait_until(lambda: len(ends) == 3, "callbacks")
+    producer.flush()
     assert ends == [(0, None), (1, None), (2, None)]
-    assert log_of(straight, topic) == [0, 1, 2]
+    assert log_of(simulation.straight, topic) == [0, 1, 2]
 
 
 @pytest.mark.fault("P11")
-def test_a_request_that_times_out_takes_its_connection_with_it(
-    clients: Clients, proxy: FaultProxy
-) -> None:
-    producer = clients.producer(**BRISK)
-    producer.send(clients.topic(), b"0").result(10)
+def test_request_timeout_closes_its_connection(simulation: VirtualCluster) -> None:
+    proxy = simulation.proxy
+    producer = simulation.clients.producer(**SHORT_TIMEOUTS)
+    producer.send(simulation.clients.topic(), b"0").result(10)
     before = proxy.accepted
     proxy.drop(api=ApiKey.PRODUCE, direction=Direction.TO_CLIENT)
     open_before = proxy.connections
     producer.send("elsewhere", b"1").result(10)
     assert proxy.accepted > before
-    wait_until(lambda: proxy.connections <= open_before, "the old connection is closed")
+    simulation.wait_until(lambda: proxy.connections <= open_before)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.fault("C19")
-def test_clients_without_a_descriptor_left_say_so_and_recover(
+def test_clients_report_missing_descriptors_and_recover(
     straight: Clients, proxy: FaultProxy
 ) -> None:
     straight.topic(name="scarce")

@@ -1,9 +1,8 @@
-"""Networks that are slow, short-lived or away for a while, under producers and groups."""
+"""Producers and groups on slow and interrupted networks."""
 
 import itertools
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -11,9 +10,11 @@ import pytest
 
 from kclient import Consumer, NewTopic, Producer
 from kclient.common.errors import KafkaTimeoutError
+from kclient.network.selector import Selector
 from kclient.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kclient.testing import ApiKey, EmbeddedCluster, FaultProxy
 from tests.support.clients.clients import Clients, place, read, values
+from tests.support.virtual.virtual_cluster import VirtualCluster
 
 PARTITIONS = 3
 
@@ -38,7 +39,7 @@ class Relay:
                 )
 
     def stop(self) -> None:
-        """End it; raise what it has met with."""
+        """Stop it; raise its error, if any."""
         self._stopped.set()
         self._running.result(30)
         self._pool.shutdown()
@@ -46,7 +47,7 @@ class Relay:
 
 @pytest.mark.campaign
 @pytest.mark.fault("C10", "R13", "W3")
-def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
+def test_relays_keep_all_records_over_short_lived_connections(
     clients: Clients, straight: Clients, proxy: FaultProxy
 ) -> None:
     topics = [straight.topic(PARTITIONS) for _ in range(3)]
@@ -81,7 +82,7 @@ def test_a_chain_of_topics_passes_everything_on_while_connections_live_a_second(
 
 @pytest.mark.campaign
 @pytest.mark.fault("C13")
-def test_a_bad_network_only_takes_longer(
+def test_slow_network_delays_records_without_loss(
     clients: Clients, straight: Clients, proxy: FaultProxy
 ) -> None:
     topic = straight.topic(PARTITIONS)
@@ -111,9 +112,8 @@ def test_a_bad_network_only_takes_longer(
 
 
 @pytest.mark.fault("C13", "R14")
-def test_a_stall_shorter_than_the_session_costs_no_membership(
-    clients: Clients, straight: Clients, proxy: FaultProxy
-) -> None:
+def test_stall_shorter_than_session_keeps_membership(simulation: VirtualCluster) -> None:
+    clients, straight, proxy = simulation.clients, simulation.straight, simulation.proxy
     topic = straight.topic()
     straight.fill(topic, 10)
     lost: list[object] = []
@@ -122,8 +122,8 @@ def test_a_stall_shorter_than_the_session_costs_no_membership(
     assert values(read(consumer, 10)) == list(range(10))
     generation = consumer.group_metadata().generation_id
     proxy.hold()
-    started = time.monotonic()
-    while time.monotonic() - started < 1.5:
+    held = simulation.now
+    while simulation.now - held < 4.0:
         consumer.poll(0.1)
     proxy.heal()
     straight.fill(topic, 10, start=10)
@@ -134,21 +134,21 @@ def test_a_stall_shorter_than_the_session_costs_no_membership(
 
 
 @pytest.fixture
-def used_seconds() -> Callable[[], float]:
-    """Return a function that returns the CPU time since its last call."""
-    before = time.process_time()
+def polls(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Times at which a network thread polled its selector."""
+    times: list[float] = []
+    poll = Selector.poll
 
-    def used() -> float:
-        nonlocal before
-        now = time.process_time()
-        spent, before = now - before, now
-        return spent
+    def counted(selector: Selector, timeout_ms: float, now_ms: float) -> None:
+        times.append(now_ms)
+        poll(selector, timeout_ms, now_ms)
 
-    return used
+    monkeypatch.setattr(Selector, "poll", counted)
+    return times
 
 
 @pytest.mark.fault("C12")
-def test_clients_wait_quietly_for_a_cluster_that_is_away(used_seconds: Callable[[], float]) -> None:
+def test_clients_wait_without_busy_loop_while_cluster_is_down(polls: list[float]) -> None:
     with EmbeddedCluster() as cluster, Clients(cluster.bootstrap_servers) as clients:
         topic = clients.topic()
         producer = clients.producer()
@@ -158,63 +158,58 @@ def test_clients_wait_quietly_for_a_cluster_that_is_away(used_seconds: Callable[
         assert values(read(consumer, 1)) == [0]
         cluster.kill()
         waiting = producer.send(topic, b"1")
-        used_seconds()
-        started = time.monotonic()
-        while time.monotonic() - started < 4:
-            assert list(consumer.poll(1.0)) == []
-        assert used_seconds() < 0.8
+        polls.clear()
+        while not polls or polls[-1] - polls[0] < 1000.0:
+            assert list(consumer.poll(0.5)) == []
+        assert len(polls) <= 0.2 * (polls[-1] - polls[0])
         assert not waiting.done()
         cluster.start()
-        back = time.monotonic()
         assert waiting.result(10).offset == 1
         assert values(read(consumer, 1)) == [1]
-        assert time.monotonic() - back < 8
         consumer.commit()
 
 
 @pytest.mark.fault("C14")
-def test_an_advertised_address_that_leads_nowhere_is_named(cluster: EmbeddedCluster) -> None:
-    def advertise_nothing(response: MetadataResponse) -> None:
+def test_unresolvable_advertised_address_is_named_in_errors(simulation: VirtualCluster) -> None:
+    def advertise_unknown_host(response: MetadataResponse) -> None:
         for broker in response.brokers:
             broker.host, broker.port = "no-such-host.invalid", 19092
 
-    cluster.faults.edit(ApiKey.METADATA, advertise_nothing)
+    clients = simulation.straight
+    simulation.faults.edit(ApiKey.METADATA, advertise_unknown_host)
     reported = r"no-such-host\.invalid:19092 \(advertised by broker 1\): could not look up"
-    with Clients(cluster.bootstrap_servers) as clients:
-        with pytest.raises(KafkaTimeoutError, match=reported):
-            clients.admin().create_topics([NewTopic("t")], timeout=1.0)
-        producer = clients.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
-        with pytest.raises(KafkaTimeoutError, match=reported):
-            producer.send("t", b"v").result(10)
-        consumer = clients.consumer(default_api_timeout_ms=1000)
-        with pytest.raises(KafkaTimeoutError, match=reported):
-            consumer.end_offsets([place("t")])
+    with pytest.raises(KafkaTimeoutError, match=reported):
+        clients.admin().create_topics([NewTopic("t")], timeout=1.0)
+    producer = clients.producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
+    with pytest.raises(KafkaTimeoutError, match=reported):
+        producer.send("t", b"v").result(10)
+    consumer = clients.consumer(default_api_timeout_ms=1000)
+    with pytest.raises(KafkaTimeoutError, match=reported):
+        consumer.end_offsets([place("t")])
 
 
 @pytest.mark.fault("C14")
-def test_brokers_that_can_be_reached_serve_though_another_cannot(
-    cluster: EmbeddedCluster, straight: Clients
-) -> None:
-    topic = straight.topic(2)
+def test_unreachable_broker_does_not_delay_other_partitions(simulation: VirtualCluster) -> None:
+    clients = simulation.straight
+    topic = clients.topic(2)
 
-    def add_a_dead_one(response: MetadataResponse) -> None:
-        dead = MetadataResponseBroker(node_id=9, host="no-such-host.invalid", port=9092)
-        response.brokers.append(dead)
+    def add_unreachable_leader(response: MetadataResponse) -> None:
+        unreachable = MetadataResponseBroker(node_id=9, host="no-such-host.invalid", port=9092)
+        response.brokers.append(unreachable)
         for found in response.topics:
             for partition in found.partitions:
                 if partition.partition_index == 1:
                     partition.leader_id = 9
 
-    cluster.faults.edit(ApiKey.METADATA, add_a_dead_one)
-    with Clients(cluster.bootstrap_servers) as clients:
-        producer = clients.producer()
-        stuck = producer.send(topic, b"1", partition=1)
-        for number in range(20):
-            assert producer.send(topic, b"%d" % number, partition=0).result(10).offset == number
-        assert not stuck.done()
-        consumer = clients.consumer()
-        consumer.assign([place(topic, 0), place(topic, 1)])
-        assert values(read(consumer, 20)) == list(range(20))
-        cluster.faults.heal()
-        assert stuck.result(10).offset == 0
-        assert values(read(consumer, 1)) == [1]
+    simulation.faults.edit(ApiKey.METADATA, add_unreachable_leader)
+    producer = clients.producer()
+    waiting = producer.send(topic, b"1", partition=1)
+    for number in range(20):
+        assert producer.send(topic, b"%d" % number, partition=0).result(10).offset == number
+    assert not waiting.done()
+    consumer = clients.consumer()
+    consumer.assign([place(topic, 0), place(topic, 1)])
+    assert values(read(consumer, 20)) == list(range(20))
+    simulation.faults.heal()
+    assert waiting.result(10).offset == 0
+    assert values(read(consumer, 1)) == [1]

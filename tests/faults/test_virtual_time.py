@@ -66,20 +66,20 @@ HARM: dict[str, Callable[[FaultProxy], object]] = {
 
 @pytest.mark.fault("C5", "C10", "C13")
 @pytest.mark.parametrize("harm", HARM)
-def test_the_proxy_does_its_harm_in_virtual_time_too(harm: str) -> None:
+def test_proxy_applies_faults_in_virtual_time(harm: str) -> None:
     seen, frames = through_a_proxy(5, HARM[harm])
     assert seen == list(range(40))
     assert frames != []
 
 
-def test_the_same_seed_does_the_same_harm() -> None:
+def test_same_seed_gives_same_faults() -> None:
     first = through_a_proxy(7, HARM["short lives"])
     assert through_a_proxy(7, HARM["short lives"]) == first
     assert through_a_proxy(8, HARM["short lives"])[1] != first[1]
 
 
 @pytest.mark.fault("C12")
-def test_clients_outlast_a_broker_that_is_away_for_minutes() -> None:
+def test_clients_continue_after_broker_was_down_for_minutes() -> None:
     with VirtualWorld(seed=3) as world:
         broker = VirtualBroker(world)
         reported: list[int] = []

@@ -1,22 +1,27 @@
 """kclient's clients at one address, closed at the end of a block, and helpers for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
 from kclient import AdminClient, Consumer, ConsumerRecord, NewTopic, Producer, TopicPartition
+from kclient.common.runtime import Runtime
 from tests.support.clients.foreign_record import Patience
 
 _numbers = count(1)
 
 
 class Clients:
-    """Creates clients and topics; the end of the block closes the clients."""
+    """Creates clients and topics; the end of the block closes the clients.
 
-    def __init__(self, bootstrap: str) -> None:
+    With a `runtime`, they run in a simulation.
+    """
+
+    def __init__(self, bootstrap: str, runtime: Runtime | None = None) -> None:
         self.bootstrap = bootstrap
+        self._common: dict[str, Any] = {"bootstrap_servers": bootstrap, "runtime": runtime}
         self._ending = ExitStack()
 
     def __enter__(self) -> Self:
@@ -41,15 +46,15 @@ class Clients:
         return f"group-{next(_numbers)}"
 
     def admin(self) -> AdminClient:
-        return self._ending.enter_context(AdminClient(bootstrap_servers=self.bootstrap))
+        return self._ending.enter_context(AdminClient(**self._common))
 
     def producer(self, **options: Any) -> Producer:
-        return self._ending.enter_context(Producer(bootstrap_servers=self.bootstrap, **options))
+        return self._ending.enter_context(Producer(**self._common, **options))
 
     def consumer(self, group: str | None = None, **options: Any) -> Consumer:
         """Return a consumer that starts at the beginning and commits only on request."""
         options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **options}
-        made = Consumer(bootstrap_servers=self.bootstrap, group_id=group, **options)
+        made = Consumer(**self._common, group_id=group, **options)
         return self._ending.enter_context(made)
 
     def fill(self, topic: str, count: int, partition: int = 0, start: int = 0) -> None:
@@ -68,7 +73,7 @@ def read(consumer: Consumer, count: int, timeout: float = 20.0) -> list[Consumer
     return found
 
 
-def values(records: list[ConsumerRecord]) -> list[int]:
+def values(records: Iterable[ConsumerRecord]) -> list[int]:
     return [int(record.value or b"-1") for record in records]
 
 
